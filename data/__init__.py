@@ -1,0 +1,1 @@
+"""Scenarios that ship with planner; installed as `planner_data`."""

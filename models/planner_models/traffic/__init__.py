@@ -1,0 +1,111 @@
+r"""Traffic: how should these demands be routed?
+
+A network of directed links with capacities must carry demands between its nodes. Which routes, with
+which splits, carry the most, load links the least, or cost the least?
+
+Formulation, Sen et al. 2013 ("Scalable, optimal flow routing in datacenters via local link
+balancing"), equation (1), for the links $E$ with capacities $c_{uv}$ and commodities $(s, d)$:
+
+$$\max \sum_i U_i(x_i) \quad\text{s.t.}\quad
+\sum_{u:(u,v) \in E} f^{s,d}_{u,v} = \sum_{w:(v,w) \in E} f^{s,d}_{v,w} \;\forall v \neq s, d,\quad
+\sum_{v:(s,v) \in E} f^{s,d}_{s,v} = \sum_{i: s \to d} x_i,\quad
+\sum_{s,d} f^{s,d}_{u,v} \le c_{uv}$$
+
+Objectives of `optimum`: `concurrent` (the largest $\lambda$ such that $\lambda$ times every demand
+fits), `utilization` (the smallest largest load over capacity), `total` (the most traffic) and
+`cost` (the cheapest). `formulation` is that model in Pyomo; `optimum.route` solves it as sparse
+arrays, with one commodity for each target, or over given paths.
+
+Tables: `nodes(node, latitude?, longitude?)`, `links(tail, head, capacity_mbps, weight?, cost?,
+latency_ms?)`, `demands(source, target, rate_mbps)`; parallel links are rows with the same ends. A
+plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
+load_mbps, utilization)` and, over given paths, `routes(source, target, path, rate_mbps)`.
+
+>>> import pandas as pd
+>>> from planner_models import traffic
+>>> problem = traffic.Traffic.from_tables({
+...     "links": pd.DataFrame(
+...         [("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 5.0), ("c", "d", 5.0)],
+...         columns=["tail", "head", "capacity_mbps"],
+...     ),
+...     "demands": pd.DataFrame([("a", "d", 12.0)], columns=["source", "target", "rate_mbps"]),
+... })
+>>> decision = traffic.optimum.route(problem, objective="concurrent")
+>>> decision.proof.status, round(decision.proof.objective, 6)
+(<Status.OPTIMAL: 'optimal'>, 1.25)
+>>> decision.plan.links["utilization"].round(3).tolist()
+[0.8, 0.8, 0.8, 0.8]
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from planner.system import System
+from planner_models.traffic import ecmp, generate, optimum
+from planner_models.traffic.check import check
+from planner_models.traffic.designs import DESIGNS
+from planner_models.traffic.formulation import formulation
+from planner_models.traffic.measure import METRICS, measure
+from planner_models.traffic.problem import TABLES, Traffic
+from planner_models.traffic.readers import graphml, repetita, sndlib, topohub
+from planner_models.traffic.routing import PLAN_TABLES, Routing, from_tables
+from planner_models.traffic.sees import enact
+
+
+def adjust(
+    problem: Traffic,
+    *,
+    scale: Annotated[float, Field(ge=0, description="every demand's rate is multiplied by this")] = 1.0,
+) -> Traffic:
+    """The problem with its demands scaled."""
+    return problem.scaled(scale)
+
+
+def _problem_of(read: Callable[..., Any]) -> Callable[..., Traffic]:
+    """The reader, with its parameters, as a source of problems."""
+
+    @functools.wraps(read)
+    def source(**parameters: Any) -> Traffic:
+        # the first argument of a reader is positional: what to read
+        first = next(iter(inspect.signature(read).parameters))
+        return Traffic.from_tables(read(parameters.pop(first), **parameters))
+
+    return source
+
+
+SYSTEM = System(
+    name="traffic",
+    question="How should these demands be routed?",
+    source="Sen, Shue, Ihm and Freedman 2013 (LocalFlow)",
+    tables=TABLES,
+    optional_tables=("nodes",),
+    plan_tables=PLAN_TABLES,
+    from_tables=Traffic.from_tables,
+    sources={
+        "topohub": _problem_of(topohub.read),
+        "graphml": _problem_of(graphml.read),
+        "sndlib": _problem_of(sndlib.read),
+        "repetita": _problem_of(repetita.read),
+    },
+    presets={
+        "abilene": generate.abilene,
+        "germany50": generate.germany50,
+        "fat_tree": generate.fat_tree,
+    },
+    adjust=adjust,
+    designs=DESIGNS,
+    metrics=METRICS,
+    check=check,
+    measure=measure,
+    plan_from_tables=from_tables,
+    enact=enact,
+    formulation=formulation,
+)
+
+__all__ = ["SYSTEM", "Routing", "Traffic", "check", "ecmp", "formulation", "generate", "measure", "optimum"]

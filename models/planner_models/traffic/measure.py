@@ -1,0 +1,79 @@
+"""What a routing is worth: the metrics of system `traffic`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.system import Metric
+from planner_models.traffic.check import TOLERANCE, carried
+from planner_models.traffic.problem import Traffic
+from planner_models.traffic.routing import Routing
+
+METRICS: Final = (
+    Metric(
+        name="concurrent_flow",
+        unit="x demand",
+        better="more",
+        about="by what all demands can grow together before a link is full, with the plan's splits",
+        source="maximum concurrent flow (Shahrokhi and Matula 1990)",
+    ),
+    Metric(
+        name="max_utilization",
+        unit="",
+        better="less",
+        about="load over capacity of the busiest link",
+        source="Sen et al. 2013 (LocalFlow), section 4",
+    ),
+    Metric(name="total_flow_mbps", unit="Mbit/s", better="more", about="traffic that the plan carries"),
+    Metric(
+        name="mean_path_stretch",
+        unit="x shortest",
+        better="less",
+        about="mean weight of the paths taken over that of the shortest paths, by traffic",
+    ),
+    Metric(
+        name="mean_latency_ms", unit="ms", better="less", about="mean delay of the links taken, by traffic"
+    ),
+    Metric(name="cost", unit="", better="less", about="price of the traffic on all links"),
+    Metric(name="overloaded_links", unit="links", better="less", about="links that carry more than they can"),
+    Metric(
+        name="unserved_mbps", unit="Mbit/s", better="less", about="wanted traffic that the plan leaves out"
+    ),
+)
+
+
+def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[str, float | None]:  # noqa: ARG001
+    """Every metric of the plan, from the true problem and the plan alone."""
+    flow = carried(problem, plan)
+    load, served = flow.load_mbps, flow.served_mbps
+    utilization = load / problem.capacity_mbps
+    busiest = float(utilization.max(initial=0.0))
+    wanted = problem.rate_mbps > 0
+    smallest_share = float((served[wanted] / problem.rate_mbps[wanted]).min()) if wanted.any() else None
+    total = float(served.sum())
+    shortest = _shortest_weight(problem, served)
+    return {
+        "concurrent_flow": smallest_share / busiest if smallest_share is not None and busiest > 0 else None,
+        "max_utilization": busiest,
+        "total_flow_mbps": total,
+        "mean_path_stretch": float(problem.weight @ load) / shortest if shortest > 0 else None,
+        "mean_latency_ms": _per_link(problem, "latency_ms", load, total),
+        "cost": _per_link(problem, "cost", load, 1.0),
+        "overloaded_links": float((utilization > 1 + TOLERANCE).sum()),
+        "unserved_mbps": float(np.clip(problem.rate_mbps * (1 - 1e-12) - served, 0.0, None).sum()),
+    }
+
+
+def _shortest_weight(problem: Traffic, served: np.ndarray) -> float:
+    """What the served traffic would weigh on shortest paths."""
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    row = np.searchsorted(problem.targets, problem.target[wanted])
+    return float(served[wanted] @ problem.distance[row, problem.source[wanted]])
+
+
+def _per_link(problem: Traffic, column: str, load: np.ndarray, total: float) -> float | None:
+    if column not in problem.links or total <= 0:
+        return None
+    return float(problem.links[column].to_numpy(float) @ load) / total

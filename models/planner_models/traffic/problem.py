@@ -1,0 +1,244 @@
+"""The problem of system `traffic`: demands over a capacitated directed network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+
+from planner.errors import InputError, did_you_mean
+from planner.tables import Table, few, file_name, label, number, row_name, validate
+
+NODES: Final = Table(
+    name="nodes",
+    about="a place where traffic starts, ends or is switched",
+    columns={
+        "node": label("its name"),
+        "latitude": number("degrees north", at_least=-90, at_most=90, optional=True),
+        "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+    },
+    key=("node",),
+)
+LINKS: Final = Table(
+    name="links",
+    about="a one-way link; two rows with the same ends are parallel links",
+    columns={
+        "tail": label("node where it starts"),
+        "head": label("node where it ends"),
+        "capacity_mbps": number("most traffic, Mbit/s", more_than=0),
+        "weight": number("routing metric", more_than=0, optional=True, default=1.0),
+        "cost": number("price of carrying traffic, per Mbit/s", at_least=0, optional=True),
+        "latency_ms": number("one-way delay, ms", at_least=0, optional=True),
+    },
+)
+DEMANDS: Final = Table(
+    name="demands",
+    about="traffic that wants to get from one node to another",
+    columns={
+        "source": label("node where it starts"),
+        "target": label("node where it ends"),
+        "rate_mbps": number("wanted rate, Mbit/s", at_least=0),
+    },
+    key=("source", "target"),
+)
+TABLES: Final = (NODES, LINKS, DEMANDS)
+
+
+def totals(places: NDArray[Any], amounts: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """(count,) the amounts added up by place."""
+    return np.bincount(places, weights=amounts, minlength=count).astype(float, copy=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Traffic:
+    """Demands over a capacitated directed network.
+
+    nodes    one row a node: node, latitude?, longitude?
+    links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?
+    demands  one row a pair: source, target, rate_mbps
+
+    Below, N, E and K are their numbers of rows; nodes, links and demands are meant by row.
+    InputError with every fault: a value out of range, a node that is not in `nodes`, a link or a
+    demand from a node to itself, a demand without a path.
+    """
+
+    nodes: pd.DataFrame
+    links: pd.DataFrame
+    demands: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        faults: list[str] = []
+        for table in TABLES:
+            frame = getattr(self, table.name)
+            try:
+                valid = validate(
+                    table, frame, where=frame.attrs.get("where"), first_row=frame.attrs.get("first_row", 1)
+                )
+            except InputError as error:
+                faults += error.faults
+                continue
+            valid.attrs |= frame.attrs
+            object.__setattr__(self, table.name, valid)
+        if not faults:
+            faults += self._unknown_nodes()
+        if not faults:
+            faults += self._unreachable()
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Traffic:
+        """The problem in the tables nodes, links and demands; without nodes, those that links name."""
+        links = tables["links"]
+        nodes = tables.get("nodes")
+        if nodes is None:
+            ends = pd.unique(pd.concat([links["tail"], links["head"]], ignore_index=True))
+            nodes = pd.DataFrame({"node": ends})
+        return cls(nodes=nodes, links=links, demands=tables["demands"])
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """The tables that make this problem again."""
+        return {table.name: getattr(self, table.name).reset_index(drop=True) for table in TABLES}
+
+    def size(self) -> dict[str, int]:
+        """Number of nodes, links and demands."""
+        return {"nodes": len(self.nodes), "links": len(self.links), "demands": len(self.demands)}
+
+    def scaled(self, factor: float) -> Traffic:
+        """The same network with every demand times `factor`."""
+        return self if factor == 1 else self.with_rates(self.rate_mbps * factor)
+
+    def with_rates(self, rate_mbps: NDArray[np.float64]) -> Traffic:
+        """The same network and pairs with other rates, (K,)."""
+        return replace(self, demands=self.demands.assign(rate_mbps=rate_mbps))
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    @cached_property
+    def tail(self) -> NDArray[np.int64]:
+        """(E,) node where each link starts."""
+        return self._places(self.links["tail"])
+
+    @cached_property
+    def head(self) -> NDArray[np.int64]:
+        """(E,) node where each link ends."""
+        return self._places(self.links["head"])
+
+    @cached_property
+    def source(self) -> NDArray[np.int64]:
+        """(K,) node where each demand starts."""
+        return self._places(self.demands["source"])
+
+    @cached_property
+    def target(self) -> NDArray[np.int64]:
+        """(K,) node where each demand ends."""
+        return self._places(self.demands["target"])
+
+    @cached_property
+    def capacity_mbps(self) -> NDArray[np.float64]:
+        """(E,)"""
+        return self.links["capacity_mbps"].to_numpy(float)
+
+    @cached_property
+    def weight(self) -> NDArray[np.float64]:
+        """(E,) routing metric."""
+        return self.links["weight"].to_numpy(float)
+
+    @cached_property
+    def rate_mbps(self) -> NDArray[np.float64]:
+        """(K,)"""
+        return self.demands["rate_mbps"].to_numpy(float)
+
+    @cached_property
+    def targets(self) -> NDArray[np.int64]:
+        """(D,) the nodes that demands with a rate end at, ascending."""
+        return np.unique(self.target[self.rate_mbps > 0])
+
+    @cached_property
+    def balance(self) -> sp.csr_array:
+        """(N, E) node-link incidence: +1 where a link leaves a node, -1 where it enters one."""
+        count = len(self.links)
+        links = np.arange(count)
+        signs = np.repeat([1.0, -1.0], count)
+        places = (np.concatenate([self.tail, self.head]), np.concatenate([links, links]))
+        return sp.csr_array((signs, places), shape=(len(self.nodes), count))
+
+    @cached_property
+    def distance(self) -> NDArray[np.float64]:
+        """(D, N) weight of the shortest path from each node to each of `targets`; inf without one."""
+        weights: NDArray[np.float64] = dijkstra(self._by_weight.T, indices=self.targets)
+        return weights
+
+    @cached_property
+    def link_labels(self) -> list[str]:
+        """`tail->head` for each link; parallel links are numbered, `tail->head#2`."""
+        number = self.parallel
+        pairs = zip(self.links["tail"], self.links["head"], number, strict=True)
+        return [f"{tail}->{head}" + (f"#{k}" if k > 1 else "") for tail, head, k in pairs]
+
+    @cached_property
+    def parallel(self) -> NDArray[np.int64]:
+        """(E,) 1 for the first link between its ends, 2 for the second, ... in the table's order."""
+        return self.links.groupby(["tail", "head"]).cumcount().to_numpy(dtype=np.int64) + np.int64(1)
+
+    @cached_property
+    def demand_labels(self) -> list[str]:
+        """`source->target` for each demand."""
+        return [f"{s}->{t}" for s, t in zip(self.demands["source"], self.demands["target"], strict=True)]
+
+    @cached_property
+    def node_places(self) -> pd.Index:
+        """Turns node names into rows of `nodes`."""
+        places: pd.Index = pd.Index(self.nodes["node"])
+        return places
+
+    @cached_property
+    def _by_weight(self) -> sp.csr_array:
+        """(N, N) weight from tail to head; of parallel links the smallest."""
+        order = np.lexsort((self.weight, self.head, self.tail))
+        tail, head, weight = self.tail[order], self.head[order], self.weight[order]
+        first = np.r_[True, (np.diff(tail) != 0) | (np.diff(head) != 0)]
+        count = len(self.nodes)
+        return sp.csr_array((weight[first], (tail[first], head[first])), shape=(count, count))
+
+    def _places(self, names: pd.Series) -> NDArray[np.int64]:
+        return self.node_places.get_indexer(pd.Index(names)).astype(np.int64)
+
+    # --- validation -----------------------------------------------------------------------
+
+    def _unknown_nodes(self) -> Iterator[str]:
+        for table, one, other in (("links", "tail", "head"), ("demands", "source", "target")):
+            frame: pd.DataFrame = getattr(self, table)
+            where = file_name(frame, table)
+            for column in (one, other):
+                faults = [
+                    f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is no node of the network"
+                    + did_you_mean(frame[column].iloc[row], self.nodes["node"])
+                    for row in np.flatnonzero(self._places(frame[column]) < 0).tolist()
+                ]
+                yield from few(faults, where, f"with an unknown {column}")
+            loops = np.flatnonzero(frame[one].to_numpy() == frame[other].to_numpy()).tolist()
+            faults = [
+                f"{row_name(frame, table, row)}: {one} and {other} are both '{frame[one].iloc[row]}', must differ"
+                for row in loops
+            ]
+            yield from few(faults, where, f"where {one} and {other} are the same")
+
+    def _unreachable(self) -> Iterator[str]:
+        wanted = np.flatnonzero(self.rate_mbps > 0)
+        row = np.searchsorted(self.targets, self.target[wanted])
+        lost = wanted[np.isinf(self.distance[row, self.source[wanted]])]
+        names = self.demands[["source", "target"]]
+        faults = [
+            f"{row_name(self.demands, 'demands', k)}: "
+            f"no path from '{names['source'].iloc[k]}' to '{names['target'].iloc[k]}'"
+            for k in lost.tolist()
+        ]
+        yield from few(faults, file_name(self.demands, "demands"), "without a path")

@@ -1,0 +1,231 @@
+"""The plan of system `traffic`: how much of each demand goes over each link."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner.errors import PlanRejected
+from planner.tables import Table, label, number, validate
+from planner_models.traffic.problem import Traffic, totals
+
+FLOWS: Final = Table(
+    name="flows",
+    about="Mbit/s of a demand on a link; without `source`, of all demands to the target together",
+    columns={
+        "target": label("node where the demand ends"),
+        "tail": label("node where the link starts"),
+        "head": label("node where the link ends"),
+        "rate_mbps": number("Mbit/s of the demand on this link", at_least=0),
+        "source": label("node where the demand starts"),
+        "parallel": number(
+            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
+        ),
+    },
+    may_be_empty=True,
+)
+FLOWS.columns["source"].required = False
+ROUTES: Final = Table(
+    name="routes",
+    about="Mbit/s of a demand on a path",
+    columns={
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+        "path": label("its nodes from source to target, as a JSON list"),
+        "rate_mbps": number("Mbit/s on this path", at_least=0),
+        "parallel": label("which of parallel links each hop takes, as a JSON list; all first if absent"),
+    },
+    may_be_empty=True,
+)
+ROUTES.columns["parallel"].required = False
+LINKS: Final = Table(
+    name="links",
+    about="what each link carries",
+    columns={
+        "tail": label("node where it starts"),
+        "head": label("node where it ends"),
+        "load_mbps": number("carried traffic, Mbit/s", at_least=0),
+        "utilization": number("load over capacity; above 1 is overloaded", at_least=0),
+        "parallel": number(
+            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
+        ),
+    },
+)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Routing:
+    """How much of each demand goes over each link.
+
+    flows   source, target, tail, head, parallel, rate_mbps; without the column source the flows of
+            all demands to a target are one (then each node's surplus is its own demand)
+    links   tail, head, parallel, load_mbps, utilization, a row for each link of the network
+    routes  source, target, path, rate_mbps where traffic follows whole paths, else None
+    """
+
+    flows: pd.DataFrame
+    links: pd.DataFrame
+    routes: pd.DataFrame | None = None
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """flows, links and, where there are any, routes."""
+        tables = {"flows": self.flows, "links": self.links}
+        return tables if self.routes is None else {**tables, "routes": self.routes}
+
+
+def by_pair(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFrame | None = None) -> Routing:
+    """The plan of a flow per demand and link, (K, E) Mbit/s."""
+    flow = _tidy(problem, flow_mbps)
+    names = {
+        "source": _names(problem, problem.source[flow.row]),
+        "target": _names(problem, problem.target[flow.row]),
+    }
+    return _routing(problem, flow, names, routes)
+
+
+def from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routing:
+    """The plan in the tables `flows` or `routes`, made here or elsewhere; PlanRejected if it is none."""
+    if "flows" in tables:
+        flows = validate(FLOWS, tables["flows"], where="plan: flows")
+        names = {name: flows[name] for name in ("source", "target") if name in flows}
+        link = links_of(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
+        row = np.arange(len(flows))
+        rate = flows["rate_mbps"].to_numpy(float)
+        flow = sp.coo_array((rate, (row, link)), shape=(len(flows), len(problem.links)))
+        return _routing(problem, flow, names, tables.get("routes"), given=tables.get("links"))
+    if "routes" in tables:
+        routes = validate(ROUTES, tables["routes"], where="plan: routes")
+        return by_pair(problem, _flow_of_routes(problem, routes), routes)
+    raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
+
+
+def flow_mbps(problem: Traffic, plan: Routing) -> sp.csr_array:
+    """(K, E) Mbit/s of each demand on each link, of a plan whose flows have a source."""
+    flows = plan.flows
+    demands = pd.MultiIndex.from_frame(problem.demands[["source", "target"]])
+    demand = demands.get_indexer(pd.MultiIndex.from_frame(flows[["source", "target"]].astype(str)))
+    link = links_of(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
+    shape = (len(problem.demands), len(problem.links))
+    return sp.csr_array((flows["rate_mbps"].to_numpy(float), (demand, link)), shape=shape)
+
+
+def links_of(
+    problem: Traffic, tail: Iterable[str], head: Iterable[str], parallel: Iterable[float], where: str
+) -> NDArray[np.int64]:
+    """The link of each (tail, head, parallel); PlanRejected names those that are no links."""
+    wanted = pd.MultiIndex.from_arrays(
+        [pd.Series(tail).astype(str), pd.Series(head).astype(str), pd.Series(parallel).astype(np.int64)]
+    )
+    known = pd.MultiIndex.from_arrays([problem.links["tail"], problem.links["head"], problem.parallel])
+    places = known.get_indexer(wanted)
+    made_up = np.flatnonzero(places < 0)
+    if len(made_up):
+        tail_name, head_name, number_ = wanted[made_up[0]]
+        extra = f"#{number_}" if number_ > 1 else ""
+        more = f" and {len(made_up) - 1} rows more" if len(made_up) > 1 else ""
+        raise PlanRejected(
+            f"{where} row {made_up[0] + 1}: {tail_name}->{head_name}{extra} is no link of the network{more}"
+        )
+    return places.astype(np.int64)
+
+
+def _tidy(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
+    """The flow without the dust that solvers leave, so that plans stay small and readable."""
+    flow = sp.coo_array(flow_mbps)
+    flow.sum_duplicates()
+    dust = 1e-9 * max(float(problem.rate_mbps.max(initial=0.0)), 1e-300)
+    keep = flow.data > dust
+    return sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
+
+
+def _routing(
+    problem: Traffic,
+    flow: sp.coo_array,
+    names: Mapping[str, pd.Series | pd.Categorical],
+    routes: pd.DataFrame | None,
+    given: pd.DataFrame | None = None,
+) -> Routing:
+    flows = pd.DataFrame(
+        {
+            **names,
+            "tail": _names(problem, problem.tail[flow.col]),
+            "head": _names(problem, problem.head[flow.col]),
+            "parallel": problem.parallel[flow.col],
+            "rate_mbps": flow.data,
+        }
+    )
+    if given is not None:
+        return Routing(flows=flows, links=validate(LINKS, given, where="plan: links"), routes=routes)
+    load = totals(flow.col, flow.data, len(problem.links))
+    links = pd.DataFrame(
+        {
+            "tail": problem.links["tail"].to_numpy(),
+            "head": problem.links["head"].to_numpy(),
+            "parallel": problem.parallel,
+            "load_mbps": load,
+            "utilization": load / problem.capacity_mbps,
+        }
+    )
+    return Routing(flows=flows, links=links, routes=routes)
+
+
+def _names(problem: Traffic, places: NDArray[np.int64]) -> pd.Categorical:
+    return pd.Categorical.from_codes(places, categories=problem.node_places)
+
+
+def _flow_of_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
+    demands = pd.MultiIndex.from_frame(problem.demands[["source", "target"]])
+    demand = demands.get_indexer(pd.MultiIndex.from_frame(routes[["source", "target"]]))
+    columns = [routes[name].tolist() for name in ("source", "target", "path")]
+    rows: list[int] = []
+    tails: list[str] = []
+    heads: list[str] = []
+    numbers: list[int] = []
+    for row, (source, target, text) in enumerate(zip(*columns, strict=True)):
+        path = _path(text, row)
+        if demand[row] < 0 or path[0] != source or path[-1] != target:
+            what = (
+                "is no demand of the problem"
+                if demand[row] < 0
+                else f"has a path from {path[0]} to {path[-1]}"
+            )
+            raise PlanRejected(f"routes row {row + 1}: {source}->{target} {what}")
+        hops = len(path) - 1
+        rows += [row] * hops
+        tails += path[:-1]
+        heads += path[1:]
+        numbers += _parallels(routes["parallel"].iloc[row], row, hops) if "parallel" in routes else [1] * hops
+    link = links_of(problem, tails, heads, numbers, "routes")
+    rate = routes["rate_mbps"].to_numpy(float)[rows] if rows else np.zeros(0)
+    return sp.coo_array((rate, (demand[rows], link)), shape=(len(problem.demands), len(problem.links)))
+
+
+def _parallels(text: str, row: int, hops: int) -> list[int]:
+    numbers = _json(text)
+    if not isinstance(numbers, list) or len(numbers) != hops or not all(isinstance(n, int) for n in numbers):
+        raise PlanRejected(
+            f"routes row {row + 1}: parallel is {text!r}, must be a JSON list of {hops} numbers"
+        )
+    return numbers
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
+
+
+def _path(text: str, row: int) -> list[str]:
+    path = _json(text)
+    if not isinstance(path, list) or len(path) < 2 or not all(isinstance(node, str) for node in path):
+        raise PlanRejected(f"routes row {row + 1}: path is {text!r}, must be a JSON list of node names")
+    return path

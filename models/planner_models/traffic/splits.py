@@ -1,0 +1,101 @@
+"""Traffic that follows split ratios: at every node, per target, a share for each outgoing link."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner_models.traffic.problem import Traffic, totals
+
+EQUAL: Final = 1e-9  # relative; weights that differ by less make equal paths
+SPENT: Final = 1e-15  # of what was sent; splits with cycles send ever smaller rests around
+
+
+def shortest_links(problem: Traffic) -> sp.coo_array:
+    """(D, E) 1 for each link that is on a shortest path to a target, by `weight`."""
+    away, near = problem.distance[:, problem.tail], problem.distance[:, problem.head]
+    with np.errstate(invalid="ignore"):  # inf - inf where neither end reaches the target
+        slack = near + problem.weight - away
+    row, link = np.nonzero(np.isfinite(near) & (slack <= EQUAL * np.where(np.isfinite(away), away, 1.0)))
+    on_path = problem.tail[link] != problem.targets[row]
+    row, link = row[on_path], link[on_path]
+    return sp.coo_array((np.ones(len(link)), (row, link)), shape=(len(problem.targets), len(problem.links)))
+
+
+def even(problem: Traffic, links: sp.coo_array) -> sp.coo_array:
+    """(D, E) the same share for each of the links that leave a node towards a target."""
+    key = links.row.astype(np.int64) * len(problem.nodes) + problem.tail[links.col]
+    _, group, count = np.unique(key, return_inverse=True, return_counts=True)
+    return sp.coo_array((1.0 / count[group], (links.row, links.col)), shape=links.shape)
+
+
+def first(problem: Traffic, links: sp.coo_array) -> sp.coo_array:
+    """(D, E) all to the first, in the order of the table, of the links that leave a node towards a target."""
+    key = links.row.astype(np.int64) * len(problem.nodes) + problem.tail[links.col]
+    order = np.lexsort((links.col, key))
+    _, chosen = np.unique(key[order], return_index=True)
+    pick = order[chosen]
+    return sp.coo_array((np.ones(len(pick)), (links.row[pick], links.col[pick])), shape=links.shape)
+
+
+def of_flow(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
+    """(D, E) the shares by which a flow per target, (D, E) Mbit/s, divides at each node."""
+    flow = sp.coo_array(flow_mbps)
+    key = flow.row.astype(np.int64) * len(problem.nodes) + problem.tail[flow.col]
+    _, group = np.unique(key, return_inverse=True)
+    out = totals(group, flow.data, 0)[group]
+    keep = flow.data > 0
+    share = flow.data[keep] / out[keep]
+    return sp.coo_array((share, (flow.row[keep], flow.col[keep])), shape=flow.shape)
+
+
+def completed(problem: Traffic, splits: sp.coo_array) -> sp.coo_array:
+    """The splits (D, E), with a shortest path from each node that has none."""
+    count = len(problem.nodes)
+    default = first(problem, shortest_links(problem))
+    known = np.unique(splits.row.astype(np.int64) * count + problem.tail[splits.col])
+    new = ~np.isin(default.row.astype(np.int64) * count + problem.tail[default.col], known)
+    parts = [(splits.data, splits.row, splits.col), (default.data[new], default.row[new], default.col[new])]
+    share, row, link = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return sp.coo_array((share, (row, link)), shape=splits.shape)
+
+
+def follow(problem: Traffic, splits: sp.coo_array, rate_mbps: NDArray[np.float64]) -> sp.coo_array:
+    """(K, E) Mbit/s of each demand on each link, when rate_mbps (K,) of it follows the splits (D, E)."""
+    count = len(problem.nodes)
+    key = splits.row.astype(np.int64) * count + problem.tail[splits.col]
+    order = np.argsort(key, kind="stable")
+    key, link, share = key[order], splits.col[order], splits.data[order]
+
+    demand = np.flatnonzero(rate_mbps > 0)
+    row_of = np.searchsorted(problem.targets, problem.target)  # the splits' row of each demand
+    node, amount = problem.source[demand], rate_mbps[demand]
+    flows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+    # all traffic moves one hop a round; what meets at a node goes on as one
+    while len(demand):
+        here = row_of[demand] * count + node
+        start, stop = np.searchsorted(key, here, "left"), np.searchsorted(key, here, "right")
+        ways = stop - start
+        taken = np.repeat(start, ways) + _counting(ways)
+        demand, amount = np.repeat(demand, ways), np.repeat(amount, ways) * share[taken]
+        flows.append((demand, link[taken], amount))
+        meeting, group = np.unique(demand * count + problem.head[link[taken]], return_inverse=True)
+        demand, node = meeting // count, meeting % count
+        amount = totals(group, amount, len(meeting))
+        going = (node != problem.target[demand]) & (amount > SPENT * rate_mbps[demand])
+        demand, node, amount = demand[going], node[going], amount[going]
+    rows, links, amounts = (
+        (np.concatenate(part) for part in zip(*flows, strict=True)) if flows else ([], [], [])
+    )
+    flow = sp.coo_array((amounts, (rows, links)), shape=(len(problem.demands), len(problem.links)))
+    flow.sum_duplicates()
+    return flow
+
+
+def _counting(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, ..., length - 1 for each length in turn."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)

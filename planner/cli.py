@@ -1,0 +1,363 @@
+"""The command line: parses, calls, prints. Answers go to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from planner import __version__
+from planner.errors import InputError, PlannerError
+
+if TYPE_CHECKING:
+    from planner.run import Run
+    from planner.scenario import Scenario
+    from planner.system import System
+
+app = typer.Typer(
+    help="Plan networked systems: bring a problem, solve it, and compare ways to coordinate.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ScenarioArgument = Annotated[
+    str, typer.Argument(help="A scenario file, or one that ships with planner, such as traffic/germany50.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a key of the scenario, e.g. problem.scale=2. Repeatable."
+    ),
+]
+BackendOption = Annotated[
+    str | None,
+    typer.Option(
+        "--backend", help="highs, ortools, ortools:SOLVER or pyomo:SOLVER.", rich_help_panel="Solver"
+    ),
+]
+AlgorithmOption = Annotated[
+    str | None,
+    typer.Option("--algorithm", help="auto, simplex, interior-point or pdlp.", rich_help_panel="Solver"),
+]
+TimeOption = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop the solver after this.")
+]
+GapOption = Annotated[float | None, typer.Option("--gap", help="Relative gap that counts as optimal.")]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", help="The most threads that the solver may use.")
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="The solver's random seed.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Save the scenario, plans and metrics in this folder."),
+]
+FormatOption = Annotated[
+    Literal["parquet", "csv"], typer.Option("--table-format", help="How plan tables are saved.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def main() -> None:
+    """Run the command line; every failure is one clear line and the exit code that says its kind."""
+    try:
+        app(prog_name="planner")
+    except PlannerError as error:
+        _report(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except MemoryError:
+        _say("out of memory: the problem is too large for this machine")
+        sys.exit(6)
+    except Exception as error:
+        if os.environ.get("PLANNER_DEBUG"):
+            raise
+        text = f"internal error: {type(error).__name__}: " + " ".join(str(error).split())
+        _say(text + "; set PLANNER_DEBUG=1 for the traceback, and please report it")
+        sys.exit(70)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Plan networked systems: bring a problem, solve it, and compare ways to coordinate."""
+    if version:
+        typer.echo(f"planner {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        raise typer.Exit(2)
+
+
+@app.command("list")
+def list_(
+    system: Annotated[str | None, typer.Argument(help="A system, to see it whole.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the systems, or a system's designs, parameters, metrics, presets and tables."""
+    from planner import report
+    from planner.catalogue import find_system, system_names
+
+    if system is None:
+        found = [find_system(name) for name in system_names()]
+        if as_json:
+            _print_json([_describe(one) for one in found])
+        else:
+            report.show_systems(found)
+            _say("planner list SYSTEM shows one whole")
+        return
+    one = find_system(system)
+    if as_json:
+        _print_json(_describe(one))
+    else:
+        from planner.describe import parameters
+
+        report.show_system(one, parameters(one))
+        _show_scenarios(one)
+
+
+@app.command()
+def solve(
+    scenario: ScenarioArgument,
+    design: Annotated[str | None, typer.Option("--design", help="Which design; default: the first.")] = None,
+    changes: SetOption = None,
+    backend: BackendOption = None,
+    algorithm: AlgorithmOption = None,
+    time_limit: TimeOption = None,
+    gap: GapOption = None,
+    threads: ThreadsOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    table_format: FormatOption = "parquet",
+    as_json: JsonOption = False,
+) -> None:
+    """Run one design on a scenario's problem: the one named, or the scenario's first."""
+    from planner import report, run
+
+    loaded = _load(scenario, changes, _solver(backend, algorithm, time_limit, gap, threads, seed))
+    result = run.solve(loaded, design=design)
+    if out is not None:
+        _save(loaded, [result], out, table_format)
+    if as_json:
+        _print_json(run.Comparison(system=result.system, problem=result.problem, runs=(result,)).to_dict())
+    else:
+        report.show_run(result)
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def compare(
+    scenario: ScenarioArgument,
+    designs: Annotated[
+        str | None,
+        typer.Option("--designs", metavar="A,B,C", help="Which designs; default: all of the scenario's."),
+    ] = None,
+    changes: SetOption = None,
+    backend: BackendOption = None,
+    algorithm: AlgorithmOption = None,
+    time_limit: TimeOption = None,
+    gap: GapOption = None,
+    threads: ThreadsOption = None,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    table_format: FormatOption = "parquet",
+    as_json: JsonOption = False,
+) -> None:
+    """Run several designs on one problem and print their metrics side by side."""
+    from planner import report, run
+
+    loaded = _load(scenario, changes, _solver(backend, algorithm, time_limit, gap, threads, seed))
+    labels = None if designs is None else [label.strip() for label in designs.split(",") if label.strip()]
+    result = run.compare(loaded, designs=labels)
+    if out is not None:
+        _save(loaded, result.runs, out, table_format)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        report.show_comparison(result)
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def generate(
+    system: Annotated[str, typer.Argument(help="Whose problem to make.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where tables and scenario.toml go.")],
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="Which problem; default: the system's first.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Where the problem is drawn.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the preset, e.g. k=8. Repeatable."),
+    ] = None,
+    table_format: FormatOption = "csv",
+) -> None:
+    """Make a problem's tables, and a scenario.toml that solves them."""
+    from planner import files, report
+
+    given = _changes(changes)
+    if seed is not None:
+        given["seed"] = seed
+    size = files.generate(system, preset, given, out, table_format)
+    _say(f"wrote {report.sizes(size)} to {out}; solve with: planner compare {out / 'scenario.toml'}")
+
+
+@app.command()
+def export(
+    scenario: ScenarioArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the model goes.")],
+    format_: Annotated[Literal["lp", "mps"], typer.Option("--format", help="The file's format.")] = "lp",
+    design: Annotated[
+        str | None, typer.Option("--design", help="Whose model; default: the first design that has one.")
+    ] = None,
+    changes: SetOption = None,
+) -> None:
+    """Write the formal model that a design solves, for any solver to read."""
+    from planner import files
+
+    model = files.export(_load(scenario, changes, {}), design, out, format_)
+    _say(f"wrote the model of {model.design} to {out}: {model.rows:,} rows, {model.columns:,} columns")
+
+
+@app.command()
+def check(
+    scenario: ScenarioArgument,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="DIR", help="A folder of plan tables, made here or elsewhere."),
+    ] = None,
+    changes: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Validate a scenario and its problem, or check and measure a plan made elsewhere."""
+    from planner import files, report
+
+    loaded = _load(scenario, changes, {})
+    problem = loaded.make_problem()
+    if plan is None:
+        if as_json:
+            _print_json({"system": loaded.system.name, "problem": {"size": problem.size()}, "valid": True})
+        else:
+            _say(f"{scenario}: valid; {report.sizes(problem.size())}")
+        return
+    violations, metrics = files.check_plan(loaded.system, problem, plan)
+    if as_json:
+        rows = violations.frame.to_dict(orient="records")
+        _print_json({"system": loaded.system.name, "violations": rows, "metrics": metrics})
+    else:
+        report.show_metrics(loaded.system, metrics)
+        report.show_violations(violations, "plan")
+        if not len(violations):
+            _say("plan: keeps every limit")
+
+
+@app.command()
+def doctor(as_json: JsonOption = False) -> None:
+    """Show which backends work here: their versions, and one tiny solve each."""
+    from planner import backends, report
+
+    found = backends.available()
+    if as_json:
+        _print_json([one.to_dict() for one in found])
+    else:
+        report.show_found(found)
+    if not all(one.ok for one in found if one.backend == "highs"):
+        raise typer.Exit(6)
+
+
+# --- what the commands share --------------------------------------------------------------
+
+
+def _load(scenario: str, changes: list[str] | None, solver: dict[str, Any]) -> Scenario:
+    from planner.scenario import load
+
+    return load(scenario, changes=_changes(changes), options=solver)
+
+
+def _solver(
+    backend: str | None,
+    algorithm: str | None,
+    time_limit: float | None,
+    gap: float | None,
+    threads: int | None,
+    seed: int | None,
+) -> dict[str, Any]:
+    given = {
+        "backend": backend,
+        "algorithm": algorithm,
+        "time_limit_s": time_limit,
+        "gap": gap,
+        "threads": threads,
+        "seed": seed,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _changes(given: list[str] | None) -> dict[str, Any]:
+    changes, faults = {}, []
+    for text in given or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            faults.append(f"--set {text}: must be KEY=VALUE")
+            continue
+        changes[key.strip()] = _value(value.strip())
+    if faults:
+        raise InputError(*faults)
+    return changes
+
+
+def _value(text: str) -> Any:
+    """A value as TOML has it; what is none is text, so that quotes may be left out."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _save(scenario: Scenario, runs: list[Run] | tuple[Run, ...], out: Path, table_format: str) -> None:
+    from planner import files
+
+    files.save(scenario, runs, out, table_format)
+    _say(f"saved the scenario, plans and metrics in {out}")
+
+
+def _describe(system: System) -> dict[str, Any]:
+    from planner.describe import describe
+
+    return describe(system)
+
+
+def _show_scenarios(system: System) -> None:
+    from planner.scenario import shipped
+
+    names = [name for name in shipped() if name.startswith(system.name + "/")]
+    _say(f"scenarios that ship with planner: {', '.join(names) or 'none'}")
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _report(error: PlannerError) -> None:
+    for line in str(error).splitlines():
+        typer.secho(line, err=True, fg="red")
+
+
+if __name__ == "__main__":
+    main()

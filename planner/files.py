@@ -1,0 +1,131 @@
+"""Results and problems in folders: what `--out`, `generate`, `export` and `check --plan` read and write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+import tomli_w
+
+from planner import run
+from planner.catalogue import find_system
+from planner.errors import InputError, did_you_mean
+from planner.parameters import check_parameters, parameters_of
+from planner.run import Run
+from planner.scenario import Entry, Scenario
+from planner.system import System, Violations
+from planner.tables import find_tables, read_tables, write_table
+
+
+def save(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: str = "parquet") -> None:
+    """`out/scenario.toml` and, for each design, its plan's tables, metrics.csv and run.json."""
+    make_folder(out)
+    (out / "scenario.toml").write_text(scenario.to_toml(out), encoding="utf-8")
+    for one in runs:
+        folder = make_folder(out / one.label)
+        plain = json.dumps(one.to_dict(), indent=2, ensure_ascii=False, default=str)
+        (folder / "run.json").write_text(plain + "\n", encoding="utf-8")
+        metrics = [
+            {
+                "metric": metric.name,
+                "value": one.metrics.get(metric.name),
+                "unit": metric.unit,
+                "better": metric.better,
+            }
+            for metric in one.system.metrics
+        ]
+        write_table(pd.DataFrame(metrics), folder / "metrics.csv")
+        plan = make_folder(folder / "plan")
+        for stale in [*plan.glob("*.csv"), *plan.glob("*.parquet")]:  # of an earlier run in this folder
+            stale.unlink()
+        if one.plan is not None:
+            for name, frame in one.plan.to_tables().items():
+                write_table(frame, plan / f"{name}.{table_format}")
+
+
+def generate(
+    system_name: str, preset: str | None, given: Mapping[str, Any], out: Path, table_format: str = "csv"
+) -> dict[str, int]:
+    """Write the tables of a preset's problem and a scenario.toml over them; returns the problem's size."""
+    system = find_system(system_name)
+    name = preset or next(iter(system.presets))
+    if name not in system.presets:
+        raise InputError(
+            f"--preset {name}: no such preset of {system.name}" + did_you_mean(name, system.presets)
+        )
+    if "seed" in given and "seed" not in parameters_of(system.presets[name]):
+        raise InputError(f"--seed {given['seed']}: preset {name} draws nothing; leave the seed out")
+    values, faults = check_parameters(system.presets[name], given, where="--set", what=f"preset {name}")
+    if faults:
+        raise InputError(*(fault.replace("--set.", "--set ", 1) for fault in faults))
+    problem = system.presets[name](**values)
+    make_folder(out)
+    for table, frame in problem.to_tables().items():
+        write_table(frame, out / f"{table}.{table_format}")
+    document = {
+        "system": system.name,
+        "problem": {"source": "tables", "path": "."},
+        "designs": {design.name: {} for design in system.designs},
+    }
+    (out / "scenario.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+    size: dict[str, int] = problem.size()
+    return size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What was written: whose model, and how large it is."""
+
+    design: str
+    rows: int
+    columns: int
+
+
+def export(scenario: Scenario, label: str | None, out: Path, format_: Literal["lp", "mps"]) -> Exported:
+    """Write the formal model that a design solves to an LP or MPS file."""
+    entry = _with_model(scenario, label)
+    assert entry.design.model is not None
+    believed = entry.design.sees(scenario.make_problem(), **entry.sees)
+    model = entry.design.model(believed, **entry.parameters)
+    if out.is_dir():
+        raise InputError(f"{out}: is a folder, must be a file")
+    make_folder(out.parent)
+    model.write(out, format=format_)
+    rows, columns = model.shape
+    return Exported(design=entry.label, rows=rows, columns=columns)
+
+
+def _with_model(scenario: Scenario, label: str | None) -> Entry:
+    if label is not None:
+        entry = scenario.entry(label)
+        if entry.design.model is None:
+            models = [design.name for design in scenario.system.designs if design.model]
+            raise InputError(f"--design {label}: has no formal model; those that have: {', '.join(models)}")
+        return entry
+    for entry in run.entries(scenario):
+        if entry.design.model is not None:
+            return entry
+    raise InputError(f"{scenario.name}: none of its designs has a formal model")
+
+
+def check_plan(system: System, problem: Any, folder: Path) -> tuple[Violations, dict[str, float | None]]:
+    """The limits that the plan in a folder breaks, and what it is worth; PlanRejected if it is no plan."""
+    names = [table.name for table in system.plan_tables]
+    found = find_tables(system.plan_tables, folder, names)
+    if not found:
+        raise InputError(f"{folder}: holds no table of a plan; {system.name} has {', '.join(names)}")
+    plan = system.plan_from_tables(problem, read_tables(system.plan_tables, found))
+    return system.check(problem, plan), system.measure(problem, plan, None)
+
+
+def make_folder(path: Path) -> Path:
+    """The folder, made where it is not there; InputError where it cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made a folder ({error.strerror})") from None
+    return path

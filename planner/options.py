@@ -1,0 +1,75 @@
+"""How to solve: the options that every solver function takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from planner.errors import InputError, did_you_mean
+
+Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
+
+SOLVERS = ("highs", "ortools", "pyomo")
+ORTOOLS_SOLVERS = ("glop", "pdlp", "cp-sat", "scip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Solver options; None leaves the solver's own default.
+
+    backend       "highs", "ortools" (picks by the model's shape), "ortools:glop", "ortools:pdlp",
+                  "ortools:cp-sat", "ortools:scip", or "pyomo:<solver>" such as "pyomo:highs"
+    algorithm     for linear programs: "simplex", "interior-point" or "pdlp"; "auto" follows the
+                  model's shape
+    time_limit_s  wall seconds; the best plan found until then is returned with its bound
+    gap           relative gap at which a plan counts as optimal
+    threads       the most threads that the solver may use
+    seed          the solver's random seed
+
+    A backend that cannot honour an option refuses it by name (InputError).
+    """
+
+    backend: str = "highs"
+    algorithm: Algorithm = "auto"
+    time_limit_s: float | None = None
+    gap: float | None = None
+    threads: int | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        faults = [*self._backend_faults(), *self._number_faults()]
+        if self.algorithm not in get_args(Algorithm):
+            faults.append(
+                f"algorithm: no such algorithm '{self.algorithm}'"
+                + did_you_mean(str(self.algorithm), get_args(Algorithm))
+            )
+        if faults:
+            raise InputError(*faults)
+
+    def _backend_faults(self) -> list[str]:
+        name, _, solver = str(self.backend).partition(":")
+        if name not in SOLVERS:
+            return [f"backend: no such backend '{self.backend}'" + did_you_mean(name, SOLVERS)]
+        if name == "highs" and solver:
+            return [f"backend: 'highs' takes no solver name, got '{self.backend}'"]
+        if name == "ortools" and solver and solver not in ORTOOLS_SOLVERS:
+            return [f"backend: ortools has no solver '{solver}'" + did_you_mean(solver, ORTOOLS_SOLVERS)]
+        if name == "pyomo" and not solver:
+            return ["backend: 'pyomo' needs the name of a solver, such as 'pyomo:highs'"]
+        return []
+
+    def _number_faults(self) -> list[str]:
+        faults = []
+        if self.time_limit_s is not None and not (0 < self.time_limit_s < math.inf):
+            faults.append(f"time_limit_s is {self.time_limit_s}, must be a positive number of seconds")
+        if self.gap is not None and not (0 <= self.gap < 1):
+            faults.append(f"gap is {self.gap}, must be at least 0 and less than 1")
+        if self.threads is not None and not (1 <= self.threads <= 1024):
+            faults.append(f"threads is {self.threads}, must be from 1 to 1024")
+        if self.seed is not None and not (0 <= self.seed < 2**31):
+            faults.append(f"seed is {self.seed}, must be from 0 to 2147483647")
+        return faults
+
+
+OPTION_NAMES = tuple(field.name for field in fields(Options))

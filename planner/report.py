@@ -1,0 +1,248 @@
+"""Results for people, on a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from planner.backends.doctor import Found
+    from planner.parameters import Parameter
+    from planner.run import Comparison, Run
+    from planner.system import Design, Metric, System, Violations
+    from planner.tables import Table as Schema
+
+console = Console(highlight=False)
+
+ARROWS = "↑ more is better, ↓ less is better"
+
+
+# --- runs ---------------------------------------------------------------------------------
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Metrics side by side, a column for each design, and what went wrong where."""
+    system, runs = comparison.system, comparison.runs
+    table = _table(f"{system.name}: {sizes(comparison.problem.size())}", ARROWS)
+    table.add_column("")
+    table.add_column("")
+    for run in runs:
+        table.add_column(run.label, justify="right")
+    table.add_row("mechanism", "", *(str(run.entry.design.mechanism) for run in runs), style="dim")
+    table.add_row("status", "", *(_status(run) for run in runs))
+    table.add_row("gap", "", *(number(run.proof.gap) for run in runs))
+    table.add_row("seconds", "", *(number(run.proof.seconds) for run in runs), end_section=True)
+    for metric in system.metrics:
+        values = [run.metrics.get(metric.name) for run in runs]
+        if any(value is not None for value in values):
+            table.add_row(metric.name, _unit(metric), *_best_in_bold(metric, values))
+    if comparison.reference is not None:
+        table.add_section()
+        shares = [comparison.share_of_bound(run) for run in runs]
+        name, _ = comparison.reference
+        table.add_row("share_of_bound", f"of best {name}", *(_percent(share) for share in shares))
+    console.print(table)
+    for run in runs:
+        show_trouble(run)
+
+
+def show_run(run: Run) -> None:
+    """One design's proof and metrics."""
+    system, proof = run.system, run.proof
+    table = _table(f"{system.name}: {sizes(run.problem.size())}", ARROWS)
+    table.add_column("")
+    table.add_column("")
+    table.add_column(run.label, justify="right")
+    table.add_row("mechanism", "", str(run.entry.design.mechanism), style="dim")
+    table.add_row("status", "", _status(run))
+    if proof.metric:
+        table.add_row("objective", proof.metric, number(proof.objective))
+        table.add_row("bound", f"within {proof.within}" if proof.within else "", number(proof.bound))
+    table.add_row("gap", "", number(proof.gap))
+    table.add_row("seconds", "", number(proof.seconds))
+    table.add_row("backend", "", proof.backend or "-", end_section=True)
+    for metric in system.metrics:
+        value = run.metrics.get(metric.name)
+        if value is not None:
+            table.add_row(metric.name, _unit(metric), number(value))
+    console.print(table)
+    show_trouble(run)
+
+
+def show_trouble(run: Run) -> None:
+    """Why a run has no plan, or what its plan breaks in truth."""
+    if run.error is not None:
+        console.print(f"{run.label}: {run.error}", markup=False, style="red", soft_wrap=True)
+    elif run.plan is None:
+        why = "; ".join(run.proof.reasons) or "no reason known"
+        console.print(f"{run.label}: {run.proof.status}: {why}", markup=False, style="red", soft_wrap=True)
+    else:
+        show_violations(run.violations, run.label)
+
+
+def show_metrics(system: System, metrics: Mapping[str, float | None]) -> None:
+    """The metrics of a plan."""
+    table = _table(system.name)
+    for head in ("metric", "", "plan"):
+        table.add_column(head, justify="right" if head == "plan" else "left")
+    for metric in system.metrics:
+        table.add_row(metric.name, _unit(metric), number(metrics.get(metric.name)))
+    console.print(table)
+
+
+def show_violations(violations: Violations, label: str) -> None:
+    """The limits that a plan breaks, a line each."""
+    for sentence in violations.sentences():
+        console.print(f"{label}: {sentence}", markup=False, style="yellow", soft_wrap=True)
+
+
+# --- what there is ------------------------------------------------------------------------
+
+
+def show_systems(systems: Sequence[System]) -> None:
+    """The systems, a line each."""
+    table = _table("systems")
+    for head in ("system", "question", "designs", "source"):
+        table.add_column(head)
+    for system in systems:
+        table.add_row(
+            system.name, system.question, ", ".join(design.name for design in system.designs), system.source
+        )
+    console.print(table)
+
+
+def show_system(system: System, parameters: Mapping[str, Mapping[str, Parameter]]) -> None:
+    """A system whole: tables, sources, presets, designs and metrics, with every parameter.
+
+    parameters  by what takes them, e.g. "source topohub" or "[designs.optimum]"
+    """
+    console.print(Text(f"{system.name}: {system.question}", style="bold"))
+    console.print(Text(f"source: {system.source}\n", style="dim"))
+    for title, tables in (("tables of a problem", system.tables), ("tables of a plan", system.plan_tables)):
+        console.print(_schemas(title, tables))
+    console.print(_designs("designs (the first is the default)", system.designs))
+    console.print(_parameters("parameters", parameters))
+    table = _table("metrics")
+    for head in ("metric", "unit", "better", "what it says"):
+        table.add_column(head)
+    for metric in system.metrics:
+        table.add_row(metric.name, metric.unit or "-", metric.better, metric.about)
+    console.print(table)
+
+
+def show_found(found: Sequence[Found]) -> None:
+    """The backends, their versions, and how one tiny solve went."""
+    table = _table("backends")
+    for head in ("backend", "version", "tiny solve", "seconds"):
+        table.add_column(head)
+    for one in found:
+        outcome = Text("ok", style="green") if one.ok else Text(one.message or "failed", style="red")
+        table.add_row(one.backend, one.version or "-", outcome, number(one.seconds))
+    console.print(table)
+
+
+def _schemas(title: str, tables: Sequence[Schema]) -> Table:
+    shown = _table(title)
+    for head in ("table", "column", "what it holds"):
+        shown.add_column(head)
+    for table in tables:
+        name = table.name
+        for column, rule in table.columns.items():
+            mark = "" if rule.required else "?"
+            shown.add_row(name, column + mark, str(rule.description or ""))
+            name = ""
+        shown.add_section()
+    return shown
+
+
+def _designs(title: str, designs: Sequence[Design]) -> Table:
+    table = _table(title)
+    for head in ("design", "mechanism", "what it does", "source"):
+        table.add_column(head)
+    for design in designs:
+        table.add_row(design.name, str(design.mechanism), design.about, design.source)
+    return table
+
+
+def _parameters(title: str, parameters: Mapping[str, Mapping[str, Parameter]]) -> Table:
+    table = _table(title)
+    table.add_column("parameter", ratio=2)
+    table.add_column("values", ratio=2)
+    table.add_column("what it does", ratio=3)
+    for owner, its in parameters.items():
+        table.add_row(Text(owner, style="bold"))
+        for parameter in its.values():
+            default = "required" if parameter.required else f"default {_default(parameter.default)}"
+            table.add_row(f"  {parameter.name}", f"{parameter.values}; {default}", parameter.about)
+        table.add_section()
+    return table
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+def number(value: float | None) -> str:
+    """A figure as people write it: about four digits, thousands apart, `-` for unknown."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-3:
+        return f"{value:.1e}"
+    return f"{value:.4g}"
+
+
+def sizes(size: Mapping[str, int]) -> str:
+    """`50 nodes, 176 links, 1,324 demands`."""
+    return ", ".join(f"{count:,} {what}" for what, count in size.items())
+
+
+def _table(title: str, caption: str | None = None) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption=caption,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+
+
+def _status(run: Run) -> Text:
+    if run.error is not None:
+        return Text(type(run.error).__name__, style="red")
+    good = run.plan is not None
+    return Text(str(run.proof.status), style="green" if good else "red")
+
+
+def _unit(metric: Metric) -> str:
+    return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit}".strip()
+
+
+def _best_in_bold(metric: Metric, values: Sequence[float | None]) -> list[Text]:
+    known = [value for value in values if value is not None]
+    best = max(known) if metric.better == "more" else min(known)
+    # bold tells designs apart; where they agree there is nothing to tell
+    apart = len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
+
+    def is_best(value: float | None) -> bool:
+        return apart and value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12)
+
+    return [Text(number(value), style="bold green" if is_best(value) else "") for value in values]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _default(value: Any) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,337 @@
+"""Scenarios: TOML files that name a system, where its problem comes from, designs and solver options.
+
+Unknown keys are refused, and every fault of a file is found before anything is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from planner.catalogue import find_system, system_names
+from planner.errors import InputError, did_you_mean
+from planner.options import OPTION_NAMES, Options
+from planner.parameters import check_parameters, parameters_of
+from planner.system import Design, System
+from planner.tables import find_tables, read_tables, read_text
+
+SECTIONS: Final = ("system", "problem", "designs", "solver")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One design of a scenario, with its parameters and how good its information is."""
+
+    label: str
+    design: Design
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    sees: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scenario:
+    """A validated scenario.
+
+    raw      the TOML document, with what `--set` changed
+    folder   what its relative paths are relative to
+    """
+
+    name: str
+    folder: Path
+    raw: Mapping[str, Any]
+    system: System
+    designs: tuple[Entry, ...]
+    options: Options
+    make_problem: Callable[[], Any]
+
+    def entry(self, label: str) -> Entry:
+        """The design under that label: the scenario's own, or one of the system's with its defaults."""
+        for entry in self.designs:
+            if entry.label == label:
+                return entry
+        known = {design.name: design for design in self.system.designs}
+        if label in known:
+            return Entry(label=label, design=known[label])
+        labels = [*(entry.label for entry in self.designs), *known]
+        raise InputError(
+            f"{self.name}: designs.{label}: no such design of {self.system.name}"
+            + did_you_mean(label, labels)
+        )
+
+    def to_toml(self, folder: Path) -> str:
+        """The scenario as TOML that means the same when it is saved in `folder`."""
+        document = {**self.raw, "problem": _relocated(self.system, self.raw["problem"], self.folder, folder)}
+        return tomli_w.dumps(document)
+
+
+def load(
+    source: str | Path,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    options: Options | Mapping[str, Any] | None = None,
+) -> Scenario:
+    """The scenario in a TOML file, or one that ships with planner by its name, e.g. "traffic/germany50".
+
+    changes  dotted keys and their new values, e.g. {"problem.scale": 2.0}
+    options  Options, or some of them by name over those of the scenario
+    raises   InputError with every fault
+    """
+    path = _find(source)
+    raw = _parse(path)
+    for key, value in (changes or {}).items():
+        _set(raw, key, value)
+    if isinstance(options, Options):
+        raw["solver"] = {name: value for name, value in asdict(options).items() if value is not None}
+    elif options:
+        raw["solver"] = {**raw.get("solver", {}), **options}
+    return from_document(raw, name=str(source), folder=path.parent)
+
+
+def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenario:
+    """The scenario that a TOML document describes; InputError with every fault."""
+    faults = [f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in raw if key not in SECTIONS]
+    faults += [
+        f"{section} must be a table: write [{section}]"
+        for section in ("problem", "designs", "solver")
+        if not isinstance(raw.get(section, {}), dict)
+    ]
+    system, more = _system(raw)
+    options, option_faults = _options(raw.get("solver", {}))
+    faults += [*more, *option_faults]
+    entries: tuple[Entry, ...] = ()
+    make_problem: Callable[[], Any] | None = None
+    if system is not None:
+        if isinstance(raw.get("designs", {}), dict):
+            entries, more = _designs(system, raw.get("designs", {}))
+            faults += more
+        if isinstance(raw.get("problem", {}), dict):
+            make_problem, more = _problem(system, raw, folder)
+            faults += more
+    if faults or system is None or make_problem is None:
+        raise InputError(*(f"{name}: {fault}" for fault in faults))
+    return Scenario(
+        name=name,
+        folder=folder,
+        raw=raw,
+        system=system,
+        designs=entries,
+        options=options,
+        make_problem=make_problem,
+    )
+
+
+def shipped() -> list[str]:
+    """The names of the scenarios that ship with planner."""
+    root = files("planner_data") / "scenarios"
+    return sorted(
+        f"{folder.name}/{file.name.removesuffix('.toml')}"
+        for folder in root.iterdir()
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    )
+
+
+# --- reading the document -----------------------------------------------------------------
+
+
+def _find(source: str | Path) -> Path:
+    path = Path(source)
+    if path.is_file() or path.is_dir():
+        return path
+    names = shipped()
+    if str(source) in names:
+        return Path(str(files("planner_data") / "scenarios" / f"{source}.toml"))
+    nearby = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
+    near = did_you_mean(str(source), [*names, *nearby])
+    hint = near if "did you mean" in near else f"; scenarios that ship with planner: {', '.join(names)}"
+    raise InputError(f"{source}: no such scenario" + hint)
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: is no valid TOML: {error}") from None
+
+
+def _set(raw: dict[str, Any], key: str, value: Any) -> None:
+    *parents, last = key.split(".")
+    if not all([*parents, last]):
+        raise InputError(f"--set {key}: a key is words with dots between them, such as problem.scale")
+    table = raw
+    for depth, parent in enumerate(parents):
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise InputError(f"--set {key}: {'.'.join(parents[: depth + 1])} is a value, not a table")
+    table[last] = value
+
+
+def _system(raw: Mapping[str, Any]) -> tuple[System | None, list[str]]:
+    if "system" not in raw:
+        return None, ["system: is missing; one of: " + ", ".join(system_names())]
+    try:
+        return find_system(str(raw["system"])), []
+    except InputError as error:
+        return None, [f"system: {fault}" for fault in error.faults]
+
+
+def _options(raw: Any) -> tuple[Options, list[str]]:
+    if not isinstance(raw, dict):
+        return Options(), []
+    faults = [
+        f"solver.{key}: no such option" + did_you_mean(key, OPTION_NAMES)
+        for key in raw
+        if key not in OPTION_NAMES
+    ]
+    known = {key: value for key, value in raw.items() if key in OPTION_NAMES}
+    values, more = check_parameters(Options, known, where="solver", what="the solver")
+    faults += more
+    try:
+        return Options(**values), faults
+    except InputError as error:
+        return Options(), faults + [f"solver.{fault}" for fault in error.faults]
+
+
+def _designs(system: System, raw: Mapping[str, Any]) -> tuple[tuple[Entry, ...], list[str]]:
+    entries, faults = [], []
+    for label, given in raw.items():
+        where = f"designs.{label}"
+        if not isinstance(given, dict):
+            faults.append(f"{where} must be a table: write [{where}]")
+            continue
+        parameters = dict(given)
+        name, sees = parameters.pop("design", label), parameters.pop("sees", {})
+        try:
+            design = system.design(str(name))
+        except InputError as error:
+            faults += [f"designs.{fault}" for fault in error.faults]
+            continue
+        values, more = check_parameters(design.decide, parameters, where=where, what=f"design {design.name}")
+        seen, blind = check_parameters(
+            design.sees, sees, where=f"{where}.sees", what=f"what design {design.name} sees"
+        )
+        faults += [*more, *blind]
+        entries.append(Entry(label=label, design=design, parameters=values, sees=seen))
+    return tuple(entries), faults
+
+
+# --- where the problem comes from ---------------------------------------------------------
+
+
+def _problem(
+    system: System, raw: Mapping[str, Any], folder: Path
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    """What makes the problem, once its parameters are known to be right."""
+    if "problem" not in raw:
+        return None, ["problem: is missing: write [problem] with a source"]
+    given = dict(raw["problem"])
+    sources = ["tables", "generate", *system.sources]
+    source = given.pop("source", None)
+    if source is None:
+        return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
+    common = {key: given.pop(key) for key in list(given) if key in parameters_of(system.adjust)}
+    adjustments, faults = check_parameters(
+        system.adjust, common, where="problem", what="the problem", folder=folder
+    )
+    make: Callable[[], Any] | None = None
+    if source == "tables":
+        make, more = _from_tables(system, given, folder)
+    elif source == "generate":
+        make, more = _from_preset(system, given, folder)
+    elif source in system.sources:
+        make, more = _from(system.sources[source], given, f"source '{source}'", folder)
+    else:
+        more = [f"problem.source: no such source '{source}'" + did_you_mean(str(source), sources)]
+    faults += more
+    if faults or make is None:
+        return None, faults
+    return lambda: system.adjust(make(), **adjustments), []
+
+
+def _from(
+    function: Callable[..., Any], given: Mapping[str, Any], what: str, folder: Path
+) -> tuple[Callable[[], Any], list[str]]:
+    values, faults = check_parameters(function, given, where="problem", what=what, folder=folder)
+    return lambda: function(**values), faults
+
+
+def _from_preset(
+    system: System, given: dict[str, Any], folder: Path
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    preset = given.pop("preset", None)
+    if preset is None:
+        return None, ["problem.preset: is missing; one of: " + ", ".join(system.presets)]
+    if preset not in system.presets:
+        return None, [
+            f"problem.preset: no such preset '{preset}'" + did_you_mean(str(preset), system.presets)
+        ]
+    return _from(system.presets[preset], given, f"preset '{preset}'", folder)
+
+
+def _from_tables(
+    system: System, given: Mapping[str, Any], folder: Path
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    names = [table.name for table in system.tables]
+    faults = [
+        f"problem.{key}: no such key of source 'tables'" + did_you_mean(key, ["path", *names])
+        for key in given
+        if key not in ("path", *names)
+    ]
+    faults += [
+        f"problem.{key} is {value}, must be the name of a file"
+        for key, value in given.items()
+        if key in ("path", *names) and not isinstance(value, str)
+    ]
+    if not given:
+        faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
+    if faults:
+        return None, faults
+
+    def make() -> Any:
+        named = {name: folder / given[name] for name in names if name in given}
+        found: dict[str, Path] = {}
+        rest = [table for table in system.tables if table.name not in named]
+        if "path" in given:
+            found = find_tables(rest, folder / given["path"], system.optional_tables)
+        else:
+            absent = [table.name for table in rest if table.name not in system.optional_tables]
+            if absent:
+                raise InputError(
+                    *(f"problem.{name}: is missing; name its file, or a path" for name in absent)
+                )
+        return system.from_tables(read_tables(system.tables, {**found, **named}))
+
+    return make, []
+
+
+def _relocated(system: System, problem: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
+    """The [problem] section with its relative paths made relative to another folder."""
+    if problem.get("source") == "tables":
+        paths: Sequence[str] = ["path", *(table.name for table in system.tables)]
+    else:
+        paths = list(_path_keys(system, problem))
+    moved = dict(problem)
+    for key in paths:
+        if isinstance(moved.get(key), str) and not Path(moved[key]).is_absolute():
+            moved[key] = Path(os.path.relpath(old / moved[key], new)).as_posix()
+    return moved
+
+
+def _path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
+    makers = [
+        system.adjust,
+        system.sources.get(str(problem.get("source"))),
+        system.presets.get(str(problem.get("preset"))),
+    ]
+    for maker in makers:
+        if maker is not None:
+            yield from (name for name, parameter in parameters_of(maker).items() if parameter.is_path)

@@ -1,0 +1,210 @@
+"""The contract between the engine and a system: problems, designs, plans, checks and metrics."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from planner.backends.linear import LinearProgram
+from planner.errors import InputError, did_you_mean
+from planner.parameters import Parameter, parameters_of
+from planner.proof import Proof
+from planner.tables import Table
+
+
+class Mechanism(enum.Enum):
+    """How control planes coordinate (Mukerjee 2018, 1.1)."""
+
+    NONE = "none"  # one control plane decides alone, on what it has at hand anyway
+    REACTION = "reaction"  # no information is shared: each adapts to what it observes
+    TRANSPARENCY = "transparency"  # all information is shared
+    PRIORITY_RANKING = "priority ranking"  # ranked bids, where all may not be told
+    HIERARCHICAL_PARTITIONING = "hierarchical partitioning"  # slow global optimum, fast local control
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Problem(Protocol):
+    """Immutable, validated data of one instance."""
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """The tables that make this problem again."""
+
+    def size(self) -> dict[str, int]:
+        """How large it is, in the system's words, e.g. {"nodes": 50, "links": 176}."""
+
+
+class Plan(Protocol):
+    """What was decided."""
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Tables that a user can act on."""
+
+
+PlanT_co = TypeVar("PlanT_co", covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Decision(Generic[PlanT_co]):
+    """A plan and what is proven of it.
+
+    plan   None where there is none, or where the design only bounds
+    keeps  the limits, by the names that `check` uses, that the plan claims to keep on the problem
+           as believed; the engine rejects a plan that breaks one. None: all of them. Routing that
+           looks at no capacity, for example, claims to serve all demand and nothing more
+    """
+
+    plan: PlanT_co | None
+    proof: Proof
+    keeps: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One figure that a plan is judged by. None is its value where it has no meaning."""
+
+    name: str
+    unit: str
+    better: Literal["more", "less"]
+    about: str
+    source: str = ""
+
+
+class Violations:
+    """Limits that a plan breaks: one row each with its numbers.
+
+    frame  limit, where, amount, allowed, unit
+    """
+
+    COLUMNS = ("limit", "where", "amount", "allowed", "unit")
+
+    def __init__(self, frame: pd.DataFrame | None = None) -> None:
+        self.frame = pd.DataFrame(columns=list(self.COLUMNS)) if frame is None else frame
+
+    @classmethod
+    def of(
+        cls, limit: str, *, where: Sequence[str], amount: ArrayLike, allowed: ArrayLike, unit: str
+    ) -> Violations:
+        """The rows of one limit; `where` names the places, `amount` broke `allowed` there."""
+        amount, allowed = np.broadcast_arrays(np.asarray(amount, float), np.asarray(allowed, float))
+        rows = {"limit": limit, "where": list(where), "amount": amount, "allowed": allowed, "unit": unit}
+        return cls(pd.DataFrame(rows, columns=list(cls.COLUMNS)))
+
+    def __add__(self, other: Violations) -> Violations:
+        frames = [part.frame for part in (self, other) if len(part)]
+        return Violations(pd.concat(frames, ignore_index=True)) if frames else Violations()
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def of_limits(self, limits: Iterable[str] | None) -> Violations:
+        """Those of the named limits; None: all."""
+        if limits is None:
+            return self
+        return Violations(self.frame[self.frame["limit"].isin(list(limits))].reset_index(drop=True))
+
+    def sentences(self, most: int = 3) -> list[str]:
+        """One line for each limit broken: how often, and the worst places with their numbers."""
+        lines = []
+        for limit, rows in self.frame.groupby("limit", sort=False):
+            excess = (rows["amount"] - rows["allowed"]).abs()
+            worst = rows.loc[excess.sort_values(ascending=False, kind="stable").index[:most]]
+            places = "; ".join(
+                f"{row.where} {row.amount:,.6g} against {row.allowed:,.6g} {row.unit}".rstrip()
+                for row in worst.itertuples()
+            )
+            lines.append(f"{limit}: broken {len(rows)} time{'s' * (len(rows) > 1)}, worst {places}")
+        return lines
+
+
+def everything(problem: Any) -> Any:
+    """A control plane that sees the problem as it is."""
+    return problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """One way of deciding: what is seen, who decides, and what they must tell each other.
+
+    decide    (believed problem, *, options, previous, **parameters) -> Decision
+    sees      (true problem, **parameters) -> believed problem; `everything` where it is the same
+    messages  what must be exchanged, in words
+    model     the formal model that `decide` solves with the same parameters, for export
+    """
+
+    name: str
+    decide: Callable[..., Decision[Any]]
+    mechanism: Mechanism
+    source: str
+    sees: Callable[..., Any] = everything
+    messages: str = ""
+    model: Callable[..., LinearProgram] | None = None
+
+    @property
+    def about(self) -> str:
+        """The first line of the deciding function's docstring."""
+        return (inspect.getdoc(self.decide) or "").split("\n", 1)[0]
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        return parameters_of(self.decide)
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """One planning domain, as the engine and its surfaces see it.
+
+    tables            what a problem is given as; `optional_tables` may be absent
+    from_tables       tables by name -> Problem; InputError with every fault
+    sources           other ways to a problem, by the name that a scenario's `source` gives
+    presets           synthetic problems by name; the first is the one to try
+    adjust            (problem, **parameters) -> problem: parameters of `[problem]` that apply
+                      whatever its source, such as a scale
+    designs           every way of deciding; the first is the default
+    check             (problem, plan) -> Violations; PlanRejected where it is no plan at all
+    measure           (problem, plan, previous plan or None) -> a value for every metric
+    plan_from_tables  (problem, tables) -> Plan, for plans made elsewhere
+    enact             (true problem, believed problem, plan) -> the plan as it plays out in truth,
+                      e.g. the same splits of another demand; by default the plan itself
+    formulation       (problem, **parameters) -> the reference model in Pyomo
+    """
+
+    name: str
+    question: str
+    source: str
+    tables: tuple[Table, ...]
+    optional_tables: tuple[str, ...] = ()
+    plan_tables: tuple[Table, ...]
+    from_tables: Callable[[Mapping[str, pd.DataFrame]], Any]
+    sources: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    presets: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    adjust: Callable[..., Any] = everything
+    designs: tuple[Design, ...]
+    metrics: tuple[Metric, ...]
+    check: Callable[[Any, Any], Violations]
+    measure: Callable[[Any, Any, Any], dict[str, float | None]]
+    plan_from_tables: Callable[[Any, Mapping[str, pd.DataFrame]], Any]
+    enact: Callable[[Any, Any, Any], Any] = lambda truth, believed, plan: plan  # noqa: ARG005
+    formulation: Callable[..., Any] | None = None
+
+    def design(self, name: str) -> Design:
+        """The design of that name; InputError names the nearest."""
+        if name not in self._designs:
+            raise InputError(f"{name}: no such design of {self.name}" + did_you_mean(name, self._designs))
+        return self._designs[name]
+
+    @cached_property
+    def _designs(self) -> dict[str, Design]:
+        return {design.name: design for design in self.designs}
+
+    def metric(self, name: str) -> Metric:
+        return next(metric for metric in self.metrics if metric.name == name)

@@ -1,0 +1,455 @@
+"""Tables in and out of files: what a table must hold is declared once, in pandera.
+
+Every fault of every table is found before anything is refused, each as one line that names the
+file, the row, the column, the value and the rule. Rows are counted as a spreadsheet does: the
+header of a CSV file is row 1; Parquet files and frames have no header, their first row is row 1.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import hashlib
+import itertools
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from planner.errors import InputError, did_you_mean
+
+SUFFIXES: Final = (".csv", ".parquet")
+LONGEST_LINE: Final = 1 << 20  # bytes; no table or network file of use has a longer one
+SHOWN_ROWS: Final = 5  # of one rule broken over and over, the rows that are spelled out
+
+
+# --- what a table must hold ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of a system: its name, what a row is, and its columns with their rules."""
+
+    name: str
+    about: str
+    columns: Mapping[str, pa.Column]
+    key: tuple[str, ...] = ()  # columns whose values together may occur once
+    may_be_empty: bool = False
+
+    @property
+    def required(self) -> list[str]:
+        return [name for name, column in self.columns.items() if column.required]
+
+    def signature(self) -> str:
+        """`links(tail, head, capacity_mbps, weight?)`: a question mark for optional columns."""
+        marks = [name + ("" if column.required else "?") for name, column in self.columns.items()]
+        return f"{self.name}({', '.join(marks)})"
+
+
+def label(about: str) -> pa.Column:
+    """A column of names: any text that is not empty; numbers are kept as they are written."""
+    return pa.Column(str, pa.Check(lambda s: s != "", error="must not be empty"), description=about)
+
+
+def number(
+    about: str,
+    *,
+    more_than: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    optional: bool = False,
+    default: float | None = None,
+) -> pa.Column:
+    """A column of finite numbers. Where it is optional and absent, it is filled with `default`."""
+    checks = [pa.Check(np.isfinite, error="must be a finite number")]
+    if more_than is not None:
+        checks.append(pa.Check.gt(more_than, error=f"must be greater than {more_than:g}"))
+    if at_least is not None:
+        checks.append(pa.Check.ge(at_least, error=f"must be at least {at_least:g}"))
+    if at_most is not None:
+        checks.append(pa.Check.le(at_most, error=f"must be at most {at_most:g}"))
+    return pa.Column(float, checks, required=not optional, default=default, description=about)
+
+
+def validate(
+    table: Table, frame: pd.DataFrame, *, where: str | None = None, first_row: int = 1
+) -> pd.DataFrame:
+    """`frame` with the table's columns, types and defaults; InputError with every fault.
+
+    Rows keep their index, which counts from 0 for the first, so that later faults can name them.
+
+    where      what the faults call the table, e.g. its file name; default: the table's name
+    first_row  the number of the first data row in the faults
+    """
+    frame, faults = _validated(table, frame.dropna(how="all"), where or table.name, first_row)
+    if faults:
+        raise InputError(*faults)
+    return frame
+
+
+def _validated(
+    table: Table, frame: pd.DataFrame, where: str, first_row: int
+) -> tuple[pd.DataFrame, list[str]]:
+    faults = list(_column_faults(table, frame, where))
+    if faults:
+        return frame, faults
+    if frame.empty and not table.may_be_empty:
+        return frame, [f"{where}: holds no rows"]
+    broken = _Broken(where, first_row)
+    columns: dict[str, pd.Series[Any]] = {}
+    for name, column in table.columns.items():
+        if name in frame:
+            columns[name] = _coerced(name, column, frame[name], broken)
+        elif column.default is not None:
+            columns[name] = pd.Series(column.default, index=frame.index, dtype=float)
+    frame = pd.DataFrame(columns, index=frame.index)
+    if not broken.lines:  # else the rules would only repeat what is wrong with a number that is none
+        schema = pa.DataFrameSchema({name: table.columns[name] for name in columns})
+        try:
+            schema.validate(frame, lazy=True)
+        except pa.errors.SchemaErrors as error:
+            _add_rules(error.failure_cases, broken)
+    if not broken.lines and table.key:
+        _add_repetitions(table, frame, broken)
+    return frame, broken.faults()
+
+
+class _Broken:
+    """Rules broken by rows, in the order of the rows; of one rule only the first few rows."""
+
+    def __init__(self, where: str, first_row: int) -> None:
+        self.where, self.first_row = where, first_row
+        self.lines: list[tuple[int, str]] = []
+        self.more: list[str] = []
+
+    def add(self, rule: str, rows: Sequence[int], count: int, texts: Iterable[str]) -> None:
+        for row, text in zip(rows, texts, strict=True):
+            self.lines.append((row, f"{self.where} row {self.first_row + row}: {text}"))
+        if count > len(rows):
+            self.more.append(f"{self.where}: {count - len(rows)} more rows where {rule}")
+
+    def faults(self) -> list[str]:
+        return [text for _, text in sorted(self.lines)] + self.more
+
+
+def _column_faults(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]:
+    found = [str(name) for name in frame.columns]
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        yield f"{where}: has the one column '{_short(found[0])}': columns must be separated by commas"
+        return
+    for name in table.required:
+        if name not in found:
+            strangers = [other for other in found if other not in table.columns]
+            near = did_you_mean(name, strangers).replace("did you mean", "is it called")
+            has = ", ".join(_short(other) for other in found[:12]) or "no columns"
+            yield f"{where}: column '{name}' is missing" + (near if "'" in near else f" (it has {has})")
+    for name in found:
+        if name not in table.columns:
+            yield f"{where}: unknown column '{_short(name)}'" + did_you_mean(name, table.columns)
+
+
+def _coerced(name: str, column: pa.Column, values: pd.Series, broken: _Broken) -> pd.Series:
+    """`values` in the column's type; a value that has no place in it is added to `broken`."""
+    missing = values.isna()
+    if _is_label(column):
+        bad, rule = missing, f"{name} is empty"
+        coerced: pd.Series[Any] = values.astype(str)
+    else:
+        text = values.astype(str) if values.dtype == bool else values
+        coerced = pd.to_numeric(text, errors="coerce").astype(float)
+        # "nan" is read as a number here; the rule that numbers are finite refuses it
+        is_nan = text.astype(str).str.strip().str.lower() == "nan"
+        bad = missing | (coerced.isna() & ~is_nan)
+        rule = f"{name} is empty or no number"
+    places, rows = _first(bad)
+    broken.add(
+        rule,
+        rows,
+        int(bad.sum()),
+        (
+            f"{name} is empty"
+            if missing.iloc[place]
+            else f"{name} is '{_short(values.iloc[place])}', must be a number"
+            for place in places
+        ),
+    )
+    return coerced
+
+
+def _is_label(column: pa.Column) -> bool:
+    return "str" in str(column.dtype)
+
+
+def _add_rules(cases: pd.DataFrame, broken: _Broken) -> None:
+    # one line a value: a value that is no finite number breaks every other rule too
+    cases = cases.assign(check=cases["check"].replace("not_nullable", "must be a finite number"))
+    cases = cases.sort_values("check", key=lambda rule: rule != "must be a finite number", kind="stable")
+    cases = cases.drop_duplicates(["column", "index"])
+    for (name, rule), group in cases.groupby(["column", "check"], sort=False):
+        shown = group.head(SHOWN_ROWS)
+        broken.add(
+            f"{name} {rule}",
+            [int(row) for row in shown["index"]],
+            len(group),
+            (f"{name} is {_value(value)}, {rule}" for value in shown["failure_case"]),
+        )
+
+
+def _add_repetitions(table: Table, frame: pd.DataFrame, broken: _Broken) -> None:
+    key = list(table.key)
+    again = frame.duplicated(key)
+    places, rows = _first(again)
+    texts = []
+    for place in places:
+        same = (frame[key] == frame[key].iloc[place]).all(axis=1).to_numpy()
+        first = broken.first_row + int(frame.index[np.flatnonzero(same)[0]])
+        values = ", ".join(f"{name} '{_short(frame[name].iloc[place])}'" for name in key)
+        texts.append(f"{values} is there already in row {first}")
+    broken.add(f"{', '.join(key)} is there already", rows, int(again.sum()), texts)
+
+
+def _first(bad: pd.Series) -> tuple[list[int], list[int]]:
+    """The first places that are bad, and their rows in the file."""
+    places = np.flatnonzero(bad.to_numpy())[:SHOWN_ROWS].tolist()
+    return places, [int(bad.index[place]) for place in places]
+
+
+def _value(value: object) -> str:
+    return f"'{_short(value)}'" if isinstance(value, str) and not _is_number(value) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def few(faults: Sequence[str], where: str, what: str) -> list[str]:
+    """The first faults, and one line that counts the rest: `links.csv: 7 more rows <what>`."""
+    rest = len(faults) - SHOWN_ROWS
+    return [*faults[:SHOWN_ROWS], *([f"{where}: {rest} more rows {what}"] if rest > 0 else [])]
+
+
+def file_name(frame: pd.DataFrame, table: str) -> str:
+    """What faults call a table: the file it came from, else its name."""
+    return str(frame.attrs.get("where", table))
+
+
+# --- reading ------------------------------------------------------------------------------
+
+
+def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+    """Every table of `files`, by table name, read and validated; InputError with every fault of all."""
+    read, faults = {}, []
+    for table in tables:
+        if table.name not in files:
+            continue
+        try:
+            read[table.name] = read_table(table, files[table.name])
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
+    return read
+
+
+def read_table(table: Table, path: Path) -> pd.DataFrame:
+    """The table in a CSV or Parquet file, validated; InputError with every fault."""
+    if path.suffix == ".parquet":
+        frame, first_row = _read_parquet(path), 1
+    else:
+        frame, first_row = _read_csv(table, path), 2
+    frame = validate(table, frame, where=path.name, first_row=first_row)
+    frame.attrs |= {"where": path.name, "first_row": first_row}
+    return frame
+
+
+def row_name(frame: pd.DataFrame, table: str, row: int) -> str:
+    """What faults call a row: `links.csv row 17`, or `links row 16` where the frame came from no file."""
+    return f"{file_name(frame, table)} row {frame.attrs.get('first_row', 1) + int(frame.index[row])}"
+
+
+def find_tables(tables: Iterable[Table], folder: Path, optional: Sequence[str] = ()) -> dict[str, Path]:
+    """The file of each table in `folder`: `<table>.csv` or `<table>.parquet`."""
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: " + ("is a file, must be a folder" if folder.exists() else "no such folder")
+        )
+    files: dict[str, Path] = {}
+    faults: list[str] = []
+    for table in tables:
+        candidates = [folder / (table.name + suffix) for suffix in SUFFIXES]
+        present = [path for path in candidates if path.exists()]
+        if len(present) > 1:
+            faults.append(f"{folder}: has both {present[0].name} and {present[1].name}; keep one")
+        elif present:
+            files[table.name] = present[0]
+        elif table.name not in optional:
+            faults.append(f"{folder}: has no {candidates[0].name} (nor {candidates[1].name})")
+    if faults:
+        raise InputError(*faults)
+    return files
+
+
+def _read_csv(table: Table, path: Path) -> pd.DataFrame:
+    require_text(path)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = next(csv.reader(file), [])
+    if not header:
+        raise InputError(f"{path.name}: is empty, must begin with a line of column names")
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise InputError(*(f"{path.name}: column '{_short(name)}' occurs twice" for name in twice))
+    labels = {name: str for name, column in table.columns.items() if _is_label(column)}
+    try:
+        with warnings.catch_warnings():
+            # pandas only warns where a row has more fields than the header
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                path,
+                dtype=labels,
+                # only an empty field is missing: a node may be called "NA"
+                keep_default_na=False,
+                na_values=[""],
+                skip_blank_lines=False,
+                encoding="utf-8-sig",
+                float_precision="round_trip",
+                index_col=False,
+                low_memory=False,
+            )
+    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+        raise InputError(
+            _csv_fault(path, len(header)) or f"{path.name}: is no CSV table ({_one_line(error)})"
+        ) from None
+
+
+def _csv_fault(path: Path, fields: int) -> str | None:
+    """The first row that does not fit its header."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            for row in reader:
+                if len(row) > fields:
+                    return (
+                        f"{path.name} row {reader.line_num}: has {len(row)} fields, the header has {fields}"
+                    )
+        except csv.Error as error:
+            return f"{path.name} row {reader.line_num}: {error}"
+    return None
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    import pyarrow
+
+    require_file(path)
+    try:
+        return pd.read_parquet(path)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path.name}: is no Parquet file ({_one_line(error)})") from None
+
+
+def require_file(path: Path) -> None:
+    """InputError unless `path` is a file that can be read."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, must be a file")
+    if not path.exists():
+        siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = did_you_mean(path.name, siblings)
+        raise InputError(f"{path}: no such file" + (near if "'" in near else ""))
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{path}: may not be read")
+
+
+def require_text(path: Path, *, longest_line: int = LONGEST_LINE) -> None:
+    """InputError unless `path` is a UTF-8 text file without lines of absurd length.
+
+    Reads the file once in blocks, so that a file of one endless line costs no memory.
+    """
+    require_file(path)
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    line, length = 1, 0
+    with path.open("rb") as file:
+        first = True
+        while block := file.read(1 << 18):
+            if first and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise InputError(f"{path.name}: is UTF-16 text, must be saved as UTF-8")
+            first = False
+            if b"\0" in block:
+                raise InputError(f"{path.name}: is a binary file, must be text")
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError as error:
+                bad = line + block[: max(error.start, 0)].count(b"\n")
+                byte = error.object[error.start]
+                raise InputError(
+                    f"{path.name} row {bad}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
+                ) from None
+            ends = [-length - 1, *_line_ends(block), len(block)]
+            longest = max(b - a - 1 for a, b in itertools.pairwise(ends))
+            if longest > longest_line:
+                raise InputError(f"{path.name}: has a line of over {longest_line:,} bytes; is it a table?")
+            length = ends[-1] - ends[-2] - 1
+            line += len(ends) - 2
+
+
+def read_text(path: Path, *, longest_line: int = LONGEST_LINE) -> str:
+    """The UTF-8 text of a file (a byte order mark is dropped); InputError for anything else."""
+    require_text(path, longest_line=longest_line)
+    return path.read_text(encoding="utf-8-sig")
+
+
+def _line_ends(block: bytes) -> list[int]:
+    return np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")).tolist()
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+    return _short(text) if len(text) > 160 else text
+
+
+# --- writing ------------------------------------------------------------------------------
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write CSV or Parquet by the file's ending; never leaves half a file behind."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        if path.suffix == ".parquet":
+            frame.to_parquet(partial, index=False)
+        else:
+            frame.to_csv(partial, index=False)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def digest(tables: Mapping[str, pd.DataFrame]) -> str:
+    """A short name of the tables' contents: equal contents, equal digest, on any machine."""
+    sha = hashlib.sha256()
+    for name in sorted(tables):
+        frame = tables[name]
+        sha.update(f"{name}:{len(frame)}\n".encode())
+        for column in frame.columns:
+            sha.update(f"{column}\n".encode())
+            sha.update(_bytes_of(frame[column]))
+    return sha.hexdigest()[:16]
+
+
+def _bytes_of(values: pd.Series) -> bytes:
+    if pd.api.types.is_numeric_dtype(values):
+        return np.ascontiguousarray(values.to_numpy(dtype="<f8", na_value=np.nan)).tobytes()
+    items: list[Any] = values.astype(object).where(values.notna(), None).tolist()
+    return "\0".join("" if item is None else str(item) for item in items).encode()
