@@ -15,7 +15,7 @@ from planner import __version__
 from planner.errors import InputError, PlannerError
 
 if TYPE_CHECKING:
-    from planner.run import Run
+    from planner.run import Comparison
     from planner.scenario import Scenario
     from planner.system import System
 
@@ -148,10 +148,11 @@ def solve(
 
     loaded = _load(scenario, changes, _solver(backend, algorithm, time_limit, gap, threads, seed))
     result = run.solve(loaded, design=design)
+    alone = run.Comparison(system=result.system, problem=result.problem, runs=(result,))
     if out is not None:
-        _save(loaded, [result], out, table_format)
+        _save(loaded, alone, out, table_format)
     if as_json:
-        _print_json(run.Comparison(system=result.system, problem=result.problem, runs=(result,)).to_dict())
+        _print_json(alone.to_dict())
     else:
         report.show_run(result)
     raise typer.Exit(result.exit_code)
@@ -182,11 +183,53 @@ def compare(
     labels = None if designs is None else [label.strip() for label in designs.split(",") if label.strip()]
     result = run.compare(loaded, designs=labels)
     if out is not None:
-        _save(loaded, result.runs, out, table_format)
+        _save(loaded, result, out, table_format)
     if as_json:
         _print_json(result.to_dict())
     else:
         report.show_comparison(result)
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def explain(
+    scenario: ScenarioArgument,
+    design: Annotated[
+        str | None, typer.Option("--design", help="Whose plan; default: the scenario's first design.")
+    ] = None,
+    previous: Annotated[
+        str | None,
+        typer.Option(
+            "--previous",
+            metavar="DIR|DESIGN",
+            help="What the plan is compared to: a folder of plan tables, or a design.",
+        ),
+    ] = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", metavar="KEY=VALUE", help="How to explain, e.g. candidates=20 for traffic. Repeatable."
+        ),
+    ] = None,
+    changes: SetOption = None,
+    backend: BackendOption = None,
+    algorithm: AlgorithmOption = None,
+    time_limit: TimeOption = None,
+    gap: GapOption = None,
+    threads: ThreadsOption = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve, and tell what limits the plan: shadow prices, the best upgrade, the worst loss, all verified."""
+    from planner import report
+    from planner.explain import explain as ask
+
+    loaded = _load(scenario, changes, _solver(backend, algorithm, time_limit, gap, threads, seed))
+    result = ask(loaded, design=design, previous=previous, parameters=_changes(parameters, "--with"))
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        report.show_explained(result)
     raise typer.Exit(result.exit_code)
 
 
@@ -305,12 +348,12 @@ def _solver(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _changes(given: list[str] | None) -> dict[str, Any]:
+def _changes(given: list[str] | None, option: str = "--set") -> dict[str, Any]:
     changes, faults = {}, []
     for text in given or []:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            faults.append(f"--set {text}: must be KEY=VALUE")
+            faults.append(f"{option} {text}: must be KEY=VALUE")
             continue
         changes[key.strip()] = _value(value.strip())
     if faults:
@@ -326,11 +369,12 @@ def _value(text: str) -> Any:
         return text
 
 
-def _save(scenario: Scenario, runs: list[Run] | tuple[Run, ...], out: Path, table_format: str) -> None:
-    from planner import files
+def _save(scenario: Scenario, comparison: Comparison, out: Path, table_format: str) -> None:
+    from planner import files, report
 
-    files.save(scenario, runs, out, table_format)
-    _say(f"saved the scenario, plans and metrics in {out}")
+    files.save(scenario, comparison.runs, out, table_format)
+    report.save_text(out / "report.txt", comparison)
+    _say(f"saved scenario, plans, metrics and report in {out}")
 
 
 def _describe(system: System) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Parameters of designs, sources and presets, read from the function that takes them.
 
 The signature is the only declaration: an argument is a parameter, its annotation the rule, its
-default the default; only what the engine hands over (`problem`, `options`, `previous`) is none.
+default the default; only what the engine hands over (`problem`, `decided`, `options`, `previous`) is none.
 Pydantic checks values, so a rule and its words stand together:
 
     def route(problem, *, paths: Annotated[int | Literal["any"], Field(description="...")] = "any")
@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 from planner.errors import did_you_mean
 
 REQUIRED: Any = inspect.Parameter.empty
-GIVEN_BY_THE_ENGINE = frozenset({"problem", "options", "previous"})
+GIVEN_BY_THE_ENGINE = frozenset({"problem", "decided", "options", "previous"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from planner.backends.doctor import Found
+    from planner.explain import Explained
     from planner.parameters import Parameter
     from planner.run import Comparison, Run
-    from planner.system import Design, Metric, System, Violations
+    from planner.system import Design, Metric, Section, System, Violations
     from planner.tables import Table as Schema
 
 console = Console(highlight=False)
@@ -26,7 +29,13 @@ ARROWS = "↑ more is better, ↓ less is better"
 # --- runs ---------------------------------------------------------------------------------
 
 
-def show_comparison(comparison: Comparison) -> None:
+def save_text(path: Path, comparison: Comparison) -> None:
+    """The comparison as a text file, as wide as its tables want."""
+    with path.open("w", encoding="utf-8") as file:
+        show_comparison(comparison, Console(file=file, width=max(100, 40 + 16 * len(comparison.runs))))
+
+
+def show_comparison(comparison: Comparison, console: Console = console) -> None:
     """Metrics side by side, a column for each design, and what went wrong where."""
     system, runs = comparison.system, comparison.runs
     table = _table(f"{system.name}: {sizes(comparison.problem.size())}", ARROWS)
@@ -49,7 +58,7 @@ def show_comparison(comparison: Comparison) -> None:
         table.add_row("share_of_bound", f"of best {name}", *(_percent(share) for share in shares))
     console.print(table)
     for run in runs:
-        show_trouble(run)
+        show_trouble(run, console)
 
 
 def show_run(run: Run) -> None:
@@ -75,7 +84,7 @@ def show_run(run: Run) -> None:
     show_trouble(run)
 
 
-def show_trouble(run: Run) -> None:
+def show_trouble(run: Run, console: Console = console) -> None:
     """Why a run has no plan, or what its plan breaks in truth."""
     if run.error is not None:
         console.print(f"{run.label}: {run.error}", markup=False, style="red", soft_wrap=True)
@@ -83,7 +92,7 @@ def show_trouble(run: Run) -> None:
         why = "; ".join(run.proof.reasons) or "no reason known"
         console.print(f"{run.label}: {run.proof.status}: {why}", markup=False, style="red", soft_wrap=True)
     else:
-        show_violations(run.violations, run.label)
+        show_violations(run.violations, run.label, console)
 
 
 def show_metrics(system: System, metrics: Mapping[str, float | None]) -> None:
@@ -96,10 +105,46 @@ def show_metrics(system: System, metrics: Mapping[str, float | None]) -> None:
     console.print(table)
 
 
-def show_violations(violations: Violations, label: str) -> None:
+def show_violations(violations: Violations, label: str, console: Console = console) -> None:
     """The limits that a plan breaks, a line each."""
     for sentence in violations.sentences():
         console.print(f"{label}: {sentence}", markup=False, style="yellow", soft_wrap=True)
+
+
+# --- explanations -------------------------------------------------------------------------
+
+
+def show_explained(explained: Explained) -> None:
+    """What limits the plan, what would change it, and how it differs from the one before."""
+    run, explanation = explained.run, explained.explanation
+    if explanation is None:
+        show_trouble(run)
+        return
+    head = f"{run.system.name}, {run.label}: {sizes(run.problem.size())}"
+    console.print(Text(head, style="bold"))
+    for sentence in explanation.sentences:
+        console.print(f"- {sentence}", markup=False, soft_wrap=True)
+    console.print()
+    for section in explanation.sections:
+        if len(section.frame):
+            console.print(_section(section))
+        else:
+            console.print(Text(f"{section.title}: none", style="bold"))
+            console.print(Text(section.note + "\n", style="dim"))
+
+
+def _section(section: Section) -> Table:
+    table = _table(section.title, section.note or None)
+    frame = section.frame
+    texts = [column for column in frame if frame[column].map(lambda value: isinstance(value, str)).any()]
+    for column in frame:
+        unit = section.units.get(str(column), "")
+        title = str(column).replace("_", " ") + (f"\n{unit}" if unit else "")
+        is_text = column in texts
+        table.add_column(title, justify="left" if is_text else "right", no_wrap=is_text, overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(value if isinstance(value, str) else number(value) for value in row))
+    return table
 
 
 # --- what there is ------------------------------------------------------------------------

@@ -159,6 +159,51 @@ class Design:
         return parameters_of(self.decide)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Decided:
+    """What is to be explained: what a design decided on a problem, and what that is worth there."""
+
+    design: Design
+    parameters: Mapping[str, Any]
+    decision: Decision[Any]
+    metrics: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Section:
+    """One table of an explanation. `units` says what its columns of numbers are in."""
+
+    title: str
+    frame: pd.DataFrame
+    units: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation:
+    """What limits a plan, what would change it, and how it differs from another: in sentences and tables."""
+
+    sentences: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; unknown numbers are None."""
+        return {
+            "sentences": list(self.sentences),
+            "sections": [
+                {
+                    "title": section.title,
+                    "note": section.note,
+                    "units": dict(section.units),
+                    "rows": section.frame.astype(object)
+                    .where(section.frame.notna(), None)
+                    .to_dict(orient="records"),
+                }
+                for section in self.sections
+            ],
+        }
+
+
 @dataclass(frozen=True, kw_only=True)
 class System:
     """One planning domain, as the engine and its surfaces see it.
@@ -176,6 +221,8 @@ class System:
     enact             (true problem, believed problem, plan) -> the plan as it plays out in truth,
                       e.g. the same splits of another demand; by default the plan itself
     formulation       (problem, **parameters) -> the reference model in Pyomo
+    explain           (problem, decided, *, previous plan or None, options, **parameters) ->
+                      Explanation of a plan on the problem as its design believed it
     """
 
     name: str
@@ -195,6 +242,7 @@ class System:
     plan_from_tables: Callable[[Any, Mapping[str, pd.DataFrame]], Any]
     enact: Callable[[Any, Any, Any], Any] = lambda truth, believed, plan: plan  # noqa: ARG005
     formulation: Callable[..., Any] | None = None
+    explain: Callable[..., Explanation] | None = None
 
     def design(self, name: str) -> Design:
         """The design of that name; InputError names the nearest."""

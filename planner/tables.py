@@ -326,7 +326,6 @@ def _read_csv(table: Table, path: Path) -> pd.DataFrame:
                 na_values=[""],
                 skip_blank_lines=False,
                 encoding="utf-8-sig",
-                float_precision="round_trip",
                 index_col=False,
                 low_memory=False,
             )
@@ -403,6 +402,10 @@ def require_text(path: Path, *, longest_line: int = LONGEST_LINE) -> None:
                 raise InputError(f"{path.name}: has a line of over {longest_line:,} bytes; is it a table?")
             length = ends[-1] - ends[-2] - 1
             line += len(ends) - 2
+        try:
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            raise InputError(f"{path.name} row {line}: ends within a UTF-8 character; is it whole?") from None
 
 
 def read_text(path: Path, *, longest_line: int = LONGEST_LINE) -> str:

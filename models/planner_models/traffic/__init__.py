@@ -47,7 +47,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from planner.system import System
-from planner_models.traffic import ecmp, generate, optimum
+from planner_models.traffic import deploy, ecmp, explain, failures, forwarding, generate, optimum
 from planner_models.traffic.check import check
 from planner_models.traffic.designs import DESIGNS
 from planner_models.traffic.formulation import formulation
@@ -62,9 +62,31 @@ def adjust(
     problem: Traffic,
     *,
     scale: Annotated[float, Field(ge=0, description="every demand's rate is multiplied by this")] = 1.0,
+    fail_links: failures.FailLinks = (),
+    fail_nodes: failures.FailNodes = (),
+    fail_groups: failures.FailGroups = (),
+    risk_groups: failures.RiskGroups = None,
+    down_rate: failures.DownRate = {},  # noqa: B006 - never changed
+    fail_random_links: failures.RandomLinks = 0,
+    fail_random_nodes: failures.RandomNodes = 0,
+    fail_random_groups: failures.RandomGroups = 0,
+    failure_seed: failures.FailureSeed = 0,
+    lost_demands: failures.LostDemands = "error",
 ) -> Traffic:
-    """The problem with its demands scaled."""
-    return problem.scaled(scale)
+    """The problem with its demands scaled, then without what fails."""
+    return failures.fail(
+        problem.scaled(scale),
+        fail_links=fail_links,
+        fail_nodes=fail_nodes,
+        fail_groups=fail_groups,
+        risk_groups=risk_groups,
+        down_rate=down_rate,
+        fail_random_links=fail_random_links,
+        fail_random_nodes=fail_random_nodes,
+        fail_random_groups=fail_random_groups,
+        failure_seed=failure_seed,
+        lost_demands=lost_demands,
+    )
 
 
 def _problem_of(read: Callable[..., Any]) -> Callable[..., Traffic]:
@@ -97,6 +119,8 @@ SYSTEM = System(
         "abilene": generate.abilene,
         "germany50": generate.germany50,
         "fat_tree": generate.fat_tree,
+        "oversubscribed_fat_tree": generate.oversubscribed_fat_tree,
+        "vl2": generate.vl2,
     },
     adjust=adjust,
     designs=DESIGNS,
@@ -106,6 +130,20 @@ SYSTEM = System(
     plan_from_tables=from_tables,
     enact=enact,
     formulation=formulation,
+    explain=explain.explain,
 )
 
-__all__ = ["SYSTEM", "Routing", "Traffic", "check", "ecmp", "formulation", "generate", "measure", "optimum"]
+__all__ = [
+    "SYSTEM",
+    "Routing",
+    "Traffic",
+    "check",
+    "deploy",
+    "ecmp",
+    "explain",
+    "formulation",
+    "forwarding",
+    "generate",
+    "measure",
+    "optimum",
+]

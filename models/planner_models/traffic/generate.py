@@ -5,16 +5,37 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 from pydantic import Field
 
-from planner.errors import InputError
+from planner_models.traffic import topologies, workloads
 from planner_models.traffic.problem import Traffic
 from planner_models.traffic.readers import topohub
+from planner_models.traffic.topologies import Topology
+from planner_models.traffic.workloads import Pattern
 
 Seed = Annotated[int, Field(ge=0, description="where the demands are drawn")]
 Peak = Annotated[
     float, Field(gt=0, description="utilization of the busiest link when demands take their shortest paths")
+]
+Ports = Annotated[int, Field(ge=2, le=64, description="ports of each switch, even")]
+Rate = Annotated[
+    float, Field(gt=0, description="rate that each host sends at, Mbit/s; under gravity, on average")
+]
+Capacity = Annotated[float, Field(gt=0, description="capacity of every link, Mbit/s")]
+Workload = Annotated[
+    Pattern,
+    Field(
+        description="permutation: each host to one other, at random; stride: host i to host i + stride; "
+        "gravity: every pair by the masses of its ends"
+    ),
+]
+Stride = Annotated[
+    Annotated[int, Field(gt=0)] | None,
+    Field(description="of workload stride: how far away a host's target is; default: half of all hosts"),
+]
+Pairs = Annotated[
+    Annotated[int, Field(gt=0)] | None,
+    Field(description="of workload gravity: keep only so many demands, the largest; default: all"),
 ]
 
 
@@ -30,56 +51,84 @@ def germany50(*, peak_utilization: Peak = 1.0) -> Traffic:
 
 def fat_tree(
     *,
-    k: Annotated[int, Field(ge=2, le=64, description="ports of each switch, even; k^3/4 hosts")] = 4,
-    capacity_mbps: Annotated[float, Field(gt=0, description="capacity of every link, Mbit/s")] = 1_000.0,
-    rate_mbps: Annotated[float, Field(gt=0, description="rate that each host sends at, Mbit/s")] = 1_000.0,
+    k: Ports = 4,
+    capacity_mbps: Capacity = 1_000.0,
+    rate_mbps: Rate = 1_000.0,
+    workload: Workload = "permutation",
+    stride: Stride = None,
+    pairs: Pairs = None,
     seed: Seed = 0,
 ) -> Traffic:
-    """A fat tree of k-port switches; each host sends to one other, drawn as a random permutation.
-
-    Full bisection: the optimum serves all. Nodes are named host-P-E-H, edge-P-E, aggregation-P-A
-    and core-G-C, for pod P and group G of the core switches that aggregation switch G of each pod
-    reaches.
+    """A fat tree of k-port switches with k^3/4 hosts: full bisection, the optimum serves any permutation.
 
     source  Sen et al. 2013, sections 3.3 and 7.1
     """
-    if k % 2:
-        raise InputError(f"problem.k is {k}, must be even")
-    half = k // 2
-    hosts = [f"host-{p}-{e}-{h}" for p in range(k) for e in range(half) for h in range(half)]
-    up = [
-        *((f"host-{p}-{e}-{h}", f"edge-{p}-{e}") for p in range(k) for e in range(half) for h in range(half)),
-        *(
-            (f"edge-{p}-{e}", f"aggregation-{p}-{a}")
-            for p in range(k)
-            for e in range(half)
-            for a in range(half)
-        ),
-        *(
-            (f"aggregation-{p}-{a}", f"core-{a}-{c}")
-            for p in range(k)
-            for a in range(half)
-            for c in range(half)
-        ),
-    ]
-    ends = pd.DataFrame([*up, *((head, tail) for tail, head in up)], columns=["tail", "head"])
-    nodes = [*hosts, *dict.fromkeys(head for _, head in up)]
-    return Traffic(
-        nodes=pd.DataFrame({"node": nodes}),
-        links=ends.assign(capacity_mbps=capacity_mbps, weight=1.0),
-        demands=pd.DataFrame(
-            {
-                "source": hosts,
-                "target": [hosts[other] for other in _derangement(len(hosts), np.random.default_rng(seed))],
-                "rate_mbps": rate_mbps,
-            }
-        ),
+    network = topologies.fat_tree(k=k, capacity_mbps=capacity_mbps)
+    return _problem(network, workload, rate_mbps, stride, pairs, seed)
+
+
+def oversubscribed_fat_tree(
+    *,
+    k: Ports = 8,
+    ratio: Annotated[
+        float, Field(gt=0, description="hosts under an edge switch for each of its uplinks")
+    ] = 4.0,
+    capacity_mbps: Capacity = 1_000.0,
+    rate_mbps: Rate = 1_000.0,
+    workload: Workload = "permutation",
+    stride: Stride = None,
+    pairs: Pairs = None,
+    seed: Seed = 0,
+) -> Traffic:
+    """A fat tree with more hosts than uplinks under each edge switch: 4 to 1 and 512 hosts by default.
+
+    source  Sen et al. 2013, section 7.1
+    """
+    hosts = max(1, round(ratio * k / 2))
+    network = topologies.fat_tree(k=k, hosts_per_edge=hosts, capacity_mbps=capacity_mbps)
+    return _problem(network, workload, rate_mbps, stride, pairs, seed)
+
+
+def vl2(
+    *,
+    tors: Annotated[int, Field(gt=0, description="top-of-rack switches")] = 50,
+    aggregations: Annotated[int, Field(ge=2, description="aggregation switches")] = 20,
+    intermediates: Annotated[int, Field(gt=0, description="intermediate switches")] = 5,
+    hosts_per_tor: Annotated[int, Field(gt=0, description="hosts of each top-of-rack switch")] = 20,
+    host_mbps: Annotated[float, Field(gt=0, description="capacity of a host's link, Mbit/s")] = 1_000.0,
+    speedup: Annotated[
+        float, Field(gt=0, description="capacity of a link between switches, in links of a host")
+    ] = 10.0,
+    rate_mbps: Rate = 1_000.0,
+    workload: Workload = "permutation",
+    stride: Stride = None,
+    pairs: Pairs = None,
+    seed: Seed = 0,
+) -> Traffic:
+    """A VL2 network, by default of 1,000 hosts: racks on two aggregation switches each, these on all cores.
+
+    source  Sen et al. 2013, sections 3.3 and 7.1
+    """
+    network = topologies.vl2(
+        tors=tors,
+        aggregations=aggregations,
+        intermediates=intermediates,
+        hosts_per_tor=hosts_per_tor,
+        host_mbps=host_mbps,
+        switch_mbps=host_mbps * speedup,
     )
+    return _problem(network, workload, rate_mbps, stride, pairs, seed)
 
 
-def _derangement(count: int, random: np.random.Generator) -> np.ndarray:
-    """A random permutation of 0..count-1 in which nothing stays in place."""
-    while True:
-        drawn = random.permutation(count)
-        if (drawn != np.arange(count)).all():
-            return drawn
+def _problem(
+    network: Topology, workload: Pattern, rate_mbps: float, stride: int | None, pairs: int | None, seed: int
+) -> Traffic:
+    wanted = workloads.demands(
+        network.hosts,
+        workload=workload,
+        rate_mbps=rate_mbps,
+        stride=stride,
+        pairs=pairs,
+        random=np.random.default_rng(seed),
+    )
+    return Traffic(nodes=network.nodes, links=network.links, demands=wanted)

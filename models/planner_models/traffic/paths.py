@@ -242,5 +242,5 @@ class _Searcher:
 
     def _graph(self, weight: NDArray[np.float64], keep: NDArray[np.bool_] | None = None) -> sp.csr_array:
         keep = np.ones(len(weight), dtype=bool) if keep is None else keep
-        places = (self.tail[keep], self.head[keep])
+        places = (self.tail[keep].astype(np.int32), self.head[keep].astype(np.int32))  # `yen` takes no others
         return sp.csr_array((weight[keep], places), shape=(self.size, self.size))

@@ -91,6 +91,15 @@ def by_pair(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFrame | None
     return _routing(problem, flow, names, routes)
 
 
+def by_target(problem: Traffic, flow_mbps: sp.sparray) -> Routing:
+    """The plan of a flow per target and link, (D, E) Mbit/s: for plans too large to spell out by pair."""
+    flow = sp.coo_array(flow_mbps)
+    flow.sum_duplicates()
+    keep = flow.data > 0
+    flow = sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
+    return _routing(problem, flow, {"target": _names(problem, problem.targets[flow.row])}, None)
+
+
 def from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routing:
     """The plan in the tables `flows` or `routes`, made here or elsewhere; PlanRejected if it is none."""
     if "flows" in tables:
@@ -138,11 +147,10 @@ def links_of(
 
 
 def _tidy(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
-    """The flow without the dust that solvers leave, so that plans stay small and readable."""
+    """The flow of each demand, (K, E), without the dust that would make plans large and unreadable."""
     flow = sp.coo_array(flow_mbps)
     flow.sum_duplicates()
-    dust = 1e-9 * max(float(problem.rate_mbps.max(initial=0.0)), 1e-300)
-    keep = flow.data > dust
+    keep = flow.data > 1e-9 * problem.rate_mbps[flow.row]
     return sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
 
 

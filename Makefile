@@ -1,0 +1,42 @@
+# make demo   a comparison on a real network, from nothing but Python 3.11 and make
+# make test   the tests          make lint   types and style       make bench   speed and quality
+# make lock   renew requirements.lock from setup.cfg
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
+DEMO := out/demo
+
+.PHONY: demo test lint bench lock clean
+
+demo: $(READY)
+	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
+	@echo "plans: $(DEMO)/<design>/plan/   report: $(DEMO)/report.txt   scenario: $(DEMO)/scenario.toml"
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.model_building
+
+lock: $(READY)
+	$(PIP) install pip-tools
+	$(BIN)/pip-compile -q --extra test --extra lint --extra bench --strip-extras --allow-unsafe --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements.lock setup.cfg
+
+$(READY): requirements.lock setup.cfg pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "planner needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -r requirements.lock
+	$(PIP) install --no-deps -e .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

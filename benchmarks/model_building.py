@@ -1,0 +1,304 @@
+"""How long a model takes to build, and how much memory, up to the solver's doorstep.
+
+One multicommodity flow problem (each node sends to all others, at least cost, within capacities) is
+built four ways and handed to HiGHS, which is not run: arrays written by hand for this one model,
+`LinearProgram`, linopy with whole-array expressions, and Pyomo. Each measurement has a process of
+its own; times are medians. On a small network every way is also solved, and the optima must agree.
+
+    python -m benchmarks.model_building [--sizes 50000,400000] [--repeats 5] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+DEGREE = 4
+SMALL = 400
+"""Variables of the network on which the optima are compared."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """Links `tail` -> `head` (E,) with `cost` and `capacity` (E,); `net` (V, V) is what source k puts
+    into node v: all its demand at itself, minus each demand at its target."""
+
+    nodes: int
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    capacity: NDArray[np.float64]
+    net: NDArray[np.float64]
+
+
+def network(variables: int, seed: int = 1) -> Network:
+    """A ring with chords, of a size at which sources times links is about `variables`."""
+    rng = np.random.default_rng(seed)
+    nodes = max(DEGREE + 2, round((variables / DEGREE) ** 0.5))
+    steps = np.array([1, -1, 3, -3])[:DEGREE]
+    tail = np.repeat(np.arange(nodes), DEGREE)
+    head = (tail + np.tile(steps, nodes)) % nodes
+    demand = rng.lognormal(0.0, 1.0, (nodes, nodes))
+    np.fill_diagonal(demand, 0.0)
+    net = -demand
+    np.fill_diagonal(net, demand.sum(axis=1))
+    return Network(
+        nodes=nodes,
+        tail=tail,
+        head=head,
+        cost=rng.uniform(1.0, 2.0, tail.size),
+        capacity=np.full(tail.size, float(demand.sum())) * rng.uniform(0.5, 1.0, tail.size) / 2,
+        net=net,
+    )
+
+
+def by_hand(given: Network) -> highspy.Highs:
+    """Column by column: each flow leaves its tail, enters its head, and loads its link."""
+    nodes, links = given.nodes, given.tail.size
+    count, rows = nodes * links, nodes * nodes + links
+    source = np.repeat(np.arange(nodes, dtype=np.int32), links)
+    link = np.tile(np.arange(links, dtype=np.int32), nodes)
+    indices = np.empty((count, 3), dtype=np.int32)
+    indices[:, 0] = source * nodes + given.tail[link]
+    indices[:, 1] = source * nodes + given.head[link]
+    indices[:, 2] = nodes * nodes + link
+    highs = _silent()
+    highs.passModel(
+        count,
+        rows,
+        3 * count,
+        int(highspy.MatrixFormat.kColwise),
+        int(highspy.ObjSense.kMinimize),
+        0.0,
+        np.tile(given.cost, nodes),
+        np.zeros(count),
+        np.full(count, np.inf),
+        np.concatenate([given.net.ravel(), np.full(links, -np.inf)]),
+        np.concatenate([given.net.ravel(), given.capacity]),
+        np.arange(0, 3 * count + 1, 3, dtype=np.int32),
+        indices.ravel(),
+        np.tile([1.0, -1.0, 1.0], count),
+        np.zeros(count, dtype=np.int32),
+    )
+    return highs
+
+
+def by_linear_program(given: Network) -> highspy.Highs:
+    """As a planner's formulation is written."""
+    import scipy.sparse as sp
+
+    from planner.backends.highs import load
+    from planner.backends.linear import LinearProgram, Rows
+
+    nodes, links = given.nodes, given.tail.size
+    ones, every = np.ones(links), np.arange(links)
+    incidence = sp.csr_array(
+        (np.concatenate([ones, -ones]), (np.concatenate([given.tail, given.head]), np.tile(every, 2))),
+        shape=(nodes, links),
+    )
+    model = LinearProgram.build(
+        cost=np.tile(given.cost, nodes),
+        rows=[
+            Rows(
+                "conserve",
+                sp.kron(sp.eye_array(nodes), incidence, format="csr"),
+                lower=given.net.ravel(),
+                upper=given.net.ravel(),
+            ),
+            Rows(
+                "capacity",
+                sp.kron(np.ones((1, nodes)), sp.eye_array(links), format="csr"),
+                upper=given.capacity,
+            ),
+        ],
+    )
+    return load(model)
+
+
+def by_linopy(given: Network) -> highspy.Highs:
+    """Whole-array expressions, grouped by the links' ends."""
+    import linopy
+    import pandas as pd
+    import xarray as xr
+
+    nodes, links = given.nodes, given.tail.size
+    model = linopy.Model()
+    source, link = pd.RangeIndex(nodes, name="source"), pd.RangeIndex(links, name="link")
+    flow = model.add_variables(lower=0.0, coords=[source, link], name="flow")
+    leaving = (1 * flow).groupby(pd.Series(given.tail, index=link, name="node")).sum()
+    entering = (1 * flow).groupby(pd.Series(given.head, index=link, name="node")).sum()
+    net = xr.DataArray(given.net, coords=[source, pd.RangeIndex(nodes, name="node")])
+    model.add_constraints(leaving - entering == net, name="conserve")
+    capacity = xr.DataArray(given.capacity, coords=[link])
+    model.add_constraints(flow.sum("source") <= capacity, name="capacity")
+    model.add_objective((flow * xr.DataArray(given.cost, coords=[link])).sum())
+    highs: highspy.Highs = model.to_highspy()
+    return highs
+
+
+def by_pyomo(given: Network) -> highspy.Highs:
+    """Rule by rule, through Pyomo's own interface to HiGHS."""
+    import pyomo.environ as pyo
+    from pyomo.contrib.appsi.solvers import Highs
+
+    nodes, links = given.nodes, given.tail.size
+    tail, head = given.tail.tolist(), given.head.tolist()
+    leaving: list[list[int]] = [[] for _ in range(nodes)]
+    entering: list[list[int]] = [[] for _ in range(nodes)]
+    for e in range(links):
+        leaving[tail[e]].append(e)
+        entering[head[e]].append(e)
+    net, cost, capacity = given.net.tolist(), given.cost.tolist(), given.capacity.tolist()
+
+    m = pyo.ConcreteModel()
+    m.K, m.V, m.E = pyo.RangeSet(0, nodes - 1), pyo.RangeSet(0, nodes - 1), pyo.RangeSet(0, links - 1)
+    m.flow = pyo.Var(m.K, m.E, domain=pyo.NonNegativeReals)
+    m.conserve = pyo.Constraint(
+        m.K,
+        m.V,
+        rule=lambda m, k, v: (
+            sum(m.flow[k, e] for e in leaving[v]) - sum(m.flow[k, e] for e in entering[v]) == net[k][v]
+        ),
+    )
+    m.capacity = pyo.Constraint(m.E, rule=lambda m, e: sum(m.flow[k, e] for k in m.K) <= capacity[e])
+    m.cost = pyo.Objective(expr=pyo.quicksum(cost[e] * m.flow[k, e] for k in m.K for e in m.E))
+    solver = Highs()
+    solver.set_instance(m)
+    highs: highspy.Highs = solver._solver_model
+    _keep.append(m)  # the solver refers to it weakly
+    return highs
+
+
+_keep: list[Any] = []
+
+WAYS: dict[str, Callable[[Network], highspy.Highs]] = {
+    "arrays by hand": by_hand,
+    "LinearProgram": by_linear_program,
+    "linopy": by_linopy,
+    "Pyomo": by_pyomo,
+}
+
+
+def _silent() -> highspy.Highs:
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    return highs
+
+
+def measure(way: str, variables: int) -> dict[str, float]:
+    """Seconds and MB added at the peak of one build in this process, after a tiny one to import."""
+    WAYS[way](network(SMALL))
+    given = network(variables)
+    gc.collect()
+    _forget_peak()
+    before = _peak_mb()
+    started = time.perf_counter()
+    highs = WAYS[way](given)
+    seconds = time.perf_counter() - started
+    return {"seconds": seconds, "mb": _peak_mb() - before, "variables": highs.getNumCol()}
+
+
+def _forget_peak() -> None:
+    with contextlib.suppress(OSError):  # then the peak of what came before hides a lower one
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_mb() -> float:
+    try:
+        fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        return float(fields["VmHWM"].split()[0]) / 1024
+    except (OSError, KeyError):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def optimum(way: str) -> float:
+    """Least cost on the small network."""
+    highs = WAYS[way](network(SMALL))
+    highs.setOptionValue("output_flag", False)
+    highs.run()
+    assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal, f"{way}: {highs.getModelStatus()}"
+    return float(highs.getInfo().objective_function_value)
+
+
+def _apart(*arguments: str) -> dict[str, float]:
+    """The same module in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.model_building", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def compare(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
+    """One row per size and way; raises AssertionError where the small optima differ."""
+    optima = {way: _apart("--optimum", way)["optimum"] for way in WAYS}
+    reference = optima["arrays by hand"]
+    for way, value in optima.items():
+        assert abs(value - reference) <= 1e-6 * abs(reference), f"{way}: {value}, by hand {reference}"
+    table = []
+    for size in sizes:
+        for way in WAYS:
+            runs = [_apart("--measure", way, "--sizes", str(size)) for _ in range(repeats)]
+            table.append(
+                {
+                    "variables": int(runs[0]["variables"]),
+                    "way": way,
+                    "seconds": statistics.median(run["seconds"] for run in runs),
+                    "mb": statistics.median(run["mb"] for run in runs),
+                }
+            )
+    return table
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--sizes", default="50000,400000", help="numbers of variables, by commas")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="one small size, one repeat")
+    parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--optimum", choices=WAYS, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    sizes = [2000] if given.quick else [int(size) for size in given.sizes.split(",")]
+    if given.measure:
+        print(json.dumps(measure(given.measure, sizes[0])))
+        return 0
+    if given.optimum:
+        print(json.dumps({"optimum": optimum(given.optimum)}))
+        return 0
+
+    repeats = 1 if given.quick else given.repeats
+    table = compare(sizes, repeats)
+    by_hand_seconds = {row["variables"]: row["seconds"] for row in table if row["way"] == "arrays by hand"}
+    print(f"{repeats} runs each, medians; {os.cpu_count()} cores; optima agree on {SMALL} variables")
+    print(f"{'variables':>10}  {'way':<15}{'seconds':>9}{'times by hand':>15}{'MB added':>10}")
+    for row in table:
+        ratio = row["seconds"] / by_hand_seconds[row["variables"]]
+        print(
+            f"{row['variables']:>10,}  {row['way']:<15}{row['seconds']:>9.3f}{ratio:>15.1f}{row['mb']:>10.0f}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

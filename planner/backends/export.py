@@ -1,0 +1,216 @@
+"""Writing a model as an LP or MPS file that other solvers read as the same model.
+
+Numbers keep every digit. Both formats keep the sense: LP by its first word, MPS by the section
+OBJSENSE where it maximises. HiGHS, CPLEX, Gurobi, SCIP and OR-Tools know that section; GLPK refuses
+it, and CBC ignores it with a message: give those two the LP file. An offset is
+carried by a variable `offset` that is fixed at 1, for readers disagree on constants. Rows without
+limits are left out; a row with two different limits becomes two rows in LP, `.lo` and `.up`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from planner.backends.linear import LinearProgram
+from planner.errors import InputError, did_you_mean
+
+LONGEST = 200
+"""Characters of a name; some readers stop at 255."""
+
+TERMS_PER_LINE = 6
+
+RESERVED = frozenset(
+    word
+    for words in (
+        "st such that subject to s.t. st. obj objective offset free inf infinity nan end lazy user cuts",
+        "max maximize maximise maximum min minimize minimise minimum bound bounds bin binary binaries",
+        "gen general generals int integer integers semi semis semi-continuous sec sin sos sos1 sos2",
+        "name rows columns rhs ranges range objsense objname endata marker n e l g",
+    )
+    for word in words.split()
+)
+"""Words that a reader may take for its own, whatever their case."""
+
+
+def write(model: LinearProgram, path: Path) -> None:
+    """Write `path`, in the format that its suffix names: `.lp` or `.mps`.
+
+    Raises InputError for another suffix or a path that cannot be written.
+    """
+    formats = {".lp": lp_lines, ".mps": mps_lines}
+    if path.suffix.lower() not in formats:
+        raise InputError(
+            f"{path}: format '{path.suffix}' is unknown{did_you_mean(path.suffix.lower(), formats)}"
+        )
+    try:
+        with path.open("w", encoding="ascii", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in formats[path.suffix.lower()](model))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def file_names(model: LinearProgram) -> tuple[list[str], list[str]]:
+    """Names of columns and of rows as the files have them, in the model's order.
+
+    `flow[Köln->Genève]` becomes `flow(Koln_Geneve)`: letters, digits and `_.()` only. Names that
+    coincide are numbered in order, so equal models give equal files.
+    """
+    return _plain(model.column_names()), _plain(model.row_names())
+
+
+def lp_lines(model: LinearProgram) -> Iterator[str]:
+    """Lines of the CPLEX LP format."""
+    columns, rows = file_names(model)
+    idle = columns[0] if columns else "offset"  # an expression without terms is no expression
+    yield f"\\ {_ascii(model.name)}"
+    yield "Maximize" if model.sense == "max" else "Minimize"
+    objective = [(value, columns[j]) for j, value in enumerate(model.cost.tolist()) if value != 0.0]
+    objective += [(model.offset, "offset")] if model.offset else []
+    yield from _expression("obj", objective or [(0.0, idle)])
+    yield "Subject To"
+    starts, indices = model.matrix.indptr.tolist(), model.matrix.indices.tolist()
+    values = model.matrix.data.tolist()
+    for i, (low, high) in enumerate(zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
+        part = slice(starts[i], starts[i + 1])
+        terms = [(a, columns[j]) for a, j in zip(values[part], indices[part], strict=True)] or [(0.0, idle)]
+        for name, limit in _lp_limits(rows[i], low, high):
+            yield from _expression(name, terms, limit)
+    yield "Bounds"
+    for name, low, high in zip(columns, model.lower.tolist(), model.upper.tolist(), strict=True):
+        yield from _lp_bounds(name, low, high)
+    if model.offset or not columns:
+        yield " offset = 1"
+    if model.integer is not None:
+        yield "General"
+        yield from (f" {columns[j]}" for j in np.flatnonzero(model.integer).tolist())
+    yield "End"
+
+
+def _lp_limits(name: str, low: float, high: float) -> Iterator[tuple[str, str]]:
+    """The row's names and right-hand sides; two where it has two limits."""
+    if low == high:
+        yield name, f" = {low!r}"
+        return
+    two = np.isfinite(low) and np.isfinite(high)
+    if np.isfinite(low):
+        yield (f"{name}.lo" if two else name), f" >= {low!r}"
+    if np.isfinite(high):
+        yield (f"{name}.up" if two else name), f" <= {high!r}"
+
+
+def _lp_bounds(name: str, low: float, high: float) -> Iterator[str]:
+    if low == high:
+        yield f" {name} = {low!r}"
+    elif (low, high) == (-np.inf, np.inf):
+        yield f" {name} free"
+    elif (low, high) != (0.0, np.inf):
+        least = repr(low) if np.isfinite(low) else "-inf"
+        yield f" {least} <= {name}" + (f" <= {high!r}" if np.isfinite(high) else "")
+
+
+def mps_lines(model: LinearProgram) -> Iterator[str]:
+    """Lines of the free MPS format."""
+    columns, rows = file_names(model)
+    low, high = model.row_lower.tolist(), model.row_upper.tolist()
+    limited = np.flatnonzero(np.isfinite(model.row_lower) | np.isfinite(model.row_upper)).tolist()
+    whole = [False] * len(columns) if model.integer is None else model.integer.tolist()
+    yield f"NAME {_plain([model.name])[0]} FREE"
+    if model.sense == "max":
+        yield from ("OBJSENSE", "    MAX")
+    yield "ROWS"
+    yield " N obj"
+    for i in limited:
+        kind = "E" if low[i] == high[i] else "L" if np.isfinite(high[i]) else "G"
+        yield f" {kind} {rows[i]}"
+    yield "COLUMNS"
+    yield from _mps_columns(model, columns, rows, set(limited), whole)
+    if model.offset:
+        yield f" offset obj {model.offset!r}"
+    yield "RHS"
+    for i in limited:
+        yield f" RHS {rows[i]} {high[i] if np.isfinite(high[i]) else low[i]!r}"
+    yield "RANGES"
+    for i in limited:
+        if low[i] != high[i] and np.isfinite(high[i] - low[i]):
+            yield f" RANGE {rows[i]} {high[i] - low[i]!r}"
+    yield "BOUNDS"
+    bounds = zip(columns, model.lower.tolist(), model.upper.tolist(), whole, strict=True)
+    for name, least, most, is_whole in bounds:
+        yield from _mps_bounds(name, least, most, is_whole)
+    if model.offset:
+        yield " FX BOUND offset 1"
+    yield "ENDATA"
+
+
+def _mps_columns(
+    model: LinearProgram, columns: list[str], rows: list[str], limited: set[int], whole: list[bool]
+) -> Iterator[str]:
+    by_column = model.matrix.tocsc()
+    starts, indices = by_column.indptr.tolist(), by_column.indices.tolist()
+    values = by_column.data.tolist()
+    inside = False  # between the marks around whole variables
+    for j, cost in enumerate(model.cost.tolist()):
+        if whole[j] != inside:
+            inside = whole[j]
+            yield f" MARKER 'MARKER' '{'INTORG' if inside else 'INTEND'}'"
+        yield f" {columns[j]} obj {cost!r}"  # also where 0: every column is named here
+        part = slice(starts[j], starts[j + 1])
+        for i, value in zip(indices[part], values[part], strict=True):
+            if i in limited:
+                yield f" {columns[j]} {rows[i]} {value!r}"
+    if inside:
+        yield " MARKER 'MARKER' 'INTEND'"
+
+
+def _mps_bounds(name: str, low: float, high: float, whole: bool) -> Iterator[str]:
+    """Nothing is left to a reader's default where readers differ: whole or negative variables."""
+    if low == high:
+        yield f" FX BOUND {name} {low!r}"
+    elif (low, high) == (-np.inf, np.inf):
+        yield f" FR BOUND {name}"
+    elif (low, high) != (0.0, np.inf) or whole:
+        yield f" MI BOUND {name}" if low == -np.inf else f" LO BOUND {name} {low!r}"
+        yield f" PL BOUND {name}" if high == np.inf else f" UP BOUND {name} {high!r}"
+
+
+def _expression(name: str, terms: Iterable[tuple[float, str]], limit: str = "") -> Iterator[str]:
+    words = (f"{'-' if value < 0 else '+'} {abs(value)!r} {variable}" for value, variable in terms)
+    lines = list(iter(lambda: " ".join(islice(words, TERMS_PER_LINE)), ""))
+    lines[0] = f" {name}: {lines[0]}"
+    lines[1:] = [f"   {line}" for line in lines[1:]]
+    lines[-1] += limit
+    yield from lines
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    taken: set[str] = set()
+    return [_unique(_safe(name), taken) for name in names]
+
+
+def _safe(name: str) -> str:
+    """ASCII letters, digits and `_.()`, readable as a name and nothing else."""
+    text = re.sub(r"[^A-Za-z0-9_.()]+", "_", _ascii(name).replace("[", "(").replace("]", ")"))[:LONGEST]
+    # A number (3x, e5, .5), a word of the format or a sign of it at the start would be misread.
+    if not re.match(r"[A-Za-z_]", text) or re.match(r"[eE]\d", text) or text.lower() in RESERVED:
+        text = f"n_{text}"
+    return text
+
+
+def _ascii(name: str) -> str:
+    return unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().replace("\n", " ")
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    candidate, count = name, 1
+    # `.lo` and `.up` are for the halves of rows; case-blind, for some readers are.
+    while candidate.lower() in taken or candidate.lower().endswith((".lo", ".up")):
+        count += 1
+        candidate = f"{name}_{count}"
+    taken.add(candidate.lower())
+    return candidate

@@ -1,0 +1,110 @@
+"""What limits a plan: asks the system, whose plan it is, and hands back tables and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner import run
+from planner.errors import InputError, PlanRejected, did_you_mean
+from planner.options import Options
+from planner.parameters import check_parameters
+from planner.run import Run
+from planner.scenario import Entry, Scenario, load
+from planner.system import Decided, Explanation, System
+from planner.tables import find_tables, read_tables
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explained:
+    """A run, and why its plan is as it is; no explanation where there is no plan."""
+
+    run: Run
+    explanation: Explanation | None
+
+    @property
+    def exit_code(self) -> int:
+        """That of the run: 0 with a plan, 3 proven to have none, 4 undecided."""
+        return self.run.exit_code
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `--json` prints it."""
+        whole = run.Comparison(system=self.run.system, problem=self.run.problem, runs=(self.run,)).to_dict()
+        return {**whole, "explanation": self.explanation.to_dict() if self.explanation else None}
+
+
+def explain(
+    scenario: Scenario | str | Path,
+    *,
+    design: str | None = None,
+    previous: str | Path | None = None,
+    options: Options | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Explained:
+    """Solve a scenario with one design, and explain the plan.
+
+    The plan is explained on the problem as the design believed it.
+
+    design      its label; default: the scenario's first, or the system's default
+    previous    what the plan is compared to: a folder of plan tables, or the label of a design;
+                default: what the system takes for today's practice
+    parameters  of the system's `explain`, e.g. how many changes are verified
+    raises      InputError, also where the system explains nothing; PlanRejected, SolverFailure
+    """
+    loaded = scenario if isinstance(scenario, Scenario) else load(scenario)
+    options = loaded.options if options is None else options
+    system = loaded.system
+    if system.explain is None:
+        raise InputError(f"{system.name}: plans of this system cannot be explained")
+    values, faults = check_parameters(
+        system.explain, parameters or {}, where="explain", what=f"explain of {system.name}"
+    )
+    if faults:
+        raise InputError(*faults)
+    entry = run.entries(loaded, None if design is None else [design])[0]
+    problem = loaded.make_problem()
+    before = None if previous is None else _plan_before(loaded, problem, previous, options)
+    made = run.evaluate(system, problem, entry, options=options)
+    if made.plan is None or made.decision is None:
+        return Explained(run=made, explanation=None)
+    believed = entry.design.sees(problem, **entry.sees)
+    decided = Decided(
+        design=entry.design,
+        parameters=entry.parameters,
+        decision=made.decision,
+        metrics=system.measure(believed, made.decision.plan, None),
+    )
+    explanation = system.explain(believed, decided, previous=before, options=options, **values)
+    return Explained(run=made, explanation=explanation)
+
+
+def _plan_before(scenario: Scenario, problem: Any, previous: str | Path, options: Options) -> Any:
+    system = scenario.system
+    if Path(previous).is_dir():
+        return _read(system, problem, Path(previous))
+    labels = [entry.label for entry in scenario.designs] + [design.name for design in system.designs]
+    if str(previous) not in labels:
+        raise InputError(
+            f"{previous}: is neither a folder with a plan nor a design of {system.name}"
+            + did_you_mean(str(previous), labels)
+        )
+    entry: Entry = scenario.entry(str(previous))
+    made = run.evaluate(system, problem, entry, options=options)
+    if made.plan is None:
+        raise InputError(f"{previous}: has no plan to compare to ({made.proof.status})")
+    return made.plan
+
+
+def _read(system: System, problem: Any, folder: Path) -> Any:
+    names = [table.name for table in system.plan_tables]
+    found = find_tables(system.plan_tables, folder, names)
+    if not found:
+        raise InputError(f"{folder}: holds no table of a plan; {system.name} has {', '.join(names)}")
+    plan = system.plan_from_tables(problem, read_tables(system.plan_tables, found))
+    try:
+        system.check(problem, plan)
+    except PlanRejected as error:
+        raise PlanRejected(f"{folder}: {error}") from None
+    return plan

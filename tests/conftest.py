@@ -1,0 +1,28 @@
+"""What all tests share: how hypothesis searches, and where the real traces are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# the same examples every time, so that a red run is red for a reason; HYPOTHESIS_PROFILE=deep looks further
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=40, database=None)
+settings.register_profile(
+    "deep", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def traces() -> Path:
+    """The folder of real traces; skips where PLANNER_TRACES names none."""
+    named = os.environ.get("PLANNER_TRACES")
+    if not named:
+        pytest.skip("PLANNER_TRACES is not set: no real traces here")
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.fail(f"PLANNER_TRACES is {folder}, which is no folder")
+    return folder
