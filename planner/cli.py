@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -39,12 +40,12 @@ SetOption = Annotated[
 BackendOption = Annotated[
     str | None,
     typer.Option(
-        "--backend", help="highs, ortools, ortools:SOLVER or pyomo:SOLVER.", rich_help_panel="Solver"
+        "--backend", help="highs, ortools, ortools:SOLVER or pyomo:SOLVER."
     ),
 ]
 AlgorithmOption = Annotated[
     str | None,
-    typer.Option("--algorithm", help="auto, simplex, interior-point or pdlp.", rich_help_panel="Solver"),
+    typer.Option("--algorithm", help="auto, simplex, interior-point or pdlp."),
 ]
 TimeOption = Annotated[
     float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop the solver after this.")
@@ -261,7 +262,9 @@ def generate(
 def export(
     scenario: ScenarioArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the model goes.")],
-    format_: Annotated[Literal["lp", "mps"], typer.Option("--format", help="The file's format.")] = "lp",
+    format_: Annotated[
+        Literal["lp", "mps"] | None, typer.Option("--format", help="The file's format; default: by its ending.")
+    ] = None,
     design: Annotated[
         str | None, typer.Option("--design", help="Whose model; default: the first design that has one.")
     ] = None,
@@ -313,10 +316,10 @@ def doctor(as_json: JsonOption = False) -> None:
 
     found = backends.available()
     if as_json:
-        _print_json([one.to_dict() for one in found])
+        _print_json([asdict(one) for one in found])
     else:
         report.show_found(found)
-    if not all(one.ok for one in found if one.backend == "highs"):
+    if any(one.passed is False for one in found):
         raise typer.Exit(6)
 
 

@@ -187,7 +187,10 @@ def show_found(found: Sequence[Found]) -> None:
     for head in ("backend", "version", "tiny solve", "seconds"):
         table.add_column(head)
     for one in found:
-        outcome = Text("ok", style="green") if one.ok else Text(one.message or "failed", style="red")
+        if one.passed:
+            outcome = Text("right", style="green")
+        else:
+            outcome = Text(one.missing or one.problem or "wrong", style="dim" if one.missing else "red")
         table.add_row(one.backend, one.version or "-", outcome, number(one.seconds))
     console.print(table)
 

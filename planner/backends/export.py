@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -38,19 +39,18 @@ RESERVED = frozenset(
 """Words that a reader may take for its own, whatever their case."""
 
 
-def write(model: LinearProgram, path: Path) -> None:
-    """Write `path`, in the format that its suffix names: `.lp` or `.mps`.
+def write(model: LinearProgram, path: Path, format: Literal["lp", "mps"] | None = None) -> None:  # noqa: A002
+    """Write `path` in the format asked for, else in the one that its suffix names.
 
     Raises InputError for another suffix or a path that cannot be written.
     """
-    formats = {".lp": lp_lines, ".mps": mps_lines}
-    if path.suffix.lower() not in formats:
-        raise InputError(
-            f"{path}: format '{path.suffix}' is unknown{did_you_mean(path.suffix.lower(), formats)}"
-        )
+    formats = {"lp": lp_lines, "mps": mps_lines}
+    name = format or path.suffix.lower().removeprefix(".")
+    if name not in formats:
+        raise InputError(f"{path}: '{path.suffix}' names no format{did_you_mean(name, formats)}")
     try:
         with path.open("w", encoding="ascii", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in formats[path.suffix.lower()](model))
+            file.writelines(f"{line}\n" for line in formats[name](model))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 

@@ -90,7 +90,7 @@ def _auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
     if rows > SMALL and np.count_nonzero(model.cost) < SPARSE_COST * columns:
         return _linear(model, options, "interior-point", crossover)
     started = time.perf_counter()
-    solution = _linear(model, options, "simplex", iterations=2 * max(rows, SMALL))
+    solution = _linear(model, options, "simplex", iterations=int(ITERATIONS_PER_ROW * max(rows, SMALL)))
     left = _left(options, started)
     if solution.status in CONCLUSIVE or left == 0.0:
         return solution
@@ -99,6 +99,9 @@ def _auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
 
 SMALL = 1000
 """Rows up to which the simplex is quick whatever the shape."""
+
+ITERATIONS_PER_ROW = 2.0
+"""Steps of the simplex per row after which the interior point takes over."""
 
 SPARSE_COST = 0.01
 """Share of variables with a cost below which the interior point goes first."""

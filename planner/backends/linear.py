@@ -206,11 +206,11 @@ class LinearProgram:
             raise ValueError(f"x has shape {point.shape}, must be {self.cost.shape}")
         return point
 
-    def write(self, path: str | Path) -> None:
-        """Write an `.lp` or `.mps` file; see `planner.backends.export` for names and sense."""
+    def write(self, path: str | Path, format: Literal["lp", "mps"] | None = None) -> None:  # noqa: A002
+        """Write an LP or MPS file; see `planner.backends.export` for names, sense and format."""
         from planner.backends.export import write
 
-        write(self, Path(path))
+        write(self, Path(path), format)
 
 
 def _checked(block: Rows, count: int) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.float64]]:

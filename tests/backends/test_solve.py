@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -185,7 +185,7 @@ def reference(given: LinearProgram) -> tuple[int, float | None]:
     sign = 1.0 if given.sense == "min" else -1.0
     result = milp(
         sign * given.cost,
-        constraints=LinearConstraint(given.matrix, given.row_lower, given.row_upper),  # type: ignore[arg-type]
+        constraints=LinearConstraint(given.matrix, given.row_lower, given.row_upper),
         bounds=Bounds(given.lower, given.upper),
         integrality=None if given.integer is None else given.integer.astype(int),
     )
@@ -212,14 +212,12 @@ def random_model(seed: int, *, whole: bool) -> LinearProgram:
 
 
 @pytest.mark.parametrize("options", LINEAR, ids=named)
-@settings(max_examples=12, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 def test_linear_programs_agree_with_scipy(options: Options, seed: int) -> None:
     agrees(random_model(seed, whole=False), options)
 
 
 @pytest.mark.parametrize("options", INTEGER, ids=named)
-@settings(max_examples=12, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 def test_integer_programs_agree_with_scipy(options: Options, seed: int) -> None:
     agrees(random_model(seed, whole=True), options)

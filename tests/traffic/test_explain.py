@@ -169,13 +169,15 @@ def test_a_lost_bridge_cuts_demands_off() -> None:
     links = [("a", "b", 5.0), ("b", "a", 5.0), ("b", "c", 5.0), ("c", "b", 5.0), ("a", "c", 1.0)]
     links += [("c", "d", 9.0), ("d", "c", 9.0)]
     demands = [("a", "b", 1.0), ("a", "d", 1.0), ("d", "b", 1.0)]
-    for extra in ([("c", "a", 1.0)], []):  # with and without a link back everywhere
+    # without a link back from c to a, the line b<->c alone leads from d to b
+    for extra, others in (([("c", "a", 1.0)], {}), ([], {"b<->c": 1})):
         problem = network(links + extra, demands)
         _, _, losses, _, _ = frames(explained(problem))
         first = losses.iloc[0]
         assert first["line"] == "c<->d"
         assert (first["demands_cut_off"], first["cut_off_mbps"], first["objective"]) == (2, 2.0, 0.0)
-        assert losses["demands_cut_off"].tolist()[1:] == [0] * (len(losses) - 1)
+        cut = losses.iloc[1:].set_index("line")["demands_cut_off"]
+        assert cut[cut > 0].to_dict() == others
         found = explained(problem, parameters={"objective": "utilization"})
         assert "no plan carries what has to be carried, 2 demands lose their last path" in found.sentences[2]
 
@@ -196,8 +198,8 @@ def test_a_design_without_a_program_is_run_again(design: str) -> None:
     assert upgrades.iloc[0]["objective"] == pytest.approx(1.0)  # of 2 wanted, 2 fit
     assert losses.set_index("line")["objective"].to_dict() == pytest.approx({"a<->z": 0.5, "b<->z": 0.25})
     before = metrics.set_index("metric")
-    assert before.at["concurrent_flow", "before"] == pytest.approx(0.5)
-    assert before.at["concurrent_flow", "now"] == pytest.approx(0.5)
+    assert before.loc["concurrent_flow", "before"] == pytest.approx(0.5)
+    assert before.loc["concurrent_flow", "now"] == pytest.approx(0.5)
 
 
 def test_other_backends_run_again_and_agree() -> None:
@@ -236,13 +238,11 @@ def test_nothing_to_carry() -> None:
     assert found.sentences[2] == "no line carries anything, so no loss hurts"
 
 
-@pytest.mark.slow
-def test_germany50_best_upgrade_of_all() -> None:
-    """The proof that needs five solves, against all 88."""
-    problem = generate.germany50(peak_utilization=1.2)
+def test_abilenes_best_upgrade_of_all() -> None:
+    """The proof that needs two solves, against all 15."""
+    problem = generate.abilene(peak_utilization=1.2)
     _, upgrades, _, _, _ = frames(explained(problem))
-    everything = frames(explained(problem, candidates=0))
-    assert everything[1].empty
+    assert len(upgrades) == 2
     value = optimum.route(problem).proof.objective
     assert value is not None
     gains = {}

@@ -13,8 +13,8 @@ $$\max \sum_i U_i(x_i) \quad\text{s.t.}\quad
 
 Objectives of `optimum`: `concurrent` (the largest $\lambda$ such that $\lambda$ times every demand
 fits), `utilization` (the smallest largest load over capacity), `total` (the most traffic) and
-`cost` (the cheapest). `formulation` is that model in Pyomo; `optimum.route` solves it as sparse
-arrays, with one commodity for each target, or over given paths.
+`cost` (the cheapest); design `utility` takes concave $U_i$. `formulation` is that model in Pyomo;
+`optimum.route` solves it as sparse arrays, with one commodity for each target, or over given paths.
 
 Tables: `nodes(node, latitude?, longitude?)`, `links(tail, head, capacity_mbps, weight?, cost?,
 latency_ms?)`, `demands(source, target, rate_mbps)`; parallel links are rows with the same ends. A
@@ -47,7 +47,26 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from planner.system import System
-from planner_models.traffic import deploy, ecmp, explain, failures, forwarding, generate, optimum
+from planner_models.traffic import (
+    deploy,
+    ecmp,
+    explain,
+    failures,
+    flow_sizes,
+    forwarding,
+    generate,
+    hedera,
+    localflow,
+    mptcp,
+    optimum,
+    rates,
+    series,
+    topologies,
+    utility,
+    valiant,
+    weights,
+    workloads,
+)
 from planner_models.traffic.check import check
 from planner_models.traffic.designs import DESIGNS
 from planner_models.traffic.formulation import formulation
@@ -107,7 +126,7 @@ SYSTEM = System(
     source="Sen, Shue, Ihm and Freedman 2013 (LocalFlow)",
     tables=TABLES,
     optional_tables=("nodes",),
-    plan_tables=PLAN_TABLES,
+    plan_tables=(*PLAN_TABLES, weights.WEIGHTS),
     from_tables=Traffic.from_tables,
     sources={
         "topohub": _problem_of(topohub.read),
@@ -141,9 +160,21 @@ __all__ = [
     "deploy",
     "ecmp",
     "explain",
+    "failures",
+    "flow_sizes",
     "formulation",
     "forwarding",
     "generate",
+    "hedera",
+    "localflow",
     "measure",
+    "mptcp",
     "optimum",
+    "rates",
+    "series",
+    "topologies",
+    "utility",
+    "valiant",
+    "weights",
+    "workloads",
 ]

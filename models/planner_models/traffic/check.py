@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from planner.errors import PlanRejected
 from planner.system import Violations
 from planner_models.traffic.problem import Traffic, totals
-from planner_models.traffic.routing import Routing, links_of
+from planner_models.traffic.routing import Routing, links_of, node_rows
 
 TOLERANCE: Final = 1e-6  # of a link's capacity, of the largest demand
+ROUNDING: Final = 1e-12  # of what passes a node: sums and differences are not more exact
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,6 +73,8 @@ def carried(problem: Traffic, plan: Routing) -> Carried:
     flow = sp.coo_array((rate, (commodity, link)), shape=(len(names), len(problem.links))).tocsr()
     surplus = (flow @ problem.balance.T).tocoo()  # (C, N): what each node puts in, per commodity
     served = _served(problem, surplus, names, by_pair="source" in flows)
+    if "source" not in flows:
+        served = _rounded(problem, flow, names, served)
     return Carried(load_mbps=load, served_mbps=served)
 
 
@@ -113,11 +116,11 @@ def _commodities(problem: Traffic, flows: pd.DataFrame) -> tuple[NDArray[np.int6
 
 
 def _nodes(problem: Traffic, names: pd.Series, column: str) -> NDArray[np.int64]:
-    places = problem.node_places.get_indexer(pd.Index(names.astype(str)))
+    places = node_rows(problem, names)
     if (places < 0).any():
         row = int(np.flatnonzero(places < 0)[0])
         raise PlanRejected(f"flows row {row + 1}: {column} '{names.iloc[row]}' is no node of the network")
-    return places.astype(np.int64)
+    return places
 
 
 def _served(
@@ -153,6 +156,27 @@ def _served(
     mine = ~at_target & (demand >= 0)
     served[demand[mine]] = np.clip(amount[mine], 0.0, None)
     return served
+
+
+def _rounded(
+    problem: Traffic, flow: sp.csr_array, names: NDArray[np.int64], served: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(K,) what is served, as near as rounding allows to the share that all demands to the target get.
+
+    What a node puts in is the difference of what leaves it and what enters it, and where much passes
+    through, nothing exact is left of a demand millions of times smaller.
+    """
+    row = np.minimum(np.searchsorted(names, problem.target), max(len(names) - 1, 0))
+    known = names[row] == problem.target if len(names) else np.zeros(len(row), dtype=bool)
+    wanted_in_all = totals(problem.target, problem.rate_mbps, len(problem.nodes))
+    served_in_all = totals(problem.target, served, len(problem.nodes))
+    share = np.divide(
+        served_in_all, wanted_in_all, out=np.zeros(len(problem.nodes)), where=wanted_in_all > 0
+    )
+    passing = sp.csr_array(flow @ abs(problem.balance).T)
+    slip = np.zeros(len(served))
+    slip[known] = ROUNDING * np.asarray(passing[row[known], problem.source[known]]).ravel()
+    return np.clip(share[problem.target] * problem.rate_mbps, served - slip, served + slip)
 
 
 def _grain(problem: Traffic) -> float:

@@ -31,16 +31,19 @@ from threadpoolctl import threadpool_limits
 
 from planner.options import Options
 from planner.system import Decision
-from planner_models.traffic import master, sweeps, trees
+from planner_models.traffic import master, shifts, sweeps, trees
 from planner_models.traffic.outcome import LEAST_GAP, decided, require_own_solver, without_demand
 from planner_models.traffic.problem import Traffic, totals
-from planner_models.traffic.rooted import Mix, Rooted
+from planner_models.traffic.rooted import Mix, Rooted, Ways
 from planner_models.traffic.routing import Routing
 from planner_models.traffic.trees import Floats, Ints
 
 GAP: Final = 1e-4  # where the search stops unless options say otherwise
 
 SWEEPS: Final = 40  # at most
+SHIFTS: Final = 1_000  # at most
+FEW_PAIRS: Final = 16  # to a root: shifts go first
+MOST_PAIRS: Final = 100_000  # whose paths are kept
 SOFTEST, SHARPEST, SHARPENING = 0.5, 0.01, 0.75  # of the soft maximum: its error, relative, round by round
 WATCHED: Final = 0.85  # of the largest utilization: links that the master watches from the start
 LEAN: Final = 0.02  # the most of the prices that leans to where traffic is now
@@ -107,7 +110,7 @@ class Step:
 class Found:
     """The best mix, None where there was no time for one; its utilization and the proven bound."""
 
-    mix: Mix | None
+    mix: Mix | Ways | None
     utilization: float
     bound: float
     trace: tuple[Step, ...]
@@ -117,8 +120,7 @@ def search(rooted: Rooted, *, gap: float = GAP, seed: int = 0, until: float | No
     """Column generation to a relative `gap`, or until a moment of time.perf_counter()."""
     state = _Search(rooted, gap, seed, until)
     trace = tuple(state.steps())
-    utilization = max(state.utilization, state.forced)
-    return Found(mix=state.best_mix(), utilization=utilization, bound=state.bound, trace=trace)
+    return Found(mix=state.best_plan(), utilization=state.value(), bound=state.bound, trace=trace)
 
 
 class _Search:
@@ -140,12 +142,21 @@ class _Search:
         self.load = np.zeros(arcs)  # of the best mix
         self.rows = np.zeros(0, dtype=np.int64)
         self.price = np.zeros(arcs)
+        self.pairs = rooted.pairs
+        self.best_ways: Ways | None = None  # while no mix of columns beats them
+        self.ways_utilization = np.inf
 
     def steps(self) -> Iterator[Step]:
         if not len(self.roots):  # nothing to decide
             self.utilization = self.forced
+            self.best_ways = Ways(pair=self.owner, arc=self.owner, share=self.now)
             yield self._step("forced")
             return
+        if len(self.pairs[0]) <= min(FEW_PAIRS * len(self.roots), MOST_PAIRS):
+            for _ in self._shift():
+                yield self._step("shift")
+            if self._done():
+                return
         mix = self._start()
         if mix is None:
             return
@@ -163,8 +174,10 @@ class _Search:
             if not moved:
                 return
 
-    def best_mix(self) -> Mix | None:
-        """The columns of the best mix, weights adding up to 1 for each root."""
+    def best_plan(self) -> Mix | Ways | None:
+        """The best mix of columns, weights adding up to 1 for each root, or better ways from shifts."""
+        if self.best_ways is not None:
+            return self.best_ways
         if np.isinf(self.utilization):
             return None
         used = self.best > 0
@@ -176,18 +189,22 @@ class _Search:
         return Step(
             seconds=seconds,
             what=what,
-            utilization=max(self.utilization, self.forced),
+            utilization=self.value(),
             bound=self.bound,
             columns=len(self.owner),
             rows=len(self.rows),
         )
+
+    def value(self) -> float:
+        """Utilization of the busiest link under the best plan so far, forced links included."""
+        return max(min(self.utilization, self.ways_utilization), self.forced)
 
     def _late(self) -> bool:
         return self.until is not None and time.perf_counter() >= self.until
 
     def _reached(self) -> float:
         """The gap so far, links whose load is forced included."""
-        value = max(self.utilization, self.forced)
+        value = self.value()
         return (value - self.bound) / value if value > 0 else 0.0
 
     def _done(self) -> bool:
@@ -224,6 +241,35 @@ class _Search:
 
     def _take(self, load: Floats) -> None:
         self.load, self.utilization = load, float((load / self.capacity).max())
+        if self.utilization < self.ways_utilization:
+            self.best_ways = None
+            self.ways_utilization = np.inf
+
+    # --- shifts ---------------------------------------------------------------------------
+
+    def _shift(self) -> Iterator[None]:
+        """Shift the traffic of few pairs between paths, until it no longer pays."""
+        paths = shifts.Paths.of(self.graph, self.roots, *self.pairs)
+        paths.sweep(self.graph, self.capacity, 1.0)
+        error, gaps = SOFTEST, [1.0]
+        for round_ in range(SHIFTS):
+            if self._late():
+                break
+            busiest = float((paths.load / self.capacity).max())
+            sharpness = float(np.log(len(self.capacity) + 1)) / (error * busiest)
+            excess = paths.sweep(self.graph, self.capacity, sharpness)
+            if excess < 0.3 * error or round_ % 10 == 9:
+                error = max(0.8 * error, 0.1 * self.gap)
+            if round_ % 5 != 4:
+                continue
+            busiest = float((paths.load / self.capacity).max())
+            if busiest < self.ways_utilization:
+                self.ways_utilization, self.best_ways = busiest, _as_ways(paths)
+            self._grow(sweeps.prices(paths.load, self.capacity, sharpness))
+            yield
+            gaps.append(self._reached())
+            if self._done() or (len(gaps) > 20 and gaps[-1] > 0.7 * gaps[-20]):
+                break
 
     # --- sweeps ---------------------------------------------------------------------------
 
@@ -362,3 +408,8 @@ def _lowest(one: Floats, other: Floats) -> float:
     middle = (low + high) / 2
     tries = [(float(((1 - t) * one + t * other).max()), t) for t in (0.0, middle, 1.0)]
     return min(tries)[1]
+
+
+def _as_ways(paths: shifts.Paths) -> Ways:
+    pair, arc, share = paths.ways()
+    return Ways(pair=pair, arc=arc, share=share)

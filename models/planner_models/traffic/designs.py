@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.system import Design, Mechanism
-from planner_models.traffic import ecmp, optimum
+from planner_models.traffic import ecmp, hedera, localflow, mptcp, optimum, utility, valiant, weights
 from planner_models.traffic.sees import measured
 
 DESIGNS: Final = (
@@ -32,5 +32,87 @@ DESIGNS: Final = (
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="RFC 2328",
+    ),
+    Design(
+        name="ecmp_hash",
+        decide=ecmp.route_hashed,
+        mechanism=Mechanism.NONE,
+        messages="nodes flood link weights when the network changes",
+        source="RFC 2992; Sen et al. 2013, section 7.2",
+    ),
+    Design(
+        name="packet_scatter",
+        decide=ecmp.route,
+        mechanism=Mechanism.NONE,
+        messages="nodes flood link weights when the network changes",
+        source="Sen et al. 2013, section 4.1",
+    ),
+    Design(
+        name="valiant",
+        decide=valiant.route,
+        mechanism=Mechanism.NONE,
+        messages="nodes flood link weights when the network changes",
+        source="Zhang-Shen and McKeown 2004; Greenberg et al. 2009 (VL2)",
+    ),
+    Design(
+        name="localflow",
+        decide=localflow.route,
+        sees=measured,
+        mechanism=Mechanism.REACTION,
+        messages="each switch measures the flows it forwards itself; nodes flood link states when the "
+        "network changes",
+        source="Sen et al. 2013, Algorithm 1 and section 4.3",
+    ),
+    Design(
+        name="localflow_ns",
+        decide=localflow.route_whole,
+        sees=measured,
+        mechanism=Mechanism.REACTION,
+        messages="each switch measures the flows it forwards itself; nodes flood link states when the "
+        "network changes",
+        source="Sen et al. 2013, sections 1 and 7.2 (LocalFlow-NS)",
+    ),
+    Design(
+        name="hedera_gff",
+        decide=hedera.route_first_fit,
+        sees=measured,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="edge switches report flow counters to a central controller each period; the controller "
+        "sends them the path of each flow that it moves",
+        source="Al-Fares et al. 2010 (Hedera), 4.2",
+    ),
+    Design(
+        name="hedera_annealing",
+        decide=hedera.route_annealing,
+        sees=measured,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="edge switches report flow counters to a central controller each period; the controller "
+        "sends them the path of each flow that it moves",
+        source="Al-Fares et al. 2010 (Hedera), 4.3",
+    ),
+    Design(
+        name="mptcp",
+        decide=mptcp.route,
+        mechanism=Mechanism.REACTION,
+        messages="end hosts infer congestion from their own lost packets",
+        source="Raiciu et al. 2011; Sen et al. 2013, section 7.2",
+    ),
+    Design(
+        name="weights",
+        decide=weights.route,
+        sees=measured,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="every node tells a central planner its links and the rates of its demands; the planner "
+        "configures link weights, which nodes flood",
+        source="Fortz and Thorup 2000",
+    ),
+    Design(
+        name="utility",
+        decide=utility.route,
+        sees=measured,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="every node tells a central controller its links and what its demands want; the "
+        "controller tells every node its splits and every demand its rate",
+        source="Sen et al. 2013, equation (1); Mo and Walrand 2000",
     ),
 )

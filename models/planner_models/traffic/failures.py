@@ -35,13 +35,16 @@ FailLinks = Annotated[
     tuple[str, ...],
     Field(
         description="links that fail: tail->head, or tail<->head for both ways; * ? [..] match any "
-        "names, #2 is the second of parallel links"
+        "names; #2 at the end means the second of parallel links, otherwise all of them fail"
     ),
 ]
-FailNodes = Annotated[tuple[str, ...], Field(description="nodes that fail, with all their links; * ? [..] match")]
+FailNodes = Annotated[
+    tuple[str, ...], Field(description="nodes that fail, with all their links; * ? [..] match")
+]
 FailGroups = Annotated[tuple[str, ...], Field(description="groups of the table risk_groups that fail")]
 RiskGroups = Annotated[
-    Path | None, Field(description="table of what fails together: group, member; a member is a link or a node as above")
+    Path | None,
+    Field(description="table of what fails together: group, member; a member is a link or a node as above"),
 ]
 DownRate = Annotated[
     dict[str, float],
@@ -126,19 +129,17 @@ class _Failures:
         if not one_way:
             self.faults.append(f"{where}: '{name}' is no link, write tail->head or tail<->head")
             return np.zeros(0, dtype=np.int64)
-        labels, bare = self.problem.link_labels, self._bare
+        names = self._bare, self._numbered
         rows = {
             row
             for pattern in one_way
             for row in (
-                [labels.index(pattern)]
-                if pattern in labels
-                # without a number, every parallel link is meant
-                else [*_matches(labels, pattern), *_matches(bare, pattern)]
+                [row for known in names for row, name in enumerate(known) if name == pattern]
+                or [row for known in names for row in _matches(known, pattern)]
             )
         }
         if not rows:
-            near = did_you_mean(one_way[0], labels)
+            near = did_you_mean(one_way[0], self.problem.link_labels)
             self.faults.append(f"{where}: '{name}' matches no link" + near)
         return np.array(sorted(rows), dtype=np.int64)
 
@@ -149,6 +150,10 @@ class _Failures:
         if not rows:
             self.faults.append(f"{where}: '{name}' matches no node" + did_you_mean(name, nodes))
         return np.array(rows, dtype=np.int64)
+
+    @cached_property
+    def _numbered(self) -> list[str]:
+        return [f"{name}#{number}" for name, number in zip(self._bare, self.problem.parallel, strict=True)]
 
     @cached_property
     def _bare(self) -> list[str]:
@@ -294,9 +299,8 @@ def _without(
 def _lost(problem: Traffic, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(K,) demands with a rate that no links left lead to their target."""
     count = len(problem.nodes)
-    graph = sp.csr_array(
-        (np.ones(int(up.sum())), (problem.head[up], problem.tail[up])), shape=(count, count)
-    )
+    graph = sp.csr_array((np.ones(int(up.sum())), (problem.head[up], problem.tail[up])), shape=(count, count))
     targets, row = np.unique(problem.target, return_inverse=True)
     hops = dijkstra(graph, indices=targets, unweighted=True)
-    return np.isinf(hops[row, problem.source]) & (problem.rate_mbps > 0)
+    lost: NDArray[np.bool_] = np.isinf(hops[row, problem.source]) & (problem.rate_mbps > 0)
+    return lost

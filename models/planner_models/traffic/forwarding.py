@@ -141,14 +141,15 @@ def rules(
     connections = _connections(problem, flows) if flows is not None else {}
 
     names = problem.nodes["node"].to_numpy()
+    columns = ("commodity", "node", "link", "share")
+    commodities, nodes, all_links, wanted = (table[name].to_numpy() for name in columns)
     share = np.zeros(len(table))
     made: list[tuple[Any, ...]] = []
     tally: dict[int, NDArray[np.int64]] = {}
     for at in _groups(problem, table):
-        commodity, node = int(table["commodity"].iloc[at.start]), int(table["node"].iloc[at.start])
-        links = table["link"].iloc[at].to_numpy()
+        commodity, node, links = int(commodities[at.start]), int(nodes[at.start]), all_links[at]
         its_bits, lowest = int(bits[at.start]), int(first[at.start])
-        parts = apportion(table["share"].iloc[at], its_bits)
+        parts = apportion(wanted[at], its_bits)
         share[at] = parts / 2.0**its_bits
         blocks = dyadic(tuple(parts.tolist()))
         split = len(blocks) > 1

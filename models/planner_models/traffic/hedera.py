@@ -53,7 +53,7 @@ def route_first_fit(
     start = time.perf_counter()
     hops = next_hops.of(problem)
     hashed = next_hops.random_paths(problem, hops, np.random.default_rng(seed))
-    begin, link = _first_fit(
+    begin, link = _first_fit(  # type: ignore[call-arg]
         *_next(problem, hops),
         problem.capacity_mbps.copy(),
         _needs(problem, rates),
@@ -86,7 +86,7 @@ def route_annealing(
     hashed = next_hops.random_paths(problem, hops, random)
     needs = _needs(problem, rates)
     wanted = hops.demand
-    begin, link = _anneal(
+    begin, link = _anneal(  # type: ignore[call-arg]
         *_next(problem, hops),
         problem.capacity_mbps,
         needs,
@@ -147,7 +147,7 @@ def _matrix(problem: Traffic, begin: NDArray[np.int64], link: NDArray[np.int64])
 
 
 @numba.njit(cache=True)
-def _first_fit(  # type: ignore[no-untyped-def]
+def _first_fit(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     row,
     node,
     first_node,
@@ -215,7 +215,7 @@ def _first_fit(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _anneal(  # type: ignore[no-untyped-def]
+def _anneal(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     row,
     node,
     first_node,

@@ -13,7 +13,8 @@ from pydantic import Field
 
 from planner.options import Options
 from planner.system import Decision
-from planner_models.traffic import next_hops, rates as tcp
+from planner_models.traffic import next_hops
+from planner_models.traffic import rates as tcp
 from planner_models.traffic.next_hops import NextHops, grown
 from planner_models.traffic.problem import Traffic
 from planner_models.traffic.rates import Rates
@@ -22,7 +23,10 @@ from planner_models.traffic.routing import Routing
 Order = Literal["increasing", "decreasing", "given"]
 Delta = Annotated[
     float,
-    Field(ge=0, description="slack: how far bins may differ, as a fraction of a link's capacity; 0 splits exactly"),
+    Field(
+        ge=0,
+        description="slack: how far bins may differ, as a fraction of a link's capacity; 0 splits exactly",
+    ),
 ]
 Policy = Annotated[
     Order, Field(description="order in which flows are packed: by rate, or as the table of demands has them")
@@ -240,15 +244,15 @@ def _match(size, filled, load, random, link_of):  # type: ignore[no-untyped-def]
             if not matched[b] and (fullest < 0 or filled[b] > filled[fullest]):
                 fullest = b
         lightest = -1
-        for l in range(bins):
-            if taken[l] or abs(size[l] - size[fullest]) > EXACT * size[fullest]:
+        for to in range(bins):
+            if taken[to] or abs(size[to] - size[fullest]) > EXACT * size[fullest]:
                 continue
             if (
                 lightest < 0
-                or load[l] < load[lightest]
-                or (load[l] == load[lightest] and ties[l] < ties[lightest])
+                or load[to] < load[lightest]
+                or (load[to] == load[lightest] and ties[to] < ties[lightest])
             ):
-                lightest = l
+                lightest = to
         link_of[fullest] = lightest
         matched[fullest] = taken[lightest] = True
 
@@ -279,7 +283,7 @@ def _schedule(first, rate, links, delta, order, random):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True)
-def _spread(  # type: ignore[no-untyped-def]
+def _spread(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     demand,
     first_demand,
     node,

@@ -41,6 +41,34 @@ METRICS: Final = (
     Metric(
         name="unserved_mbps", unit="Mbit/s", better="less", about="wanted traffic that the plan leaves out"
     ),
+    Metric(
+        name="mean_rate_share",
+        unit="",
+        better="more",
+        about="mean over demands of what the plan gives each of what it wants",
+        source="Sen et al. 2013 (LocalFlow), section 7.2",
+    ),
+    Metric(
+        name="min_rate_share",
+        unit="",
+        better="more",
+        about="what the plan gives the worst-off demand of what it wants",
+        source="Sen et al. 2013 (LocalFlow), section 7.2",
+    ),
+    Metric(
+        name="geometric_rate_share",
+        unit="",
+        better="more",
+        about="geometric mean of what demands get of what they want, largest under proportional fairness",
+        source="Kelly, Maulloo and Tan 1998",
+    ),
+    Metric(
+        name="rate_fairness",
+        unit="",
+        better="more",
+        about="Jain's index of what demands get of what they want, 1 where all get the same share",
+        source="Jain, Chiu and Hawe 1984",
+    ),
 )
 
 
@@ -63,6 +91,22 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "cost": _per_link(problem, "cost", load, 1.0),
         "overloaded_links": float((utilization > 1 + TOLERANCE).sum()),
         "unserved_mbps": float(np.clip(problem.rate_mbps * (1 - 1e-12) - served, 0.0, None).sum()),
+        **_shares(served[wanted] / problem.rate_mbps[wanted]),
+    }
+
+
+def _shares(share: np.ndarray) -> dict[str, float | None]:
+    """How the demands fare, from what each gets of what it wants."""
+    if not len(share):
+        return dict.fromkeys(("mean_rate_share", "min_rate_share", "geometric_rate_share", "rate_fairness"))
+    squares = float((share**2).sum())
+    with np.errstate(divide="ignore"):
+        geometric = float(np.exp(np.log(share).mean()))
+    return {
+        "mean_rate_share": float(share.mean()),
+        "min_rate_share": float(share.min()),
+        "geometric_rate_share": geometric,
+        "rate_fairness": float(share.sum()) ** 2 / (len(share) * squares) if squares > 0 else None,
     }
 
 

@@ -106,7 +106,7 @@ def coupled(
 
 
 @numba.njit(cache=True)
-def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, rounds):  # type: ignore[no-untyped-def]
+def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, rounds):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Rates, and the gap per demand that is proven for them."""
     count, links, groups = len(first) - 1, len(capacity), len(cap)
     each = count // max(groups, 1)
@@ -121,7 +121,7 @@ def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, r
     # start from what fits
     _fit(x, first, link, first_user, user, capacity)
     mean_x, mean_z = x.copy(), z.copy()
-    ahead, cost, load = np.empty(count), np.empty(count), np.empty(links)
+    ahead, cost = np.empty(count), np.empty(count)
     best, best_gap = x.copy(), np.inf
     trial = np.empty(count)
     # steps of the two sides: their product within the norm of the matrix, their ratio adapted
@@ -179,7 +179,7 @@ def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, r
 
 
 @numba.njit(cache=True)
-def _prox(x, cost, ahead, low, high, tau, cap):  # type: ignore[no-untyped-def]
+def _prox(x, cost, ahead, low, high, tau, cap):  # type: ignore[no-untyped-def]  # noqa: C901
     """One demand's step: x[low:high] against its price and towards utility; `ahead` is 2 new - old."""
     for r in range(low, high):
         ahead[r] = x[r]

@@ -115,7 +115,7 @@ def grown(array, need):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _search(distance, weight, head, leaving, first_leaving, source, first_source, targets, equal):  # type: ignore[no-untyped-def]
+def _search(distance, weight, head, leaving, first_leaving, source, first_source, targets, equal):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     count = distance.shape[1]
     seen = np.full(count, -1)
     met = np.empty(count, dtype=np.int64)

@@ -185,7 +185,7 @@ def _realised(problem: Traffic, flow_mbps: sp.coo_array, served_mbps: NDArray[np
     """
     flow = flow_mbps.copy()
     flow.data[flow.data <= 1e-9 * problem.rate_mbps.max()] = 0.0
-    ways = splits.of_flow(problem, cycles.without(problem, flow))
+    ways = splits.of_flow(problem, splits.arriving(problem, cycles.without(problem, flow)))
     ratios = splits.completed(problem, ways)
     return routing.by_pair(problem, splits.follow(problem, ratios, served_mbps))
 

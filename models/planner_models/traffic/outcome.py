@@ -14,14 +14,14 @@ from planner.system import Decision
 from planner_models.traffic import routing
 from planner_models.traffic.edges import METRIC_OF, Objective
 from planner_models.traffic.problem import Traffic
-from planner_models.traffic.rooted import Mix, Rooted
+from planner_models.traffic.rooted import Mix, Rooted, Ways
 from planner_models.traffic.routing import Routing
 
 LEAST_GAP: Final = 1e-9  # what rounding leaves to be told apart
 
 
 def decided(
-    rooted: Rooted, objective: Objective, *, mix: Mix | None, bound: float, gap: float, backend: str
+    rooted: Rooted, objective: Objective, *, mix: Mix | Ways | None, bound: float, gap: float, backend: str
 ) -> Decision[Routing]:
     """The decision for objective "concurrent" or "utilization".
 

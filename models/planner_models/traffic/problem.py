@@ -49,6 +49,11 @@ DEMANDS: Final = Table(
     key=("source", "target"),
 )
 TABLES: Final = (NODES, LINKS, DEMANDS)
+RATELESS: Final = {
+    *("nodes", "links", "tail", "head", "source", "target", "capacity_mbps", "weight", "balance"),
+    *("parallel", "link_labels", "demand_labels", "node_places", "_by_weight"),
+}
+"""What a problem keeps when only its rates change."""
 
 
 def totals(places: NDArray[Any], amounts: NDArray[np.float64], count: int) -> NDArray[np.float64]:
@@ -117,7 +122,19 @@ class Traffic:
 
     def with_rates(self, rate_mbps: NDArray[np.float64]) -> Traffic:
         """The same network and pairs with other rates, (K,)."""
-        return replace(self, demands=self.demands.assign(rate_mbps=rate_mbps))
+        rate = np.asarray(rate_mbps, dtype=float)
+        demands = self.demands.assign(rate_mbps=rate)
+        if not (np.isfinite(rate) & (rate >= 0)).all():
+            return replace(self, demands=demands)  # which says what is wrong
+        # the network and the pairs are valid already: only demands that now want a rate can fail
+        other = object.__new__(Traffic)
+        other.__dict__.update({name: self.__dict__[name] for name in RATELESS & self.__dict__.keys()})
+        other.__dict__["demands"] = demands
+        if np.array_equal(self.targets, other.targets):
+            other.__dict__["distance"] = self.distance
+        if (other.rate_mbps[self.rate_mbps <= 0] > 0).any() and (faults := list(other._unreachable())):
+            raise InputError(*faults)
+        return other
 
     # --- as arrays ------------------------------------------------------------------------
 

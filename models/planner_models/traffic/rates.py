@@ -119,7 +119,7 @@ def _checked(
 
 
 @numba.njit(cache=True)
-def _fill(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]
+def _fill(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Progressive filling by events: the next link to fill up, or the next flow to meet its cap.
 
     Links wait in a heap by the level at which they would fill. A link's level only ever rises when
@@ -346,7 +346,9 @@ def _interior_point(
         # what x v = w lacks counts as gap too, or slacks would vanish before rates have settled
         lacking = gap + float(np.abs(x * v - w).sum())
         primal, dual = newton(max((1 - length) ** 2, 1e-3) * lacking / total)
-        along, across = (min(1.0, 0.99 * _longest(*pair)) for pair in (([x, s, u], primal), ([z, y, v], dual)))
+        along, across = (
+            min(1.0, 0.99 * _longest(*pair)) for pair in (([x, s, u], primal), ([z, y, v], dual))
+        )
         # slacks move along: recomputed, they would drown in rounding close to the optimum
         x, s, u = (value + along * change for value, change in zip((x, s, u), primal, strict=True))
         z, y, v = (value + across * change for value, change in zip((z, y, v), dual, strict=True))
@@ -382,7 +384,5 @@ def _normal_equations(
     if matrix.shape[0] <= DENSE or matrix.nnz > FILLED * matrix.shape[0] ** 2:
         factor = scipy.linalg.cho_factor(matrix.toarray(order="F"), lower=True, overwrite_a=True)
         return lambda b: scale * scipy.linalg.cho_solve(factor, scale * b)
-    sparse = splu(
-        matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    sparse = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     return lambda b: scale * sparse.solve(scale * b)

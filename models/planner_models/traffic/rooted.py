@@ -8,6 +8,7 @@ where those are far fewer; then the network is turned around.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numba
@@ -37,6 +38,20 @@ class Mix:
     parent: Ints
     owner: NDArray[np.int64]
     weight: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ways:
+    """The arcs of the paths in use: for each of them its pair, and the share of the pair's traffic.
+
+    pair   a place in `Rooted.pairs`, ascending
+    arc    of the reduced network
+    share  of all ways out of a node together 1 where a pair starts
+    """
+
+    pair: NDArray[np.int64]
+    arc: NDArray[np.int64]
+    share: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,14 +118,21 @@ class Rooted:
             forced=float(forced.max(initial=0.0)),
         )
 
-    def plan(self, mix: Mix, *, share: float = 1.0) -> Routing:
-        """The routing that sends every demand times `share` over the mix of its root.
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """What the reduced network must carry: (row of the root, node, Mbit/s) of each pair, in order."""
+        row, node = np.nonzero(self.amount_mbps)
+        return row, node, self.amount_mbps[row, node]
+
+    def plan(self, mix: Mix | Ways) -> Routing:
+        """The routing that sends every demand over the mix of its root, or the ways of its pair.
 
         By pair where that takes at most `PAIR_ROWS` rows, else by target.
         """
-        rate = self.problem.rate_mbps * share
-        used = mix.weight > 0
-        mix = Mix(parent=mix.parent[used], owner=mix.owner[used], weight=mix.weight[used])
+        rate = self.problem.rate_mbps
+        if isinstance(mix, Mix):
+            used = mix.weight > 0
+            mix = Mix(parent=mix.parent[used], owner=mix.owner[used], weight=mix.weight[used])
         if self._pair_rows(mix) <= PAIR_ROWS:
             return routing.by_pair(self.problem, self._by_pair(mix, rate))
         return routing.by_target(self.problem, self._by_target(mix, rate))
@@ -126,7 +148,7 @@ class Rooted:
         place = np.searchsorted(self.roots, there)
         return here, np.where(here != there, place, -1)
 
-    def _pair_rows(self, mix: Mix) -> int:
+    def _pair_rows(self, mix: Mix | Ways) -> int:
         """About how many rows a plan by pair takes: of few demands, drawn evenly."""
         pairs = np.flatnonzero(self.problem.rate_mbps > 0)
         drawn = pairs[:: max(1, len(pairs) // 2_000)]
@@ -135,21 +157,30 @@ class Rooted:
         longest = np.diff(self.reduced.spread.tocsc().indptr).mean() if len(self.capacity_mbps) else 0.0
         return int((arcs * longest + leaves) * len(pairs) / max(len(drawn), 1))
 
-    def _paths(self, mix: Mix, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    def _paths(
+        self, mix: Mix | Ways, pairs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         """The ways of demands through the reduced network: (demand, arc, share of it)."""
-        order = np.argsort(mix.owner, kind="stable")
-        start = np.searchsorted(mix.owner[order], np.arange(len(self.roots) + 1))
         node, row = self._ends(pairs)
         inner = np.flatnonzero(row >= 0)
-        ways = (start[row[inner] + 1] - start[row[inner]]).astype(np.int64)
-        pair = np.repeat(inner, ways)
-        ends = np.cumsum(ways)
-        nth = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - ways, ways)
-        tree = order[start[row[pair]] + nth]
-        which, arc = trees.walk(self.graph, mix.parent, tree, node[pair])
-        return pairs[pair[which]], arc, mix.weight[tree[which]]
+        if isinstance(mix, Ways):
+            rows, nodes, _ = self.pairs
+            known = rows * self.graph.nodes + nodes
+            pair = np.searchsorted(known, row[inner] * self.graph.nodes + node[inner])
+            which, at = _runs(np.searchsorted(mix.pair, pair), np.searchsorted(mix.pair, pair, "right"))
+            return pairs[inner[which]], mix.arc[at], mix.share[at]
+        order, start = self._by_root(mix)
+        which, at = _runs(start[row[inner]], start[row[inner] + 1])
+        tree = order[at]
+        hop, arc = trees.walk(self.graph, mix.parent, tree, node[inner[which]])
+        return pairs[inner[which[hop]]], arc, mix.weight[tree[hop]]
 
-    def _by_pair(self, mix: Mix, rate: Floats) -> sp.csr_array:
+    def _by_root(self, mix: Mix) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The trees in the order of their roots, and where each root's begin."""
+        order = np.argsort(mix.owner, kind="stable")
+        return order, np.searchsorted(mix.owner[order], np.arange(len(self.roots) + 1))
+
+    def _by_pair(self, mix: Mix | Ways, rate: Floats) -> sp.csr_array:
         """(K, E) Mbit/s."""
         count = len(rate)
         pairs = np.flatnonzero(rate > 0)
@@ -172,11 +203,18 @@ class Rooted:
 
     # --- per target -----------------------------------------------------------------------
 
-    def _by_target(self, mix: Mix, rate: Floats) -> sp.csr_array:
+    def _by_target(self, mix: Mix | Ways, rate: Floats) -> sp.csr_array:
         """(D, E) Mbit/s."""
         problem = self.problem
         pairs = np.flatnonzero(rate > 0)
         row = np.searchsorted(problem.targets, problem.target[pairs])
+        leaves = self._leaf_flow(pairs, row, rate, len(problem.targets))
+        if isinstance(mix, Ways):
+            demand, arc, share = self._paths(mix, pairs)
+            places = (np.searchsorted(problem.targets, problem.target[demand]), arc)
+            shape = (len(problem.targets), len(self.capacity_mbps))
+            ways = sp.coo_array((share * rate[demand], places), shape=shape).tocsr()
+            return sp.csr_array(ways @ self.reduced.spread.T + leaves)
         step = max(1, BLOCK // max(len(self.capacity_mbps), self.graph.nodes, 1))
         blocks = []
         node, root = self._ends(pairs)
@@ -188,7 +226,7 @@ class Rooted:
             flow = self._from_source(mix, rows, *ends) if self.by_source else self._to_target(mix, rows, *ends)
             blocks.append(sp.csr_array(flow) @ self.reduced.spread.T)
         core = sp.vstack(blocks, format="csr")
-        return sp.csr_array(core + self._leaf_flow(pairs, row, rate, len(problem.targets)))
+        return sp.csr_array(core + leaves)
 
     def _to_target(
         self,
@@ -203,14 +241,10 @@ class Rooted:
         amount = sp.coo_array((rate, (row, node)), shape=(rows, self.graph.nodes)).toarray()
         root_of = np.full(rows, -1)
         root_of[row] = root
-        order = np.argsort(mix.owner, kind="stable")
-        start = np.searchsorted(mix.owner[order], np.arange(len(self.roots) + 1))
+        order, start = self._by_root(mix)
         has = np.flatnonzero(root_of >= 0)
-        ways = start[root_of[has] + 1] - start[root_of[has]]
-        target = np.repeat(has, ways)
-        ends = np.cumsum(ways)
-        nth = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - ways, ways)
-        tree = order[start[root_of[target]] + nth]
+        which, at = _runs(start[root_of[has]], start[root_of[has] + 1])
+        tree, target = order[at], has[which]
         return trees.mixed_by(self.graph, mix.parent, amount, tree, target, mix.weight[tree])
 
     def _from_source(
@@ -224,10 +258,16 @@ class Rooted:
     ) -> Floats:
         """(rows, A): what goes to one target takes the trees of each of its sources, way by way."""
         flow = np.zeros((rows, len(self.capacity_mbps)))
-        order = np.argsort(mix.owner, kind="stable")
-        start = np.searchsorted(mix.owner[order], np.arange(len(self.roots) + 1))
+        order, start = self._by_root(mix)
         _walk_into(self.graph.head, mix.parent[order], mix.weight[order], start, row, node, root, rate, flow)
         return flow
+
+
+def _runs(start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All numbers from start[i] to stop[i] - 1, for each i in turn: (i, number)."""
+    size = stop - start
+    which = np.repeat(np.arange(len(start)), size)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size) + start[which]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

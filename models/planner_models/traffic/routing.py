@@ -130,20 +130,33 @@ def links_of(
     problem: Traffic, tail: Iterable[str], head: Iterable[str], parallel: Iterable[float], where: str
 ) -> NDArray[np.int64]:
     """The link of each (tail, head, parallel); PlanRejected names those that are no links."""
-    wanted = pd.MultiIndex.from_arrays(
-        [pd.Series(tail).astype(str), pd.Series(head).astype(str), pd.Series(parallel).astype(np.int64)]
-    )
-    known = pd.MultiIndex.from_arrays([problem.links["tail"], problem.links["head"], problem.parallel])
-    places = known.get_indexer(wanted)
-    made_up = np.flatnonzero(places < 0)
+    count = len(problem.nodes)
+    tails, heads, numbers = (pd.Series(column) for column in (tail, head, parallel))
+    from_, to = node_rows(problem, tails), node_rows(problem, heads)
+    nth = numbers.to_numpy(np.int64, copy=False)
+    most = int(max(problem.parallel.max(initial=1), nth.max(initial=1))) + 1
+    known = (problem.tail * count + problem.head) * most + problem.parallel
+    wanted = np.where((from_ < 0) | (to < 0) | (nth < 1), -1, (from_ * count + to) * most + nth)
+    order = np.argsort(known)
+    places = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
+    made_up = np.flatnonzero(known[order][places] != wanted)
     if len(made_up):
-        tail_name, head_name, number_ = wanted[made_up[0]]
-        extra = f"#{number_}" if number_ > 1 else ""
+        row = int(made_up[0])
+        extra = f"#{nth[row]}" if nth[row] > 1 else ""
         more = f" and {len(made_up) - 1} rows more" if len(made_up) > 1 else ""
         raise PlanRejected(
-            f"{where} row {made_up[0] + 1}: {tail_name}->{head_name}{extra} is no link of the network{more}"
+            f"{where} row {row + 1}: {tails.iloc[row]}->{heads.iloc[row]}{extra} is no link of the network{more}"
         )
-    return places.astype(np.int64)
+    return order[places].astype(np.int64)
+
+
+def node_rows(problem: Traffic, names: pd.Series) -> NDArray[np.int64]:
+    """The node that each name is of, -1 for none. Of categories each is looked up once."""
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        codes = names.cat.codes.to_numpy()
+        known = problem.node_places.get_indexer(pd.Index(names.cat.categories.astype(str)))
+        return np.where(codes >= 0, np.append(known, -1)[codes], -1).astype(np.int64)
+    return problem.node_places.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
 
 
 def _tidy(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from planner_models.traffic.problem import Traffic, totals
 
 EQUAL: Final = 1e-9  # relative; weights that differ by less make equal paths
+LONGEST: Final = 100_000  # hops; splits with circles that thin out need many
 SPENT: Final = 1e-15  # of what was sent; splits with cycles send ever smaller rests around
 
 
@@ -52,8 +53,29 @@ def of_flow(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
     return sp.coo_array((share, (flow.row[keep], flow.col[keep])), shape=flow.shape)
 
 
+def arriving(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
+    """The flow (D, E) without what ends at a node from which nothing goes on to the target.
+
+    Solvers keep conservation to a tolerance only, so some dust gets stuck on the way.
+    """
+    count = len(problem.nodes)
+    row, link, amount = flow_mbps.row.astype(np.int64), flow_mbps.col, flow_mbps.data
+    leaves, enters = row * count + problem.tail[link], row * count + problem.head[link]
+    arrives = problem.head[link] == problem.targets[row]
+    keep = amount > 0
+    while True:
+        goes_on = keep & (arrives | np.isin(enters, leaves[keep]))
+        if goes_on.sum() == keep.sum():
+            return sp.coo_array((amount[keep], (row[keep], link[keep])), shape=flow_mbps.shape)
+        keep = goes_on
+
+
 def completed(problem: Traffic, splits: sp.coo_array) -> sp.coo_array:
-    """The splits (D, E), with a shortest path from each node that has none."""
+    """The splits (D, E), with a shortest path from each node that has none.
+
+    Where the splits alone lead to the target without circles, so does all of it: the shortest path
+    comes ever nearer, and never leaves a node with splits again.
+    """
     count = len(problem.nodes)
     default = first(problem, shortest_links(problem))
     known = np.unique(splits.row.astype(np.int64) * count + problem.tail[splits.col])
@@ -64,7 +86,10 @@ def completed(problem: Traffic, splits: sp.coo_array) -> sp.coo_array:
 
 
 def follow(problem: Traffic, splits: sp.coo_array, rate_mbps: NDArray[np.float64]) -> sp.coo_array:
-    """(K, E) Mbit/s of each demand on each link, when rate_mbps (K,) of it follows the splits (D, E)."""
+    """(K, E) Mbit/s of each demand on each link, when rate_mbps (K,) of it follows the splits (D, E).
+
+    ValueError where splits send traffic round and round.
+    """
     count = len(problem.nodes)
     key = splits.row.astype(np.int64) * count + problem.tail[splits.col]
     order = np.argsort(key, kind="stable")
@@ -76,6 +101,8 @@ def follow(problem: Traffic, splits: sp.coo_array, rate_mbps: NDArray[np.float64
     flows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     # all traffic moves one hop a round; what meets at a node goes on as one
     while len(demand):
+        if len(flows) > LONGEST:
+            raise ValueError(f"splits keep {problem.demand_labels[demand[0]]} going round and round")
         here = row_of[demand] * count + node
         start, stop = np.searchsorted(key, here, "left"), np.searchsorted(key, here, "right")
         ways = stop - start

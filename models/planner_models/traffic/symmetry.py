@@ -173,12 +173,15 @@ class _Network:
         several = [members for members in classes.values() if len(members) > 1]
         stands = {v: members[0] for members in several for v in members}
         arcs = [
-            (u, v, *self.out[u][v]) for u in range(self.count) if not self.gone[u] for v in list(self.out[u])
+            (u, v, *arc)
+            for u in range(self.count)
+            for v, arc in self.out[u].items()
+            if u in stands or v in stands
         ]
+        for u, v, _, _ in arcs:  # all of them before any joins: names of old and new arcs overlap
+            self.cut(u, v)
         for u, v, capacity, shares in arcs:
-            if u in stands or v in stands:
-                self.cut(u, v)
-                self.join(stands.get(u, u), stands.get(v, v), capacity, shares)
+            self.join(stands.get(u, u), stands.get(v, v), capacity, shares)
         for members in several:
             for v in members[1:]:
                 self.gone[v] = True

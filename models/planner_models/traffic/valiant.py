@@ -72,7 +72,9 @@ def _middle(problem: Traffic, via: tuple[str, ...]) -> NDArray[np.int64]:
     if via:
         chosen = np.zeros(count, dtype=bool)
         for pattern in via:
-            rows = [row for row, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+            rows = [
+                row for row, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)
+            ]
             if not rows:
                 raise InputError(f"via: '{pattern}' matches no node" + did_you_mean(pattern, names))
             chosen[rows] = True

@@ -29,7 +29,9 @@ WEIGHTS: Final = Table(
     columns={
         "tail": label("node where the link starts"),
         "head": label("node where the link ends"),
-        "parallel": number("which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0),
+        "parallel": number(
+            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
+        ),
         "weight": number("routing metric", more_than=0),
     },
 )
@@ -110,10 +112,13 @@ def _start(
 ) -> NDArray[np.int64]:
     if previous is not None and isinstance(previous.plan, Weighted):
         tables = previous.plan.weights
-        if len(tables) == len(problem.links) and (
-            routing.links_of(problem, tables["tail"], tables["head"], tables["parallel"], "weights")
-            == np.arange(len(tables))
-        ).all():
+        if (
+            len(tables) == len(problem.links)
+            and (
+                routing.links_of(problem, tables["tail"], tables["head"], tables["parallel"], "weights")
+                == np.arange(len(tables))
+            ).all()
+        ):
             return _whole(tables["weight"].to_numpy(float), largest)
     own = _whole(problem.weight, largest)
     if not free or not len(problem.targets):
@@ -128,9 +133,9 @@ def _start(
 def _whole(weight: NDArray[np.float64], largest: int) -> NDArray[np.int64]:
     """Whole numbers from 1 to `largest` in about the same proportions; whole ones that fit stay."""
     if (weight == np.rint(weight)).all() and weight.max() <= largest:
-        return weight.astype(np.int64)
+        return np.asarray(weight, dtype=np.int64)
     scaled = weight / max(weight.min(), weight.max() / largest)
-    return np.clip(np.rint(scaled), 1, largest).astype(np.int64)
+    return np.asarray(np.clip(np.rint(scaled), 1, largest), dtype=np.int64)
 
 
 def _decision(problem: Traffic, weight: NDArray[np.int64], start: float) -> Decision[Routing]:
@@ -273,7 +278,7 @@ def _one_target(target, wants, weight, tail, head, entering, into, leaving, out,
 
 
 @numba.njit(cache=True)
-def _improve(  # type: ignore[no-untyped-def]
+def _improve(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     tail,
     head,
     capacity,
@@ -373,8 +378,8 @@ def _improve(  # type: ignore[no-untyped-def]
             cost = _congestion(trial, capacity, slopes, bends)
             if by_use:
                 same = abs(use - state[0]) <= 1e-12 * state[0]
-                better = use < state[0] and not same or (same and cost < state[1])
-                keep = better or same and cost == state[1]
+                better = (use < state[0] and not same) or (same and cost < state[1])
+                keep = better or (same and cost == state[1])
             else:
                 better = cost < state[1] * (1 - 1e-12)
                 keep = cost <= state[1]

@@ -32,7 +32,9 @@ def demands(
     source  Sen et al. 2013, section 7.2.1 (permutation, stride)
     """
     if stride is not None and workload != "stride":
-        raise InputError(f"problem.stride is {stride}, but problem.workload is '{workload}', must be 'stride'")
+        raise InputError(
+            f"problem.stride is {stride}, but problem.workload is '{workload}', must be 'stride'"
+        )
     if pairs is not None and workload != "gravity":
         raise InputError(f"problem.pairs is {pairs}, but problem.workload is '{workload}', must be 'gravity'")
     if len(hosts) < 2:

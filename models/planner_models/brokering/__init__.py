@@ -1,0 +1,2 @@
+"""Brokering."""
+from planner_models.brokering.problem import Brokering

@@ -1,0 +1,86 @@
+"""The plan of system `brokering`: how many clients of each kind go to which cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner_models.brokering.problem import Brokering
+from planner_models.brokering.tables import ROUNDS
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Assignment:
+    """Clients by cluster.
+
+    assignments  location, isp, content, bitrate_kbps, cluster, clients
+    rounds       round, overbooked, withdrawn, where the protocol took several; else empty
+    """
+
+    assignments: pd.DataFrame
+    rounds: pd.DataFrame | None = None
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """The tables of the plan."""
+        rounds = pd.DataFrame(columns=list(ROUNDS.columns)) if self.rounds is None else self.rounds
+        return {"assignments": self.assignments, "rounds": rounds}
+
+    def diff(self, other: Assignment) -> pd.DataFrame:
+        """What `other` has more (positive) or fewer clients of; rows that are the same are left out."""
+        key = ["location", "isp", "content", "bitrate_kbps", "cluster"]
+        mine, its = (plan.assignments.groupby(key)["clients"].sum() for plan in (self, other))
+        change = its.sub(mine, fill_value=0.0)
+        return change[change != 0].rename("clients").reset_index()
+
+
+def from_tables(problem: Brokering, tables: Mapping[str, pd.DataFrame]) -> Assignment:  # noqa: ARG001
+    """The plan in tables made elsewhere."""
+    return Assignment(assignments=tables["assignments"], rounds=tables.get("rounds"))
+
+
+def of_groups(problem: Brokering, sent: Any) -> Assignment:
+    """The plan that sends so many clients of each group to each cluster.
+
+    sent  (G, C) sparse array of whole numbers whose rows add up to the groups' clients
+
+    Rows of clients in one group fill its clusters one after the other, in the order of the table.
+    """
+    sent = sent.tocsr()
+    sent.sort_indices()
+    groups = problem.groups
+    rows = np.flatnonzero(groups.of_row >= 0)
+    rows = rows[np.argsort(groups.of_row[rows], kind="stable")]
+    row, arc, clients = _overlaps(problem.count[rows], sent.data.astype(np.int64))
+    source = rows[row]
+    table = problem.clients
+    frame = pd.DataFrame(
+        {
+            **{name: table[name].to_numpy()[source] for name in ("location", "isp", "content")},
+            "bitrate_kbps": table["bitrate_kbps"].to_numpy(float)[source],
+            "cluster": problem.clusters["cluster"].to_numpy()[sent.indices[arc]],
+            "clients": clients.astype(float),
+        }
+    )
+    if table.duplicated(["location", "isp", "content", "bitrate_kbps"]).any():
+        key = ["location", "isp", "content", "bitrate_kbps", "cluster"]
+        frame = frame.groupby(key, sort=False, as_index=False)["clients"].sum()
+    return Assignment(assignments=frame)
+
+
+def _overlaps(
+    one: NDArray[np.int64], other: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Two ways to cut the same length: for each common piece its part of either, and its length."""
+    ends = np.cumsum(one), np.cumsum(other)
+    cuts = np.unique(np.concatenate([[0], *ends]))
+    start, length = cuts[:-1], np.diff(cuts)
+    return (
+        np.searchsorted(ends[0], start, side="right").astype(np.int64),
+        np.searchsorted(ends[1], start, side="right").astype(np.int64),
+        length,
+    )

@@ -1,0 +1,74 @@
+"""The formal model of system `brokering` in Pyomo: the broker's problem as it is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.brokering.problem import Brokering
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+
+def formulation(problem: Brokering) -> pyo.ConcreteModel:
+    """Fig. 3.10 of Mukerjee 2018, one variable for each client and bid.
+
+    maximize    wp sum Performance(m) U_{r,m} - wc sum Cost(m) Bitrate(r) U_{r,m}
+    subject to  U_{r,m} in {0, 1}
+                sum over m of U_{r,m} = 1                     every client is served once
+                sum over r of Bitrate(r) U_{r,m} <= Capacity(l)   at each cluster l
+
+    Readings: Performance is the negative score, since a smaller score is better; Cost times Bitrate
+    is the cost of an hour. As printed, a client's performance counts once whatever its bitrate,
+    while its cost is by the bit; with `performance_per = "bit"` performance is times Bitrate too.
+    The objective is the negative of the metric "objective".
+    """
+    import pyomo.environ as pyo  # only where the formal model is wanted
+
+    terms, groups = problem.terms, problem.groups
+    client = np.repeat(np.arange(len(groups.count)), groups.count).tolist()  # its group
+    place = groups.location.tolist()
+    bitrate = groups.bitrate_mbps.tolist()
+    capacity = problem.free_mbps.tolist()
+    matchings = {l: np.flatnonzero(problem.offered[l]).tolist() for l in set(place)}  # noqa: E741
+
+    m = pyo.ConcreteModel("content brokering")
+    m.Clients = pyo.Set(initialize=range(len(client)))
+    m.Clusters = pyo.Set(initialize=range(len(capacity)))
+    pairs = [(r, l) for r in m.Clients for l in matchings[place[client[r]]]]  # noqa: E741
+    m.RM = pyo.Set(initialize=pairs, dimen=2)
+    m.U = pyo.Var(m.RM, domain=pyo.Binary)
+
+    def performance(r: int, l: int) -> float:  # noqa: E741
+        alike = bitrate[client[r]] if terms.performance_per == "bit" else 1.0
+        return -float(problem.score[place[client[r]], l]) * alike
+
+    def cost(r: int, l: int) -> float:  # noqa: E741
+        return float(problem.price[place[client[r]], l]) * terms.units_per_mbps_hour
+
+    def fits(m: pyo.ConcreteModel, l: int) -> Any:  # noqa: E741
+        load = [bitrate[client[r]] * m.U[r, l] for r in m.Clients if (r, l) in m.RM]
+        return sum(load) <= capacity[l] if load else pyo.Constraint.Skip
+
+    m.once = pyo.Constraint(m.Clients, rule=lambda m, r: sum(m.U[r, l] for l in matchings[place[client[r]]]) == 1)
+    m.capacity = pyo.Constraint(m.Clusters, rule=fits)
+    wp, wc = terms.performance_weight, terms.cost_weight
+    m.goal = pyo.Objective(
+        expr=wp * sum(performance(r, l) * m.U[r, l] for r, l in m.RM)
+        - wc * sum(cost(r, l) * bitrate[client[r]] * m.U[r, l] for r, l in m.RM),
+        sense=pyo.maximize,
+    )
+    return m
+
+
+def sent_by_group(problem: Brokering, m: pyo.ConcreteModel) -> NDArray[np.int32]:
+    """(G, C) clients of each group in each cluster, in a solved model."""
+    groups = problem.groups
+    client = np.repeat(np.arange(len(groups.count)), groups.count)
+    sent = np.zeros((len(groups.count), len(problem.clusters)), dtype=np.int32)
+    for (r, l), value in m.U.extract_values().items():  # noqa: E741
+        sent[client[r], l] += round(value or 0.0)
+    return sent

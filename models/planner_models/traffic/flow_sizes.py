@@ -1,0 +1,116 @@
+"""How large flows are: cumulative distributions of flow size, read from files and drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from planner.errors import InputError
+from planner.tables import SHOWN_ROWS, few, read_text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowSizes:
+    """A cumulative distribution of flow size; sizes between two points are equally likely.
+
+    size_bytes   (P,) ascending, at least 0
+    probability  (P,) that a flow is no larger, ascending, from 0 to 1
+    """
+
+    size_bytes: NDArray[np.float64]
+    probability: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        size, probability = np.asarray(self.size_bytes, float), np.asarray(self.probability, float)
+        if size.ndim != 1 or size.shape != probability.shape or len(size) < 2:
+            raise InputError("flow sizes: need two or more points, each a size and a probability")
+        faults = list(_faults(size, probability))
+        if faults:
+            raise InputError(*few(faults, "flow sizes", "of the distribution that are wrong"))
+        if probability[0] > 0:  # so many flows are of the first size
+            size, probability = np.r_[size[0], size], np.r_[0.0, probability]
+        object.__setattr__(self, "size_bytes", size)
+        object.__setattr__(self, "probability", probability)
+
+    def sample(self, random: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """(count,) sizes in bytes, whole and at least 1, by the inverse of the distribution."""
+        drawn = self.quantile(random.random(count))
+        return np.maximum(np.rint(drawn), 1.0).astype(np.int64)
+
+    def quantile(self, probability: ArrayLike) -> NDArray[np.float64]:
+        """The size, in bytes, that flows exceed with 1 - probability."""
+        return np.interp(np.asarray(probability, dtype=float), self.probability, self.size_bytes)
+
+    def share_below(self, size_bytes: float) -> float:
+        """Probability that a flow is no larger."""
+        after = int(np.searchsorted(self.size_bytes, size_bytes, side="right"))
+        if after in (0, len(self.size_bytes)):
+            return float(after > 0)
+        low, high = self.size_bytes[after - 1], self.size_bytes[after]
+        part = (size_bytes - low) / (high - low)
+        return float(
+            self.probability[after - 1] + part * (self.probability[after] - self.probability[after - 1])
+        )
+
+    def mean_bytes(self) -> float:
+        """The mean size, before sizes are made whole."""
+        middle = (self.size_bytes[1:] + self.size_bytes[:-1]) / 2
+        return float(np.diff(self.probability) @ middle)
+
+
+def read(path: Path) -> FlowSizes:
+    """The distribution in a text file: a size in bytes and a probability on each line.
+
+    Columns are parted by blanks, tabs or a comma; what follows # is left out. Probabilities are
+    shares, or percent where the last is 100.
+
+    raises  InputError with the first lines that are wrong
+    """
+    path = Path(path)
+    faults: list[str] = []
+    points: list[tuple[float, float]] = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        if not words:
+            continue
+        try:
+            size, probability = map(float, words)
+        except ValueError:
+            faults.append(
+                f"{path.name} line {number}: is '{line.strip()[:60]}', must be a size and a probability"
+            )
+            continue
+        points.append((size, probability))
+    if faults:
+        raise InputError(*faults[:SHOWN_ROWS])
+    if len(points) < 2:
+        raise InputError(
+            f"{path.name}: holds {len(points)} points, needs at least two lines of size and probability"
+        )
+    sizes, shares = np.array(points).T
+    try:
+        return FlowSizes(size_bytes=sizes, probability=shares / 100 if shares[-1] == 100 else shares)
+    except InputError as error:
+        raise InputError(*(f"{path.name}: {fault}" for fault in error.faults)) from None
+
+
+def _faults(size: NDArray[np.float64], probability: NDArray[np.float64]) -> Iterator[str]:
+    for point in range(len(size)):
+        where = f"flow sizes, point {point + 1}"
+        if not (np.isfinite(size[point]) and size[point] >= 0):
+            yield f"{where}: size is {size[point]:g} bytes, must be finite and at least 0"
+        elif point and size[point] < size[point - 1]:
+            yield f"{where}: size {size[point]:g} is less than {size[point - 1]:g} before it"
+        if not 0 <= probability[point] <= 1:
+            yield f"{where}: probability is {probability[point]:g}, must be from 0 to 1"
+        elif point and probability[point] < probability[point - 1]:
+            before = probability[point - 1]
+            yield f"{where}: probability {probability[point]:g} is less than {before:g} before it"
+    if probability[-1] < 1:
+        yield f"flow sizes: the last probability is {probability[-1]:g}, must be 1"
+    if size[-1] <= 0:
+        yield "flow sizes: the largest size is 0 bytes"

@@ -1,0 +1,446 @@
+"""What users get wrong: one clear line each, the right exit code, no traceback, nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from tests.commands import planner
+
+LINKS = "tail,head,capacity_mbps\na,b,10\nb,c,10\nc,a,10\n"
+DEMANDS = "source,target,rate_mbps\na,c,5\n"
+NODES = "node\na\nb\nc\n"
+SCENARIO = 'system = "traffic"\n[problem]\nsource = "tables"\npath = "net"\n[designs.optimum]\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a scenario that is right, and the working directory."""
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "links.csv").write_text(LINKS)
+    (tmp_path / "net" / "demands.csv").write_text(DEMANDS)
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_scenario_itself_is_right(folder: Path) -> None:
+    done = planner("solve", "s.toml", "--out", folder / "out")
+    assert done.code == 0, done.err
+    assert (folder / "out" / "optimum" / "plan" / "flows.parquet").exists()
+
+
+# --- tables -------------------------------------------------------------------------------
+
+BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
+    "a missing file": ({"links": ""}, ["net: has no links.csv (nor links.parquet)"]),
+    "an empty file": (
+        {"links": b""},
+        ["links.csv: is empty, must begin with a line of column names"],
+    ),
+    "only a header": ({"demands": "source,target,rate_mbps\n"}, ["demands.csv: holds no rows"]),
+    "a missing column": (
+        {"links": "tail,head,capacity\na,b,10\n"},
+        [
+            "links.csv: column 'capacity_mbps' is missing; is it called 'capacity'?",
+            "links.csv: unknown column 'capacity'; did you mean 'capacity_mbps'?",
+        ],
+    ),
+    "an unknown column": (
+        {"links": "tail,head,capacity_mbps,wieght\na,b,1,1\n"},
+        ["links.csv: unknown column 'wieght'; did you mean 'weight'?"],
+    ),
+    "a column twice": ({"links": "tail,head,tail\na,b,c\n"}, ["links.csv: column 'tail' occurs twice"]),
+    "semicolons": (
+        {"links": "tail;head;capacity_mbps\na;b;10\n"},
+        ["links.csv: has the one column 'tail;head;capacity_mbps': columns must be separated by commas"],
+    ),
+    "NaN": (
+        {"links": LINKS + "a,c,nan\n"},
+        ["links.csv row 5: capacity_mbps is nan, must be a finite number"],
+    ),
+    "infinite": (
+        {"links": LINKS + "a,c,inf\n"},
+        ["links.csv row 5: capacity_mbps is inf, must be a finite number"],
+    ),
+    "an empty field": ({"links": LINKS + "a,c,\n"}, ["links.csv row 5: capacity_mbps is empty"]),
+    "an empty name": ({"links": LINKS + ",c,1\n"}, ["links.csv row 5: tail is empty"]),
+    "negative capacity": (
+        {"links": LINKS + "a,c,-3\n"},
+        ["links.csv row 5: capacity_mbps is -3.0, must be greater than 0"],
+    ),
+    "zero capacity": (
+        {"links": LINKS + "a,c,0\n"},
+        ["links.csv row 5: capacity_mbps is 0.0, must be greater than 0"],
+    ),
+    "text in a number column": (
+        {"links": LINKS + "a,c,ten\n"},
+        ["links.csv row 5: capacity_mbps is 'ten', must be a number"],
+    ),
+    "a decimal comma": (
+        {"links": LINKS + 'a,c,"1,5"\n'},
+        ["links.csv row 5: capacity_mbps is '1,5', must be a number"],
+    ),
+    "too many fields": ({"links": LINKS + "a,c,1,2\n"}, ["links.csv row 5: has 4 fields, the header has 3"]),
+    "an open quote": ({"links": LINKS + '"a,c,1\n'}, ["links.csv row 5: unexpected end of data"]),
+    "blank lines count": (
+        {"links": LINKS + "\n\na,c,-1\n"},
+        ["links.csv row 7: capacity_mbps is -1.0, must be greater than 0"],
+    ),
+    "negative demand": (
+        {"demands": DEMANDS + "b,c,-1\n"},
+        ["demands.csv row 3: rate_mbps is -1.0, must be at least 0"],
+    ),
+    "an unknown node": (
+        {"demands": DEMANDS + "b,d,1\n", "nodes": NODES},
+        ["demands.csv row 3: target 'd' is no node of the network; valid: a, b, c"],
+    ),
+    "a demand to itself": (
+        {"demands": DEMANDS + "b,b,1\n"},
+        ["demands.csv row 3: source and target are both 'b', must differ"],
+    ),
+    "no path": (
+        {"links": "tail,head,capacity_mbps\na,b,1\nc,b,1\n"},
+        ["demands.csv row 2: no path from 'a' to 'c'"],
+    ),
+    "duplicate rows": (
+        {"demands": DEMANDS + "a,c,1\n"},
+        ["demands.csv row 3: source 'a', target 'c' is there already in row 2"],
+    ),
+    "a duplicate node": (
+        {"nodes": NODES + "b\n"},
+        ["nodes.csv row 5: node 'b' is there already in row 3"],
+    ),
+    "a binary file": ({"links": b"PK\x03\x04\x00\x00"}, ["links.csv: is a binary file, must be text"]),
+    "another encoding": (
+        {"links": "tail,head,capacity_mbps\na,Köln,10\n".encode("latin-1")},
+        ["links.csv row 2: byte 0xf6 is not UTF-8; save the file as UTF-8"],
+    ),
+    "UTF-16": ({"links": LINKS.encode("utf-16")}, ["links.csv: is UTF-16 text, must be saved as UTF-8"]),
+    "half a character": (
+        {"links": LINKS.encode() + b"a,c\xc3"},
+        ["links.csv row 5: ends within a UTF-8 character; is it whole?"],
+    ),
+    "faults in two tables": (
+        {"links": LINKS + "a,c,0\n", "demands": DEMANDS + "b,c,x\n"},
+        [
+            "links.csv row 5: capacity_mbps is 0.0, must be greater than 0",
+            "demands.csv row 3: rate_mbps is 'x', must be a number",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_TABLES)
+@pytest.mark.parametrize("command", ["solve", "check"])
+def test_a_bad_table(folder: Path, command: str, fault: str) -> None:
+    tables, expected = BAD_TABLES[fault]
+    for name, text in tables.items():
+        path = folder / "net" / f"{name}.csv"
+        if text == "":
+            path.unlink()
+        else:
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = planner(command, "s.toml")
+    assert (done.code, done.err.splitlines(), done.out) == (1, expected, "")
+
+
+def test_a_folder_in_place_of_a_file(folder: Path) -> None:
+    (folder / "net" / "links.csv").unlink()
+    (folder / "net" / "links.csv").mkdir()
+    done = planner("solve", "s.toml")
+    assert (done.code, done.err.splitlines()) == (1, ["net/links.csv: is a folder, must be a file"])
+
+
+def test_a_line_of_200_megabytes(folder: Path) -> None:
+    with (folder / "net" / "links.csv").open("wb") as file:
+        file.write(LINKS.encode())
+        file.seek(200_000_000)
+        file.write(b"x")
+    done = planner("solve", "s.toml")
+    assert (done.code, len(done.err.splitlines())) == (1, 1), "sparse: the hole reads as zeros"
+    with (folder / "net" / "links.csv").open("wb") as file:
+        for _ in range(200):
+            file.write(b"x" * 1_000_000)
+    done = planner("solve", "s.toml")
+    assert (done.code, done.err) == (1, "links.csv: has a line of over 1,048,576 bytes; is it a table?\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"no parquet at all"])
+def test_a_file_that_is_no_parquet(folder: Path, content: bytes) -> None:
+    (folder / "net" / "links.csv").unlink()
+    (folder / "net" / "links.parquet").write_bytes(content)
+    done = planner("solve", "s.toml")
+    assert done.code == 1
+    assert done.err.startswith("links.parquet: is no Parquet file (")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_parquet_rows_count_from_one(folder: Path) -> None:
+    (folder / "net" / "demands.csv").unlink()
+    frame = pd.DataFrame({"source": ["a", "b"], "target": ["c", "a"], "rate_mbps": [1.0, -1.0]})
+    frame.to_parquet(folder / "net" / "demands.parquet")
+    done = planner("solve", "s.toml")
+    assert done.err == "demands.parquet row 2: rate_mbps is -1.0, must be at least 0\n"
+
+
+def test_two_files_for_one_table(folder: Path) -> None:
+    (folder / "net" / "links.parquet").write_bytes(b"")
+    assert planner("solve", "s.toml").err == "net: has both links.csv and links.parquet; keep one\n"
+
+
+def test_of_a_thousand_faults_a_few_are_shown(folder: Path) -> None:
+    (folder / "net" / "links.csv").write_text(LINKS + "a,c,0\n" * 1000)
+    lines = planner("solve", "s.toml").err.splitlines()
+    assert len(lines) == 6
+    assert lines[-1] == "links.csv: 995 more rows where capacity_mbps must be greater than 0"
+
+
+# --- scenarios ----------------------------------------------------------------------------
+
+BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
+    "wrong TOML": ("system = traffic\n", ["s.toml: is no valid TOML: Invalid value (at line 1, column 10)"]),
+    "empty": (
+        "",
+        ["s.toml: system: is missing; one of: "],
+    ),
+    "an unknown system": (
+        SCENARIO.replace('"traffic"', '"trafic"'),
+        ["s.toml: system: trafic: no such system; did you mean 'traffic'?"],
+    ),
+    "an unknown key": (
+        SCENARIO + "[sovler]\n",
+        ["s.toml: sovler: no such key; did you mean 'solver'?"],
+    ),
+    "an unknown design": (
+        SCENARIO.replace("designs.optimum", "designs.optimun"),
+        ["s.toml: designs.optimun: no such design of traffic; did you mean 'optimum'?"],
+    ),
+    "an unknown parameter": (
+        SCENARIO + 'objectve = "total"\n',
+        ["s.toml: designs.optimum.objectve: no such parameter of design optimum; did you mean 'objective'?"],
+    ),
+    "a value that is none of the choices": (
+        SCENARIO + 'objective = "totals"\n',
+        [
+            "s.toml: designs.optimum.objective is 'totals', must be concurrent | utilization | total | cost; "
+            "did you mean 'total'?"
+        ],
+    ),
+    "a value of another type": (
+        SCENARIO.replace('path = "net"', 'path = "net"\nscale = "two"'),
+        ["s.toml: problem.scale is 'two', must be a valid number"],
+    ),
+    "a value out of range": (
+        SCENARIO.replace('path = "net"', 'path = "net"\nscale = -1'),
+        ["s.toml: problem.scale is -1, must be greater than or equal to 0"],
+    ),
+    "an unknown source": (
+        SCENARIO.replace('"tables"', '"table"'),
+        ["s.toml: problem.source: no such source 'table'; did you mean 'tables'?"],
+    ),
+    "no source": (
+        'system = "traffic"\n[problem]\n',
+        ["s.toml: problem.source: is missing; one of: tables, generate, topohub, graphml, sndlib, repetita"],
+    ),
+    "no problem": ('system = "traffic"\n', ["s.toml: problem: is missing: write [problem] with a source"]),
+    "an unknown preset": (
+        'system = "traffic"\n[problem]\nsource = "generate"\npreset = "fattree"\n',
+        ["s.toml: problem.preset: no such preset 'fattree'; did you mean 'fat_tree'?"],
+    ),
+    "a missing parameter": (
+        'system = "traffic"\n[problem]\nsource = "topohub"\n',
+        ["s.toml: problem.name: is missing; source 'topohub' needs it"],
+    ),
+    "a value in place of a table": (
+        'system = "traffic"\nproblem = 3\n',
+        ["s.toml: problem must be a table: write [problem]"],
+    ),
+    "an unknown option": (
+        SCENARIO + "[solver]\ntimelimit = 3\n",
+        ["s.toml: solver.timelimit: no such option; did you mean 'time_limit_s'?"],
+    ),
+    "an unknown backend": (
+        SCENARIO + '[solver]\nbackend = "higs"\n',
+        ["s.toml: solver.backend: no such backend 'higs'; did you mean 'highs'?"],
+    ),
+    "every fault at once": (
+        SCENARIO.replace("designs.optimum", "designs.optimun").replace('"tables"', '"table"')
+        + "[solver]\nthreads = 0\ngap = 2\n[extra]\n",
+        [
+            "s.toml: extra: no such key; valid: designs, problem, solver, system",
+            "s.toml: solver.gap is 2.0, must be at least 0 and less than 1",
+            "s.toml: solver.threads is 0, must be from 1 to 1024",
+            "s.toml: designs.optimun: no such design of traffic; did you mean 'optimum'?",
+            "s.toml: problem.source: no such source 'table'; did you mean 'tables'?",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_SCENARIOS)
+def test_a_bad_scenario(folder: Path, fault: str) -> None:
+    text, expected = BAD_SCENARIOS[fault]
+    (folder / "s.toml").write_text(text)
+    done = planner("compare", "s.toml")
+    lines = done.err.splitlines()
+    assert (done.code, done.out, len(lines)) == (1, "", len(expected)), done.err
+    for line, start in zip(lines, expected, strict=True):
+        assert line.startswith(start)
+
+
+BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
+    "no such scenario": (["solve", "t.toml"], 1, "t.toml: no such scenario; did you mean 's.toml'?"),
+    "no such shipped scenario": (
+        ["solve", "traffic/germany"],
+        1,
+        "traffic/germany: no such scenario; did you mean 'traffic/germany50'?",
+    ),
+    "a folder": (["solve", "net"], 1, "net: is a folder, must be a file"),
+    "no such design": (
+        ["solve", "s.toml", "--design", "optimal"],
+        1,
+        "s.toml: designs.optimal: no such design of traffic; did you mean 'optimum'?",
+    ),
+    "a change of an unknown key": (
+        ["solve", "s.toml", "--set", "problem.scal=2"],
+        1,
+        "s.toml: problem.scal: no such key of source 'tables'; valid: demands, links, nodes, path",
+    ),
+    "a change without a value": (["solve", "s.toml", "--set", "problem"], 1, "--set problem: must be KEY=VALUE"),
+    "a change within a value": (
+        ["solve", "s.toml", "--set", "system.name=3"],
+        1,
+        "--set system.name: system is a value, not a table",
+    ),
+    "no such backend": (
+        ["solve", "s.toml", "--backend", "cplex"],
+        1,
+        "s.toml: solver.backend: no such backend 'cplex'; valid: highs, ortools, pyomo",
+    ),
+    "a solver that is not there": (["solve", "s.toml", "--backend", "pyomo:nosuch"], 1, "pyomo finds no solver 'nosuch'; valid: "),
+    "an option that a solver has not": (
+        ["solve", "s.toml", "--backend", "ortools:pdlp", "--seed", "3"],
+        1,
+        "ortools:pdlp has no random seed: leave 'seed' unset",
+    ),
+    "no such system": (["list", "traffik"], 1, "traffik: no such system; did you mean 'traffic'?"),
+    "no such system to generate": (["generate", "x", "--out", "o"], 1, "x: no such system"),
+    "no such preset": (
+        ["generate", "traffic", "--preset", "abilen", "--out", "o"],
+        1,
+        "--preset abilen: no such preset of traffic; did you mean 'abilene'?",
+    ),
+    "a preset's parameter": (
+        ["generate", "traffic", "--preset", "fat_tree", "--set", "k=3", "--out", "o"],
+        1,
+        "k is 3, must be even",
+    ),
+    "a seed for nothing drawn": (
+        ["generate", "traffic", "--preset", "abilene", "--seed", "3", "--out", "o"],
+        1,
+        "--seed 3: preset abilene draws nothing; leave the seed out",
+    ),
+    "output where a file is": (
+        ["solve", "s.toml", "--out", "s.toml"],
+        1,
+        "s.toml: cannot be made a folder (File exists)",
+    ),
+    "a plan that is not there": (["check", "s.toml", "--plan", "nowhere"], 1, "nowhere: no such folder"),
+    "a folder without a plan": (["check", "s.toml", "--plan", "."], 1, ".: holds no table of a plan"),
+    "an export that has no format": (
+        ["export", "s.toml", "--out", "model.txt"],
+        1,
+        "model.txt: '.txt' names no format; valid: lp, mps",
+    ),
+    "a design without a model": (
+        ["export", "s.toml", "--design", "ecmp", "--out", "m.lp"],
+        1,
+        "--design ecmp: has no formal model; those that have: optimum",
+    ),
+    "an unknown option": (["solve", "s.toml", "--treads", "3"], 2, ""),
+    "no scenario at all": (["solve"], 2, ""),
+    "an unknown command": (["slove", "s.toml"], 2, ""),
+    "an unknown format": (["export", "s.toml", "--out", "m.lp", "--format", "xyz"], 2, ""),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_COMMANDS)
+def test_a_bad_command(folder: Path, fault: str) -> None:
+    words, code, message = BAD_COMMANDS[fault]
+    done = planner(*words)
+    assert done.code == code, done.err
+    assert done.out == ""
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert "internal error" not in done.err
+    if code == 1:
+        assert len(done.err.splitlines()) == 1
+
+
+def test_the_scenario_is_refused_before_the_network_is_read(folder: Path) -> None:
+    """Every fault of the scenario comes first: none of them waits for a large file."""
+    (folder / "net" / "links.csv").write_text("nonsense")
+    (folder / "s.toml").write_text(SCENARIO + "objectve = 3\n")
+    assert "objectve" in planner("solve", "s.toml").err
+
+
+# --- answers that are no plan -------------------------------------------------------------
+
+
+def test_an_infeasible_model_is_explained(folder: Path) -> None:
+    (folder / "net" / "links.csv").write_text("tail,head,capacity_mbps,cost\na,b,10,1\nb,c,4,1\nc,a,10,1\n")
+    done = planner("solve", "s.toml", "--set", "designs.optimum.objective=cost")
+    assert done.code == 3
+    assert "optimum: infeasible: " in done.out
+    assert "capacity[b->c]" in done.out
+    as_json = planner("solve", "s.toml", "--set", "designs.optimum.objective=cost", "--json")
+    assert as_json.code == 3
+    assert '"status": "infeasible"' in as_json.out
+
+
+def test_an_unbounded_model_says_so(folder: Path) -> None:
+    done = planner("solve", "s.toml", "--set", "problem.scale=0")
+    assert done.code == 3
+    assert "optimum: unbounded: no demand has a rate above 0" in done.out
+
+
+def test_a_rejected_plan(folder: Path) -> None:
+    planner("solve", "s.toml", "--out", "out", "--table-format", "csv")
+    path = folder / "out" / "optimum" / "plan" / "flows.csv"
+    flows = pd.read_csv(path)
+    flows.loc[0, "rate_mbps"] -= 1.0
+    flows.to_csv(path, index=False)
+    done = planner("check", "s.toml", "--plan", folder / "out" / "optimum" / "plan")
+    assert done.code == 5
+    assert len(done.err.splitlines()) == 1
+
+
+def test_one_design_without_a_plan_does_not_stop_the_others(folder: Path) -> None:
+    (folder / "s.toml").write_text(SCENARIO + 'objective = "cost"\n[designs.ecmp]\n')
+    done = planner("compare", "s.toml", "--out", "out")
+    assert done.code == 1, "objective cost without prices"
+    assert "optimum: links.csv: column 'cost' is missing; objective 'cost' needs it" in done.out
+    assert (folder / "out" / "ecmp" / "plan" / "flows.parquet").exists()
+
+
+def test_a_crash_is_one_line_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise KeyError("deep inside")
+
+    monkeypatch.setattr("planner.run.solve", broken)
+    done = planner("solve", "s.toml")
+    assert done.code == 70
+    assert done.err.startswith("internal error: KeyError: 'deep inside'; set PLANNER_DEBUG=1")
+
+
+def test_an_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("planner.run.solve", stopped)
+    done = planner("solve", "s.toml")
+    assert done.code == 130
+    assert "Traceback" not in done.err

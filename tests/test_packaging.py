@@ -1,0 +1,138 @@
+"""What is installed: every package listed, nothing heavy at import, the wheel alone works."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("pandas", "numpy", "scipy", "highspy", "ortools", "pyomo", "pandera", "networkx", "numba", "streamlit")
+
+
+def setup() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def source_packages() -> set[str]:
+    """Every folder with an __init__.py under the source roots."""
+    found = set()
+    for root, prefix in ((ROOT / "planner", "planner"), (ROOT / "models" / "planner_models", "planner_models")):
+        for path in root.rglob("__init__.py"):
+            found.add(".".join([prefix, *path.parent.relative_to(root).parts]))
+    return found | {"planner_data"}
+
+
+def test_every_package_is_listed() -> None:
+    assert set(setup()["options"]["packages"].split()) == source_packages()
+
+
+def test_every_entry_point_leads_somewhere() -> None:
+    for group in ("console_scripts", "planner.systems"):
+        for line in setup()["options.entry_points"][group].strip().splitlines():
+            module, _, name = line.partition("=")[2].strip().partition(":")
+            assert hasattr(import_module(module), name)
+
+
+def modules() -> list[str]:
+    found = []
+    for root, prefix in ((ROOT / "planner", "planner"), (ROOT / "models" / "planner_models", "planner_models")):
+        for path in root.rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            found.append(".".join([prefix, *parts]).removesuffix(".__init__"))
+    return sorted(found)
+
+
+def run(code: str, folder: Path | None = None) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_planner_loads_nothing_heavy() -> None:
+    assert run(f"import sys, planner; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
+
+
+def test_the_command_line_loads_nothing_heavy_for_help() -> None:
+    code = f"""
+import sys
+from planner.cli import main
+sys.argv = ["planner", "--help"]
+try:
+    main()
+except SystemExit:
+    pass
+print([m for m in {HEAVY} if m in sys.modules])
+"""
+    assert run(code).splitlines()[-1] == "[]"
+
+
+def test_a_system_loads_no_solver() -> None:
+    solvers = ("highspy", "ortools", "pyomo")
+    code = f"import sys, planner_models.traffic; print([m for m in {solvers} if m in sys.modules])"
+    assert run(code) == "[]"
+
+
+@pytest.mark.slow
+def test_every_module_imports_alone() -> None:
+    code = """
+import importlib, subprocess, sys
+for name in sys.argv[1:]:
+    kept = set(sys.modules)
+    importlib.import_module(name)
+    for module in [m for m in sys.modules if m.split(".")[0] in ("planner", "planner_models")]:
+        del sys.modules[module]
+"""
+    done = subprocess.run([sys.executable, "-c", code, *modules()], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_engine_knows_no_system() -> None:
+    for path in (ROOT / "planner").rglob("*.py"):
+        assert "planner_models" not in path.read_text(), path
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_solves_a_users_own_tables(tmp_path: Path) -> None:
+    """Installed without the sources, from a folder that holds a models.py of the user's own."""
+    wheels = tmp_path / "wheels"
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(ROOT)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    site = tmp_path / "site"
+    with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
+        wheel.extractall(site)
+        assert {name.split("/")[0] for name in wheel.namelist() if not name.split("/")[0].endswith("-info")} == {
+            "planner",
+            "planner_models",
+            "planner_data",
+        }
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "models.py").write_text("raise RuntimeError('the user\\'s own')")
+    (home / "links.csv").write_text("tail,head,capacity_mbps\na,b,10\n")
+    (home / "demands.csv").write_text("source,target,rate_mbps\na,b,5\n")
+    (home / "s.toml").write_text('system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n')
+    code = f"""
+import sys
+sys.path.insert(0, {str(site)!r})
+import planner
+assert planner.__file__.startswith({str(site)!r})
+from planner.cli import main
+main()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    for scenario, nodes in (("s.toml", 2), ("traffic/abilene", 12)):
+        words = [sys.executable, "-c", code, "solve", scenario, "--json"]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=home, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["problem"]["size"]["nodes"] == nodes
