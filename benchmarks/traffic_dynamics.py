@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from planner_models.traffic import execution, flow_sizes, forwarding, generate, hedera, localflow
-from planner_models.traffic.execution import Lognormal, Simulation, Sizes
-from planner_models.traffic.problem import Traffic
 
 from planner.scenario import load
 from planner.system import Design, Mechanism
+from planner_models.traffic import execution, flow_sizes, forwarding, generate, hedera, localflow
+from planner_models.traffic.execution import Lognormal, Simulation, Sizes
+from planner_models.traffic.problem import Traffic
 
 PUBLISHED_GROWTH = {"localflow": 1.05, "hedera_gff": 0.46}
 """Figure 10: growth of throughput from intervals of 1 s to 1 ms."""

@@ -39,9 +39,7 @@ SetOption = Annotated[
 ]
 BackendOption = Annotated[
     str | None,
-    typer.Option(
-        "--backend", help="highs, ortools, ortools:SOLVER or pyomo:SOLVER."
-    ),
+    typer.Option("--backend", help="highs, ortools, ortools:SOLVER or pyomo:SOLVER."),
 ]
 AlgorithmOption = Annotated[
     str | None,
@@ -263,7 +261,8 @@ def export(
     scenario: ScenarioArgument,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the model goes.")],
     format_: Annotated[
-        Literal["lp", "mps"] | None, typer.Option("--format", help="The file's format; default: by its ending.")
+        Literal["lp", "mps"] | None,
+        typer.Option("--format", help="The file's format; default: by its ending."),
     ] = None,
     design: Annotated[
         str | None, typer.Option("--design", help="Whose model; default: the first design that has one.")

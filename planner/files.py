@@ -85,7 +85,9 @@ class Exported:
     columns: int
 
 
-def export(scenario: Scenario, label: str | None, out: Path, format_: Literal["lp", "mps"] | None) -> Exported:
+def export(
+    scenario: Scenario, label: str | None, out: Path, format_: Literal["lp", "mps"] | None
+) -> Exported:
     """Write the formal model that a design solves to an LP or MPS file."""
     entry = _with_model(scenario, label)
     assert entry.design.model is not None

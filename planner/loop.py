@@ -118,7 +118,7 @@ class Controller(Generic[DecisionT]):
         first_s: float | None = None,
         parameters: Mapping[str, Any] | None = None,
         sees: Mapping[str, Any] | None = None,
-        options: Options = Options(),  # noqa: B008 - frozen
+        options: Options = Options(),
     ) -> Controller[Decision[Any]]:
         """A design as a controller of an execution whose observations are problems.
 

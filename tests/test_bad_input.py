@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from tests.commands import planner
 
 LINKS = "tail,head,capacity_mbps\na,b,10\nb,c,10\nc,a,10\n"
@@ -225,8 +226,8 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
     "a value that is none of the choices": (
         SCENARIO + 'objective = "totals"\n',
         [
-            "s.toml: designs.optimum.objective is 'totals', must be concurrent | utilization | total | cost; "
-            "did you mean 'total'?"
+            "s.toml: designs.optimum.objective is 'totals', "
+             "must be concurrent | utilization | total | cost; did you mean 'total'?"
         ],
     ),
     "a value of another type": (
@@ -309,7 +310,11 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         1,
         "s.toml: problem.scal: no such key of source 'tables'; valid: demands, links, nodes, path",
     ),
-    "a change without a value": (["solve", "s.toml", "--set", "problem"], 1, "--set problem: must be KEY=VALUE"),
+    "a change without a value": (
+        ["solve", "s.toml", "--set", "problem"],
+        1,
+        "--set problem: must be KEY=VALUE",
+    ),
     "a change within a value": (
         ["solve", "s.toml", "--set", "system.name=3"],
         1,
@@ -320,7 +325,11 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         1,
         "s.toml: solver.backend: no such backend 'cplex'; valid: highs, ortools, pyomo",
     ),
-    "a solver that is not there": (["solve", "s.toml", "--backend", "pyomo:nosuch"], 1, "pyomo finds no solver 'nosuch'; valid: "),
+    "a solver that is not there": (
+        ["solve", "s.toml", "--backend", "pyomo:nosuch"],
+        1,
+        "pyomo finds no solver 'nosuch'; valid: ",
+    ),
     "an option that a solver has not": (
         ["solve", "s.toml", "--backend", "ortools:pdlp", "--seed", "3"],
         1,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.commands import planner
 
 from planner import cli
 from planner.scenario import shipped
+from tests.commands import planner
 
 ROOT = Path(__file__).parent.parent
 
@@ -76,7 +76,9 @@ def test_out_keeps_everything_needed_to_go_on(tmp_path: Path) -> None:
 
 
 def test_generate_makes_a_problem_that_solves(tmp_path: Path) -> None:
-    made = planner("generate", "traffic", "--preset", "fat_tree", "--set", "k=4", "--seed", 7, "--out", tmp_path)
+    made = planner(
+        "generate", "traffic", "--preset", "fat_tree", "--set", "k=4", "--seed", 7, "--out", tmp_path
+    )
     assert made.code == 0, made.err
     done = planner("compare", tmp_path / "scenario.toml", "--designs", "optimum,ecmp", "--json")
     runs = json.loads(done.out)["runs"]
@@ -97,7 +99,9 @@ def test_another_solver_reads_the_exported_model(tmp_path: Path, format_: str) -
     solver.readModel(str(path))
     solver.run()
     expected = json.loads(planner("solve", "traffic/abilene", "--backend", "ortools:glop", "--json").out)
-    assert solver.getInfo().objective_function_value == pytest.approx(expected["runs"][0]["objective"], rel=1e-6)
+    assert solver.getInfo().objective_function_value == pytest.approx(
+        expected["runs"][0]["objective"], rel=1e-6
+    )
 
 
 def test_an_mps_file_in_or_tools(tmp_path: Path) -> None:
@@ -144,7 +148,7 @@ def test_version() -> None:
 
 
 def commands() -> list[str]:
-    return [command.name or command.callback.__name__ for command in cli.app.registered_commands]  # type: ignore[union-attr]
+    return [command.name or command.callback.__name__ for command in cli.app.registered_commands]
 
 
 @pytest.mark.parametrize("command", commands())

@@ -183,7 +183,7 @@ def test_each_round_is_handed_the_last_one() -> None:
 def test_a_design_is_a_controller() -> None:
     previous: list[Any] = []
 
-    def decide(problem: float, *, options: Any, previous: Any, goal: float) -> Decision[float]:  # noqa: ARG001
+    def decide(problem: float, *, options: Any, previous: Any, goal: float) -> Decision[float]:
         before.append(previous)
         plan = None if problem < 1 else goal
         return Decision(plan=plan, proof=Proof(status=Status.FEASIBLE))

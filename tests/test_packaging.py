@@ -14,7 +14,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("pandas", "numpy", "scipy", "highspy", "ortools", "pyomo", "pandera", "networkx", "numba", "streamlit")
+HEAVY = (
+    "pandas",
+    "numpy",
+    "scipy",
+    "highspy",
+    "ortools",
+    "pyomo",
+    "pandera",
+    "networkx",
+    "numba",
+    "streamlit",
+)
 
 
 def setup() -> configparser.ConfigParser:
@@ -26,7 +37,10 @@ def setup() -> configparser.ConfigParser:
 def source_packages() -> set[str]:
     """Every folder with an __init__.py under the source roots."""
     found = set()
-    for root, prefix in ((ROOT / "planner", "planner"), (ROOT / "models" / "planner_models", "planner_models")):
+    for root, prefix in (
+        (ROOT / "planner", "planner"),
+        (ROOT / "models" / "planner_models", "planner_models"),
+    ):
         for path in root.rglob("__init__.py"):
             found.add(".".join([prefix, *path.parent.relative_to(root).parts]))
     return found | {"planner_data"}
@@ -45,7 +59,10 @@ def test_every_entry_point_leads_somewhere() -> None:
 
 def modules() -> list[str]:
     found = []
-    for root, prefix in ((ROOT / "planner", "planner"), (ROOT / "models" / "planner_models", "planner_models")):
+    for root, prefix in (
+        (ROOT / "planner", "planner"),
+        (ROOT / "models" / "planner_models", "planner_models"),
+    ):
         for path in root.rglob("*.py"):
             parts = path.relative_to(root).with_suffix("").parts
             found.append(".".join([prefix, *parts]).removesuffix(".__init__"))
@@ -53,7 +70,9 @@ def modules() -> list[str]:
 
 
 def run(code: str, folder: Path | None = None) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -92,7 +111,9 @@ for name in sys.argv[1:]:
     for module in [m for m in sys.modules if m.split(".")[0] in ("planner", "planner_models")]:
         del sys.modules[module]
 """
-    done = subprocess.run([sys.executable, "-c", code, *modules()], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *modules()], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -105,13 +126,26 @@ def test_the_engine_knows_no_system() -> None:
 def test_the_wheel_alone_solves_a_users_own_tables(tmp_path: Path) -> None:
     """Installed without the sources, from a folder that holds a models.py of the user's own."""
     wheels = tmp_path / "wheels"
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(ROOT)]
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(wheels),
+        str(ROOT),
+    ]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     site = tmp_path / "site"
     with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
         wheel.extractall(site)
-        assert {name.split("/")[0] for name in wheel.namelist() if not name.split("/")[0].endswith("-info")} == {
+        assert {
+            name.split("/")[0] for name in wheel.namelist() if not name.split("/")[0].endswith("-info")
+        } == {
             "planner",
             "planner_models",
             "planner_data",

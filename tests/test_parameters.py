@@ -12,7 +12,7 @@ from planner.parameters import REQUIRED, check_parameters, parameters_of
 
 
 def solver(
-    problem: Any,  # noqa: ARG001
+    problem: Any,
     *,
     mode: Annotated[Literal["fast", "exact"], Field(description="how")] = "fast",
     paths: Annotated[Annotated[int, Field(gt=0)] | Literal["any"], Field(description="which")] = "any",
@@ -20,8 +20,8 @@ def solver(
     table: Annotated[Path | None, Field(description="a file")] = None,
     names: tuple[str, ...] = (),
     quiet: bool = False,
-    options: Any = None,  # noqa: ARG001
-    previous: Any = None,  # noqa: ARG001
+    options: Any = None,
+    previous: Any = None,
 ) -> object:
     return mode, paths, share, table, names, quiet
 

@@ -106,9 +106,7 @@ def test_a_believed_problem_never_leaks_the_true_one() -> None:
         believed.append(problem)
         return design.decide(problem, options=options, previous=previous)
 
-    spy = Design(
-        name="spy", decide=spying, sees=design.sees, mechanism=design.mechanism, source="tests"
-    )
+    spy = Design(name="spy", decide=spying, sees=design.sees, mechanism=design.mechanism, source="tests")
     evaluate(SYSTEM, problem, Entry(label="spy", design=spy, sees={"noise": 0.3, "seed": 1}))
     assert believed[0] is not problem
     assert (believed[0].rate_mbps != problem.rate_mbps).any()

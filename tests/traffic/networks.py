@@ -65,5 +65,7 @@ def as_graph(problem: Traffic) -> nx.MultiDiGraph:
     graph = nx.MultiDiGraph()
     graph.add_nodes_from(problem.nodes["node"])
     for row, link in problem.links.iterrows():
-        graph.add_edge(link["tail"], link["head"], key=row, capacity=link["capacity_mbps"], weight=link["weight"])
+        graph.add_edge(
+            link["tail"], link["head"], key=row, capacity=link["capacity_mbps"], weight=link["weight"]
+        )
     return graph

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import network, problems
 
 from planner.errors import InputError, PlanRejected
 from planner.proof import Proof, Status
@@ -17,6 +16,7 @@ from planner.run import evaluate
 from planner.scenario import Entry
 from planner.system import Decision, Design, Mechanism
 from planner_models.traffic import SYSTEM, Routing, Traffic, check, ecmp, optimum
+from tests.traffic.networks import network, problems
 
 CHAIN = network([("a", "b", 10.0), ("b", "c", 10.0), ("a", "c", 4.0)], [("a", "c", 6.0), ("b", "c", 3.0)])
 
@@ -43,7 +43,9 @@ def changed(**cells: Any) -> Routing:
 def with_totals(flows: pd.DataFrame) -> Routing:
     load = flows.groupby(["tail", "head"])["rate_mbps"].sum()
     links = plan().links.assign(
-        load_mbps=[float(load.get((tail, head), 0.0)) for tail, head in CHAIN.links[["tail", "head"]].to_numpy()]
+        load_mbps=[
+            float(load.get((tail, head), 0.0)) for tail, head in CHAIN.links[["tail", "head"]].to_numpy()
+        ]
     )
     return Routing(flows=flows, links=links.assign(utilization=links["load_mbps"] / CHAIN.capacity_mbps))
 
@@ -98,7 +100,12 @@ def test_a_demand_left_out_is_reported_with_its_numbers() -> None:
 
 
 def test_flows_without_a_source_are_checked_by_target() -> None:
-    flows = plan().flows.drop(columns="source").groupby(["target", "tail", "head", "parallel"], as_index=False).sum()
+    flows = (
+        plan()
+        .flows.drop(columns="source")
+        .groupby(["target", "tail", "head", "parallel"], as_index=False)
+        .sum()
+    )
     assert not len(check(CHAIN, with_totals(flows)))
     lost = flows.assign(rate_mbps=[6.0, 5.0])
     with pytest.raises(PlanRejected, match="flows to c: at b 1 Mbit/s are lost"):
@@ -133,7 +140,7 @@ def test_no_lost_flow_passes(problem: Traffic, data: st.DataObject) -> None:
 def claims(made: Routing, **proof: Any) -> Entry:
     """A design that always answers with this plan and this proof."""
 
-    def decide(problem: Traffic, *, options: Any, previous: Any) -> Decision[Routing]:  # noqa: ARG001
+    def decide(problem: Traffic, *, options: Any, previous: Any) -> Decision[Routing]:
         return Decision(plan=made, proof=Proof(**{"status": Status.FEASIBLE, **proof}))
 
     design = Design(name="liar", decide=decide, mechanism=Mechanism.NONE, source="tests")
@@ -144,7 +151,9 @@ def test_a_broken_promise_is_rejected() -> None:
     busy = Traffic(
         nodes=CHAIN.nodes, links=CHAIN.links.assign(capacity_mbps=[10.0, 8.0, 4.0]), demands=CHAIN.demands
     )
-    with pytest.raises(PlanRejected, match=r"liar: the plan breaks what it claims to keep: capacity: .* 9 against 8"):
+    with pytest.raises(
+        PlanRejected, match=r"liar: the plan breaks what it claims to keep: capacity: .* 9 against 8"
+    ):
         evaluate(SYSTEM, busy, claims(plan()))
 
 
@@ -179,15 +188,27 @@ def test_noise_makes_overload_a_result() -> None:
     [
         ({"links": plan().links}, "plan: has neither a table 'flows' nor 'routes'"),
         (
-            {"routes": pd.DataFrame([("a", "c", "a,b,c", 1.0)], columns=["source", "target", "path", "rate_mbps"])},
+            {
+                "routes": pd.DataFrame(
+                    [("a", "c", "a,b,c", 1.0)], columns=["source", "target", "path", "rate_mbps"]
+                )
+            },
             "routes row 1: path is 'a,b,c', must be a JSON list of node names",
         ),
         (
-            {"routes": pd.DataFrame([("a", "c", '["a", "b"]', 1.0)], columns=["source", "target", "path", "rate_mbps"])},
+            {
+                "routes": pd.DataFrame(
+                    [("a", "c", '["a", "b"]', 1.0)], columns=["source", "target", "path", "rate_mbps"]
+                )
+            },
             "routes row 1: a->c has a path from a to b",
         ),
         (
-            {"routes": pd.DataFrame([("c", "a", '["c", "a"]', 1.0)], columns=["source", "target", "path", "rate_mbps"])},
+            {
+                "routes": pd.DataFrame(
+                    [("c", "a", '["c", "a"]', 1.0)], columns=["source", "target", "path", "rate_mbps"]
+                )
+            },
             "routes row 1: c->a is no demand of the problem",
         ),
     ],

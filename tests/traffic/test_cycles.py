@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import network, problems
 
 from planner_models.traffic import Traffic, cycles, splits
+from tests.traffic.networks import network, problems
 
 
 def acyclic(problem: Traffic, flow: sp.coo_array) -> bool:
@@ -21,7 +21,9 @@ def acyclic(problem: Traffic, flow: sp.coo_array) -> bool:
 @given(problem=problems(), data=st.data())
 def test_what_is_left_has_no_circle_and_the_same_surplus(problem: Traffic, data: st.DataObject) -> None:
     shape = (len(problem.targets), len(problem.links))
-    amounts = data.draw(st.lists(st.integers(0, 4), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
+    amounts = data.draw(
+        st.lists(st.integers(0, 4), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])
+    )
     flow = sp.coo_array(np.array(amounts, float).reshape(shape))
     left = cycles.without(problem, flow)
     assert acyclic(problem, left)

@@ -12,11 +12,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from planner.errors import InputError
 from planner_models.traffic import deploy, ecmp, optimum, routing
 from planner_models.traffic.problem import Traffic
 from planner_models.traffic.routing import Routing
-
-from planner.errors import InputError
 
 
 def network(links: list[tuple[str, str, float]], demands: list[tuple[str, str, float]]) -> Traffic:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.traffic.networks import both_ways, network, problems
 
 from planner.run import evaluate
 from planner.scenario import Entry
 from planner.system import Design, Mechanism
 from planner_models.traffic import SYSTEM, Traffic, generate, measure, optimum, routing
+from tests.traffic.networks import both_ways, network, problems
 
 FAST: dict[str, dict[str, Any]] = {
     "weights": {"evaluations": 100},

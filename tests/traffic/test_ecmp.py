@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import both_ways, network, problems
 
 from planner.system import Decision
 from planner_models.traffic import Traffic, check, ecmp, generate, measure
+from tests.traffic.networks import both_ways, network, problems
 
 DIAMOND = both_ways([("s", "a", 1.0), ("s", "b", 1.0), ("a", "t", 1.0), ("b", "t", 1.0)])
 

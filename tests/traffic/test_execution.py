@@ -10,6 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
+from planner import loop
+from planner.errors import InputError
+from planner.loop import Round
+from planner.options import Options
+from planner.system import Design, Mechanism
 from planner_models.traffic import SYSTEM, execution, generate, localflow
 from planner_models.traffic.execution import (
     MBIT,
@@ -22,12 +28,6 @@ from planner_models.traffic.execution import (
     Steering,
 )
 from planner_models.traffic.problem import Traffic
-
-from planner import loop
-from planner.errors import InputError
-from planner.loop import Round
-from planner.options import Options
-from planner.system import Design, Mechanism
 from tests.traffic.test_deploy import network, rows_of
 
 OPTIMUM = SYSTEM.design("optimum")

@@ -12,8 +12,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planner_models.traffic import SYSTEM, explain, generate, optimum
-from planner_models.traffic.problem import Traffic
 from typer.testing import CliRunner
 
 from planner import cli, run
@@ -22,6 +20,8 @@ from planner.explain import explain as ask
 from planner.options import Options
 from planner.scenario import Entry, load
 from planner.system import Decided, Explanation
+from planner_models.traffic import SYSTEM, explain, generate, optimum
+from planner_models.traffic.problem import Traffic
 from tests.traffic.test_deploy import network, networks, rows_of
 
 

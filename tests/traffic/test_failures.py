@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.commands import planner
-from tests.traffic.networks import both_ways, network, problems
 
 from planner.errors import InputError
 from planner_models.traffic import SYSTEM, Traffic, generate
 from planner_models.traffic.failures import fail
+from tests.commands import planner
+from tests.traffic.networks import both_ways, network, problems
 
 RING = network(
     both_ways([("a", "b", 1.0), ("b", "c", 1.0), ("c", "a", 1.0)]), [("a", "b", 1.0), ("c", "b", 1.0)]
@@ -70,7 +70,9 @@ def test_groups_of_links_and_nodes(tmp_path: Path) -> None:
     hall = fail(RING, fail_groups=("hall",), risk_groups=table, lost_demands="drop")
     assert labels(hall) == {"a->b", "b->a"}
     drawn = {
-        frozenset(labels(fail(RING, fail_random_groups=1, risk_groups=table, failure_seed=s, lost_demands="drop")))
+        frozenset(
+            labels(fail(RING, fail_random_groups=1, risk_groups=table, failure_seed=s, lost_demands="drop"))
+        )
         for s in range(10)
     }
     assert len(drawn) == 2
@@ -79,7 +81,8 @@ def test_groups_of_links_and_nodes(tmp_path: Path) -> None:
 @given(problems(), st.integers(0, 3), st.integers(0, 100))
 def test_drawn_links_fail_with_their_way_back(problem: Traffic, count: int, seed: int) -> None:
     cables = {
-        (min(t, h), max(t, h), n) for t, h, n in zip(problem.tail, problem.head, problem.parallel, strict=True)
+        (min(t, h), max(t, h), n)
+        for t, h, n in zip(problem.tail, problem.head, problem.parallel, strict=True)
     }
     try:
         left = fail(problem, fail_random_links=count, failure_seed=seed, lost_demands="drop")

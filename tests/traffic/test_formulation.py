@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from tests.traffic.networks import network, problems
 
 from planner.backends import pyomo
 from planner.options import Options
@@ -14,6 +13,7 @@ from planner.proof import Status
 from planner_models.traffic import Traffic, formulation, optimum
 from planner_models.traffic.edges import Objective
 from planner_models.traffic.formulation import Commodity
+from tests.traffic.networks import network, problems
 
 REFERENCE = Options(backend="pyomo:highs")
 

@@ -14,12 +14,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from planner.errors import InputError
 from planner_models.traffic import ecmp, forwarding, generate, optimum, routing
 from planner_models.traffic.forwarding import Forwarding
 from planner_models.traffic.problem import Traffic
 from planner_models.traffic.routing import Routing
-
-from planner.errors import InputError
 from tests.traffic.test_deploy import network, networks, rows_of
 
 Hop = tuple[str, str, int]

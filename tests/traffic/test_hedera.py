@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.traffic.networks import as_graph, both_ways, network, problems
 
-import networkx as nx
 from planner_models.traffic import Traffic, check, generate, hedera, measure, next_hops, routing
 from planner_models.traffic.hedera import estimated, route_annealing, route_first_fit
+from tests.traffic.networks import as_graph, both_ways, network, problems
 
 Floats = NDArray[np.float64]
 

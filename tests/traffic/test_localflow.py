@@ -10,13 +10,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import network, problems
 
 from planner import backends
 from planner.backends.linear import LinearProgram, Rows
 from planner_models.traffic import Traffic, ecmp, failures, generate, localflow, measure, next_hops
 from planner_models.traffic.localflow import Order, at_switch
 from planner_models.traffic.problem import totals
+from tests.traffic.networks import network, problems
 
 # --- Algorithm 1 at one switch ------------------------------------------------------------
 
@@ -188,7 +188,9 @@ SYMMETRIC = {
 
 @pytest.mark.parametrize("name", SYMMETRIC)
 @pytest.mark.parametrize("seed", range(3))
-def test_without_slack_it_is_optimal_over_shortest_paths_where_theorem_6_3_holds(name: str, seed: int) -> None:
+def test_without_slack_it_is_optimal_over_shortest_paths_where_theorem_6_3_holds(
+    name: str, seed: int
+) -> None:
     problem = SYMMETRIC[name]
     if name == "a rack lost":
         hosts = problem.nodes[~problem.nodes["node"].str.startswith("host-0-0-")]

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.traffic.networks import both_ways, network, problems
 
 from planner_models.traffic import Traffic, check, generate, measure, mptcp, next_hops, rates
+from tests.traffic.networks import both_ways, network, problems
 
 Floats = NDArray[np.float64]
 DIAMOND = both_ways([("s", "a", 1.0), ("s", "b", 2.0), ("a", "t", 1.0), ("b", "t", 2.0)])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import as_graph, both_ways, network, problems
 
 from planner_models.traffic import Traffic, next_hops, splits
+from tests.traffic.networks import as_graph, both_ways, network, problems
 
 
 @given(problems())

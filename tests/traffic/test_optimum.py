@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from tests.traffic.networks import as_graph, both_ways, network, problems
 
 from planner import Options, Status
 from planner.errors import InputError
@@ -21,6 +20,7 @@ from planner.scenario import Entry
 from planner.system import Decision
 from planner_models.traffic import SYSTEM, Traffic, check, measure, optimum
 from planner_models.traffic import paths as candidates
+from tests.traffic.networks import as_graph, both_ways, network, problems
 
 BACKENDS = ["highs", "ortools:glop", "ortools:pdlp", "pyomo:highs"]
 OBJECTIVES = ["concurrent", "utilization", "total", "cost"]
@@ -127,8 +127,8 @@ def by_all_paths(problem: Traffic, goal: str) -> float | None:
     graph = as_graph(problem)
     paths: list[tuple[int, list[int]]] = []
     for k, row in problem.demands.iterrows():
-        for path in nx.all_simple_edge_paths(graph, row["source"], row["target"]):
-            paths.append((int(k), [key for _, _, key in path]))  # type: ignore[call-overload]
+        walks = nx.all_simple_edge_paths(graph, row["source"], row["target"])
+        paths += [(int(k), [key for _, _, key in walk]) for walk in walks]
     uses = np.zeros((len(problem.links), len(paths)))
     serves = np.zeros((len(problem.demands), len(paths)))
     for p, (k, links) in enumerate(paths):
@@ -164,7 +164,7 @@ def by_all_paths(problem: Traffic, goal: str) -> float | None:
 @pytest.mark.parametrize("goal", OBJECTIVES)
 @given(problem=problems(max_nodes=5, costs=True))
 def test_equals_the_best_mix_of_all_simple_paths(goal: str, problem: Traffic) -> None:
-    decision = optimum.route(problem, objective=goal)  # type: ignore[arg-type]
+    decision = optimum.route(problem, objective=goal)
     expected = by_all_paths(problem, goal)
     if expected is None:
         assert decision.proof.status is Status.INFEASIBLE
@@ -175,8 +175,8 @@ def test_equals_the_best_mix_of_all_simple_paths(goal: str, problem: Traffic) ->
 @pytest.mark.parametrize(("goal", "backend"), list(itertools.product(OBJECTIVES, BACKENDS[1:])))
 @given(problem=problems(costs=True))
 def test_every_backend_finds_the_same_optimum(goal: str, backend: str, problem: Traffic) -> None:
-    fast = optimum.route(problem, objective=goal)  # type: ignore[arg-type]
-    other = optimum.route(problem, objective=goal, options=Options(backend=backend))  # type: ignore[arg-type]
+    fast = optimum.route(problem, objective=goal)
+    other = optimum.route(problem, objective=goal, options=Options(backend=backend))
     assert other.proof.status is fast.proof.status
     if fast.proof.objective is not None:
         assert other.proof.objective == pytest.approx(fast.proof.objective, rel=1e-6, abs=1e-7)

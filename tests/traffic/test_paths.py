@@ -8,9 +8,9 @@ import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import as_graph, network, problems
 
 from planner_models.traffic import Traffic, paths
+from tests.traffic.networks import as_graph, network, problems
 
 
 def weights(problem: Traffic, found: paths.Paths, demand: int) -> list[float]:
@@ -47,7 +47,9 @@ def test_every_path_is_a_path(problem: Traffic, count: int, choice: paths.PathCh
 def test_disjoint_paths_share_no_link(problem: Traffic, count: int) -> None:
     found = paths.find(problem, count=count, choice="disjoint")
     for demand in range(len(problem.demands)):
-        used = [link for k, links in zip(found.demand, found.links, strict=True) if k == demand for link in links]
+        used = [
+            link for k, links in zip(found.demand, found.links, strict=True) if k == demand for link in links
+        ]
         assert len(used) == len(set(used))
         assert weights(problem, found, demand)[0] == pytest.approx(all_weights(problem, demand)[0])
 

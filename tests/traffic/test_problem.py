@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
-from tests.traffic.networks import as_graph, network, problems
 
 from planner.errors import InputError
 from planner_models.traffic import Traffic
+from tests.traffic.networks import as_graph, network, problems
 
 LINKS = [("a", "b", 10.0), ("b", "c", 10.0)]
 DEMANDS = [("a", "c", 1.0)]
@@ -20,7 +20,11 @@ DEMANDS = [("a", "c", 1.0)]
     ("links", "demands", "messages"),
     [
         ([("a", "b", 0.0)], [("a", "b", 1.0)], ["links row 1: capacity_mbps is 0.0, must be greater than 0"]),
-        ([("a", "b", -3.0)], [("a", "b", 1.0)], ["links row 1: capacity_mbps is -3.0, must be greater than 0"]),
+        (
+            [("a", "b", -3.0)],
+            [("a", "b", 1.0)],
+            ["links row 1: capacity_mbps is -3.0, must be greater than 0"],
+        ),
         (
             [("a", "b", float("inf"))],
             [("a", "b", 1.0)],

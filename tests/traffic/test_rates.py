@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.traffic.networks import network
 
 from planner.errors import SolverFailure
 from planner_models.traffic import check, ecmp, rates
 from planner_models.traffic.rates import max_min, proportional
+from tests.traffic.networks import network
 
 Floats = NDArray[np.float64]
 Case = tuple[sp.csr_array, Floats, Floats, Floats]
@@ -91,7 +91,9 @@ def test_the_textbook_example() -> None:
 def test_a_weight_of_two_is_two_flows() -> None:
     share = sp.csr_array(np.ones((2, 1)))
     assert max_min(share, [3.0], [np.inf, np.inf], weight=[1.0, 2.0]).tolist() == pytest.approx([1.0, 2.0])
-    assert proportional(share, [3.0], [np.inf, np.inf], weight=[1.0, 2.0]).tolist() == pytest.approx([1.0, 2.0])
+    assert proportional(share, [3.0], [np.inf, np.inf], weight=[1.0, 2.0]).tolist() == pytest.approx(
+        [1.0, 2.0]
+    )
 
 
 def test_a_dead_link_stops_its_flows_only() -> None:
@@ -191,7 +193,9 @@ def test_thousands_of_links_go_through_the_sparse_factorization() -> None:
     random = np.random.default_rng(1)
     flows, links = 900, rates.DENSE + 200
     link = np.array([random.choice(links, 3, replace=False) for _ in range(flows)])
-    share = sp.csr_array((np.ones(3 * flows), link.ravel(), np.arange(0, 3 * flows + 1, 3)), shape=(flows, links))
+    share = sp.csr_array(
+        (np.ones(3 * flows), link.ravel(), np.arange(0, 3 * flows + 1, 3)), shape=(flows, links)
+    )
     rate, price = rates._priced(share, np.ones(links), np.ones(flows), None, 1e-9, 200)
     assert rate == pytest.approx(np.minimum(1.0, 1 / np.maximum(share @ price, 1e-12)), rel=1e-5)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.traffic.networks import both_ways, network
 
 from planner import run
 from planner.errors import InputError
 from planner.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, series
 from planner_models.traffic.readers import sndlib
+from tests.traffic.networks import both_ways, network
 
 NET = network(both_ways([("a", "b", 9.0), ("b", "c", 9.0), ("c", "a", 9.0)]), [("a", "b", 1.0)])
 PAIRS = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "c")]
@@ -123,7 +123,10 @@ def test_a_folder_of_sndlib_files(tmp_path: Path) -> None:
             "s.csv row 4: step '1' comes again, its rows must stand together",
         ),
         ("step,source,target,rate_mbps\n1,a,b,1\n1,a,b,2\n", "step '1' has a->b more than once"),
-        ("step,source,target,rate_mbps\n1,a,a,1\n", "s.csv row 2: source and target are both 'a', must differ"),
+        (
+            "step,source,target,rate_mbps\n1,a,a,1\n",
+            "s.csv row 2: source and target are both 'a', must differ",
+        ),
         ("", "s.csv: is no CSV table"),
     ],
 )

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import network, problems
 
 from planner_models.traffic import Traffic, cycles, splits
+from tests.traffic.networks import network, problems
 
 
 def leaves_as_it_comes(problem: Traffic, flow: sp.coo_array, rate: np.ndarray) -> None:

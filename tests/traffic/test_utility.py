@@ -9,19 +9,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
-from tests.traffic.networks import both_ways, network, problems
 
 from planner import Options, Status
 from planner.run import evaluate
 from planner.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, edges, generate, measure, optimum, utility
+from tests.traffic.networks import both_ways, network, problems
 
 
 def solved(problem: Traffic, **parameters: Any) -> Any:
     """Through the engine, so that its checks of plan and claim are in every test."""
-    return evaluate(
-        SYSTEM, problem, Entry(label="u", design=SYSTEM.design("utility"), parameters=parameters)
-    )
+    return evaluate(SYSTEM, problem, Entry(label="u", design=SYSTEM.design("utility"), parameters=parameters))
 
 
 def by_clarabel(problem: Traffic) -> float:
@@ -40,9 +38,7 @@ def by_clarabel(problem: Traffic) -> float:
         right.append(limit)
         cones.append(cone(len(limit)))
     served = size - count + np.arange(count)
-    rows.append(
-        sp.csr_array((1 / wanted, (np.arange(count), served)), shape=(count, size + count))
-    )
+    rows.append(sp.csr_array((1 / wanted, (np.arange(count), served)), shape=(count, size + count)))
     right.append(np.ones(count))
     cones.append(clarabel.NonnegativeConeT(count))
     for k in range(count):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import both_ways, network, problems
 
 from planner.errors import InputError
 from planner_models.traffic import Traffic, check, generate, measure, routing, valiant
+from tests.traffic.networks import both_ways, network, problems
 
 
 def mesh(count: int) -> Traffic:
@@ -65,9 +65,7 @@ def test_legs_from_a_node_to_itself_are_none() -> None:
 
 
 def test_nodes_out_of_reach_are_not_drawn_from() -> None:
-    problem = network(
-        [*both_ways([("a", "b", 1.0), ("b", "c", 1.0)]), ("a", "sink", 1.0)], [("a", "c", 1.0)]
-    )
+    problem = network([*both_ways([("a", "b", 1.0), ("b", "c", 1.0)]), ("a", "sink", 1.0)], [("a", "c", 1.0)])
     with pytest.raises(InputError, match="of those that match sink"):
         valiant.route(problem, via=("sink",))
     with pytest.raises(InputError, match="via: 'sinc' matches no node; did you mean 'sink'"):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.traffic.networks import both_ways, network, problems
 
 from planner import Options
 from planner_models.traffic import Traffic, check, ecmp, generate, measure, optimum, weights
 from planner_models.traffic.weights import Weighted
+from tests.traffic.networks import both_ways, network, problems
 
 # the shortest way has little capacity, two ways around it have more
 TRIANGLE = network(

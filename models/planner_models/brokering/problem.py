@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.errors import InputError, did_you_mean
-from planner.tables import file_name, few, row_name, validate
+from planner.tables import few, file_name, row_name, validate
 from planner_models.brokering import geography, matching, regression
 from planner_models.brokering.tables import TABLES, UNITS
 

@@ -51,7 +51,7 @@ def route(
     paths: PathCount = "any",
     path_choice: Choice = "shortest",
     max_hops: HopLimit = None,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """The best routing for one objective, by linear programming.

@@ -236,14 +236,16 @@ class Traffic:
             where = file_name(frame, table)
             for column in (one, other):
                 faults = [
-                    f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is no node of the network"
+                    f"{row_name(frame, table, row)}: {column} "
+                    f"'{frame[column].iloc[row]}' is no node of the network"
                     + did_you_mean(frame[column].iloc[row], self.nodes["node"])
                     for row in np.flatnonzero(self._places(frame[column]) < 0).tolist()
                 ]
                 yield from few(faults, where, f"with an unknown {column}")
             loops = np.flatnonzero(frame[one].to_numpy() == frame[other].to_numpy()).tolist()
             faults = [
-                f"{row_name(frame, table, row)}: {one} and {other} are both '{frame[one].iloc[row]}', must differ"
+                f"{row_name(frame, table, row)}: {one} and {other} "
+                f"are both '{frame[one].iloc[row]}', must differ"
                 for row in loops
             ]
             yield from few(faults, where, f"where {one} and {other} are the same")

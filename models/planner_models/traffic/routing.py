@@ -145,7 +145,8 @@ def links_of(
         extra = f"#{nth[row]}" if nth[row] > 1 else ""
         more = f" and {len(made_up) - 1} rows more" if len(made_up) > 1 else ""
         raise PlanRejected(
-            f"{where} row {row + 1}: {tails.iloc[row]}->{heads.iloc[row]}{extra} is no link of the network{more}"
+            f"{where} row {row + 1}: {tails.iloc[row]}->{heads.iloc[row]}{extra} "
+            f"is no link of the network{more}"
         )
     return order[places].astype(np.int64)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planner_models.traffic.readers import graphml, repetita, sndlib
 
 from planner.errors import InputError
+from planner_models.traffic.readers import graphml, repetita, sndlib
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "net.graphml": lambda path: graphml.read(path, total_mbps=1.0),

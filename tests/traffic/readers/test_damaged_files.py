@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planner_models.traffic import Traffic
-from planner_models.traffic.readers import graphml, repetita, sndlib
 
 from planner.errors import InputError
+from planner_models.traffic import Traffic
+from planner_models.traffic.readers import graphml, repetita, sndlib
 
 GRAPH = """NODES 2
 label x y

@@ -8,9 +8,9 @@ from typing import Any
 import networkx as nx
 import pandas as pd
 import pytest
-from planner_models.traffic.readers import graphml
 
 from planner.errors import InputError
+from planner_models.traffic.readers import graphml
 
 HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
 KEYS = """

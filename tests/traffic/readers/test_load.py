@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from planner_models.traffic.readers.gravity import gravity, largest
 from planner_models.traffic.readers.load import shortest_path_load
 

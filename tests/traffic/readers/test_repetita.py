@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from planner_models.traffic.readers import repetita
 
 from planner.errors import InputError
+from planner_models.traffic.readers import repetita
 
 GRAPH = """NODES 3
 label x y

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planner_models.traffic.readers import Tables, graphml, labels, repetita, sndlib
 
 from planner.errors import InputError
+from planner_models.traffic.readers import Tables, graphml, labels, repetita, sndlib
 
 ODD = [
     "New York",

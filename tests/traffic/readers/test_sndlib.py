@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from planner_models.traffic.readers import sndlib
 
 from planner.errors import InputError
+from planner_models.traffic.readers import sndlib
 
 XML = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <network xmlns="http://sndlib.zib.de/network" version="1.0">

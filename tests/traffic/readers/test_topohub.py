@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from planner_models.traffic.problem import TABLES
-from planner_models.traffic.readers import topohub
 
 from planner.errors import InputError
 from planner.tables import validate
+from planner_models.traffic.problem import TABLES
+from planner_models.traffic.readers import topohub
 
 NAMES = topohub.names()
 SNDLIB = [name for name in NAMES if name.startswith("sndlib/")]
