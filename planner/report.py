@@ -39,7 +39,7 @@ def show_comparison(comparison: Comparison, console: Console = console) -> None:
     """Metrics side by side, a column for each design, and what went wrong where."""
     system, runs = comparison.system, comparison.runs
     table = _table(f"{system.name}: {sizes(comparison.problem.size())}", ARROWS)
-    table.add_column("")
+    table.add_column("", no_wrap=True, min_width=max(len(metric.name) for metric in system.metrics))
     table.add_column("")
     for run in runs:
         table.add_column(run.label, justify="right")
@@ -65,7 +65,7 @@ def show_run(run: Run) -> None:
     """One design's proof and metrics."""
     system, proof = run.system, run.proof
     table = _table(f"{system.name}: {sizes(run.problem.size())}", ARROWS)
-    table.add_column("")
+    table.add_column("", no_wrap=True, min_width=max(len(metric.name) for metric in system.metrics))
     table.add_column("")
     table.add_column(run.label, justify="right")
     table.add_row("mechanism", "", str(run.entry.design.mechanism), style="dim")
@@ -131,6 +131,7 @@ def show_explained(explained: Explained) -> None:
         else:
             console.print(Text(f"{section.title}: none", style="bold"))
             console.print(Text(section.note + "\n", style="dim"))
+    show_trouble(run)
 
 
 def _section(section: Section) -> Table:

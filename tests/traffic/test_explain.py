@@ -67,7 +67,7 @@ def changed(problem: Traffic, line: str, factor: float) -> np.ndarray:
 OBJECTIVES = ["concurrent", "utilization", "total", "cost"]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(networks(), st.sampled_from(OBJECTIVES), st.sampled_from([0.3, 1.0]))
 def test_every_change_is_what_a_cold_solve_says(problem: Traffic, objective: str, upgrade: float) -> None:
     problem = replace(problem, links=problem.links.assign(cost=1.0 + np.arange(len(problem.links)) % 3))
@@ -156,7 +156,7 @@ def test_a_bottleneck() -> None:
 def test_one_way_lines_and_the_words() -> None:
     found = explained(bottleneck(), both_ways=False, upgrade=0.5, candidates=2)
     assert "\n".join(found.sentences) == (
-        "concurrent_flow is 1 x demand: 2 of 6 links have a shadow price, a->z, a->b\n"
+        "concurrent_flow is 1 x demand: 2 links of 6 with a shadow price, a->z, a->b\n"
         "50% more capacity pays most on a->z: concurrent_flow 1 -> 1.25, 25.0% better "
         "(proven best of all 6 lines)\n"
         "the loss of a->z hurts most: concurrent_flow 1 -> 0.5 (worst of 2 of 3 lines tried, not proven)\n"
@@ -179,7 +179,7 @@ def test_a_lost_bridge_cuts_demands_off() -> None:
         cut = losses.iloc[1:].set_index("line")["demands_cut_off"]
         assert cut[cut > 0].to_dict() == others
         found = explained(problem, parameters={"objective": "utilization"})
-        assert "no plan carries what has to be carried, 2 demands lose their last path" in found.sentences[2]
+        assert "no plan carries what has to be carried, 2 demands cut off" in found.sentences[2]
 
 
 def test_parallel_links_are_lines_of_their_own() -> None:
@@ -216,10 +216,52 @@ def test_other_backends_run_again_and_agree() -> None:
         assert mine.loc[list(its.index)].tolist() == pytest.approx(its.tolist())
 
 
+def test_a_design_with_a_way_of_its_own_verifies_itself() -> None:
+    """Column generation re-solves, the linear program only prices; the answers are the same."""
+    warm = explained(bottleneck(), upgrade=0.5)
+    own = explained(bottleneck(), upgrade=0.5, parameters={"method": "columns"})
+    assert "optimum, run again, shadow prices from highs" in own.sections[1].note
+    for one, other in zip(frames(own)[1:3], frames(warm)[1:3], strict=True):
+        mine, its = (frame.set_index("line")["objective"] for frame in (one, other))
+        assert mine.loc[list(its.index)].tolist() == pytest.approx(its.tolist(), rel=1e-5)
+    assert "proven best of all 3 lines" in own.sentences[1]
+    assert set(own.sections[0].frame["link"]) == {"a->z", "a->b"}
+
+
 def test_paths_stay_what_they_were() -> None:
     found = explained(bottleneck(), parameters={"paths": 1})
     _, _, losses, _, _ = frames(found)
     assert losses.set_index("line")["objective"].to_dict() == pytest.approx({"a<->z": 0.0, "b<->z": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("solves", "words"), [(2, "best of 1 of 15 lines, not proven"), (1, "0 of 15 lines")]
+)
+def test_a_solver_out_of_time_ends_the_search(monkeypatch: Any, solves: int, words: str) -> None:
+    """The first solve is the plan's own; what is verified until then is told."""
+    problem = generate.abilene(peak_utilization=1.2)
+    whole = explain._Session._solve
+    left = [solves]
+
+    def slow(self: Any) -> float | None:
+        if not left[0]:
+            raise explain._OutOfTime
+        left[0] -= 1
+        return whole(self)
+
+    monkeypatch.setattr(explain._Session, "_solve", slow)
+    found = explained(problem)
+    assert words in found.sentences[1]
+
+
+def test_a_session_that_never_starts_leaves_the_design_to_run_again(monkeypatch: Any) -> None:
+    def never(self: Any) -> float | None:
+        raise explain._OutOfTime
+
+    monkeypatch.setattr(explain._Session, "_solve", never)
+    found = explained(bottleneck())
+    assert "optimum, run again" in found.sections[1].note
+    assert "shadow_price" not in found.sections[0].frame
 
 
 def test_no_candidates_no_solves() -> None:

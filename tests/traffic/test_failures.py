@@ -128,12 +128,17 @@ def test_drawn_nodes_are_no_ends_of_demands() -> None:
         ({"fail_random_links": 9}, "problem.fail_random_links is 9, but there are 3 links left to fail"),
         (
             {"fail_random_nodes": 1},
-            "problem.fail_random_nodes is 1, but there are 0 nodes where no demand starts or ends left to fail",
+            (
+                "problem.fail_random_nodes is 1, but there are 0 nodes where no demand starts or ends "
+                "left to fail"
+            ),
         ),
         (
             {"fail_nodes": ("c",)},
-            "problem: failures leave demand c->b without a path; "
-            "lost_demands = 'drop' leaves such demands out",
+            (
+                "problem: failures leave demand c->b without a path; "
+                "lost_demands = 'drop' leaves such demands out"
+            ),
         ),
         ({"fail_nodes": ("*",)}, "problem: failures leave no link"),
         (
@@ -161,7 +166,6 @@ def test_a_risk_table_names_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_scenario_with_any_source_can_fail(tmp_path: Path) -> None:
-    (tmp_path / "risks.csv").write_text("group,member\nduct,Chicago*<->*\n")
     (tmp_path / "s.toml").write_text(
         'system = "traffic"\n[problem]\nsource = "generate"\npreset = "fat_tree"\nscale = 0.5\n'
         'fail_links = ["aggregation-0-0<->core-0-0"]\ndown_rate = {"edge-0-0->*" = 0.5}\n'

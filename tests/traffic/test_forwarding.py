@@ -15,8 +15,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.traffic_dynamics import one_switch
 from planner.errors import InputError
-from planner_models.traffic import ecmp, forwarding, generate, optimum, routing
+from planner_models.traffic import ecmp, forwarding, generate, localflow, optimum, routing
 from planner_models.traffic.forwarding import Forwarding
 from planner_models.traffic.problem import Traffic
 from planner_models.traffic.routing import Routing
@@ -308,6 +309,29 @@ def test_metaflows_of_a_fat_tree_need_fewer_rules() -> None:
     for demand in rows_of(problem.demands):
         ports = [packets(demand.source, demand.target, [0], source_port=port)[0] for port in range(16)]
         assert shares(switches, ports) == as_compiled(by_target, demand.source, demand.target)
+
+
+# --- LocalFlow at one switch --------------------------------------------------------------
+
+
+def test_slack_splits_fewer_flows_and_takes_fewer_rules() -> None:
+    """The direction of Figure 9, through the plan and its rules; unsplit flows need no wildcards."""
+    problem = one_switch(links=8, flows=200, targets=40, seed=1)
+    tcam, split = [], []
+    for delta in (0.0, 0.01, 0.05, 1e9):
+        plan = localflow.route(problem, delta=delta).plan
+        assert plan is not None
+        at = forwarding.rules(problem, plan).entries.set_index("node").loc["switch"].astype(int).to_dict()
+        assert at["flows"] == 200
+        assert at["sram"] == at["flows"] - at["split_flows"]
+        # at most one split less than links for each target (section 4.2)
+        assert at["subflows"] - at["flows"] <= 40 * 7
+        tcam.append(at["tcam"])
+        split.append(at["split_flows"])
+    assert tcam == sorted(tcam, reverse=True)
+    assert split == sorted(split, reverse=True)
+    assert split[0] > 50
+    assert split[-1] == tcam[-1] == 0
 
 
 # --- what is refused ----------------------------------------------------------------------

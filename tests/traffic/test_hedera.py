@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -59,6 +61,19 @@ def test_estimates_are_what_the_iteration_settles_at(hosts: int, seed: int) -> N
     assert estimated(problem) == pytest.approx(iterated(problem), abs=1e-9)
 
 
+def listed(problem: Traffic, far: dict[str, float], node: int, target: int) -> Iterator[list[int]]:
+    """All shortest paths as links, in the order of the table; `far` is each node's distance."""
+    if node == target:
+        yield []
+        return
+    names = problem.nodes["node"]
+    for link in np.flatnonzero(problem.tail == node).tolist():
+        head = int(problem.head[link])
+        if far[names[head]] + problem.weight[link] == far[names[node]]:
+            for rest in listed(problem, far, head, target):
+                yield [link, *rest]
+
+
 def fitted(problem: Traffic, hashed: list[list[int]]) -> list[list[int]]:
     """Global first fit by listing all shortest paths in the order of their links."""
     room, chosen = problem.capacity_mbps.copy(), []
@@ -67,20 +82,8 @@ def fitted(problem: Traffic, hashed: list[list[int]]) -> list[list[int]]:
     for k in range(len(problem.demands)):
         target = names[problem.target[k]]
         far = nx.single_source_dijkstra_path_length(graph.reverse(), target, weight="weight")
-        paths: list[list[int]] = []
-
-        def walk(node: int, so_far: list[int], far: dict[str, float] = far, k: int = k) -> None:
-            if node == problem.target[k]:
-                paths.append(so_far)
-                return
-            for link in np.flatnonzero(problem.tail == node).tolist():
-                head = int(problem.head[link])
-                if far[names[head]] + problem.weight[link] == far[names[node]]:
-                    walk(head, [*so_far, link])
-
-        walk(int(problem.source[k]), [])
         need = problem.rate_mbps[k]
-        for path in paths:
+        for path in listed(problem, far, int(problem.source[k]), int(problem.target[k])):
             if (room[path] >= need * (1 - 1e-9)).all():
                 room[path] -= need
                 chosen.append(path)

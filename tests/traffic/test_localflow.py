@@ -45,8 +45,8 @@ def plain(
             else:
                 residual[b] -= f
         bins = sorted(size - r for r in residual)
-        for b, link in zip(bins, sorted(range(links), key=lambda link: -load[link]), strict=True):
-            load[link] += b
+        for filled, link in zip(bins, sorted(range(links), key=lambda link: -load[link]), strict=True):
+            load[link] += filled
     return load, pieces
 
 

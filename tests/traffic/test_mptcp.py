@@ -86,7 +86,7 @@ def test_coupling_fills_both_paths_of_a_diamond() -> None:
 def test_a_demand_never_gets_more_than_it_wants() -> None:
     problem = network(DIAMOND, [("s", "t", 0.5)])
     for coupling in ("coupled", "uncoupled"):
-        plan = mptcp.route(problem, coupling=coupling).plan  # type: ignore[arg-type]
+        plan = mptcp.route(problem, coupling=coupling).plan
         assert plan is not None
         assert measure(problem, plan, None)["total_flow_mbps"] == pytest.approx(0.5, rel=1e-4)
         assert check(problem, plan).of_limits({"capacity"}).frame.empty

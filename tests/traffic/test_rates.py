@@ -206,8 +206,8 @@ def test_thousands_of_links_go_through_the_sparse_factorization() -> None:
 def test_elastic_demands_fit_and_given_ones_are_served() -> None:
     problem = network([("a", "b", 4.0)], [("a", "b", 9.0)])
     given_rates, reached = ecmp.route(problem), ecmp.route(problem, rates="max-min")
-    assert given_rates.keeps == {"demand"}
-    assert reached.keeps == {"capacity"}
+    assert given_rates.keeps == frozenset({"demand"})
+    assert reached.keeps == frozenset({"capacity"})
     assert given_rates.plan is not None
     assert reached.plan is not None
     assert given_rates.plan.links["load_mbps"].tolist() == [9.0]

@@ -1,2 +1,148 @@
-"""Brokering."""
-from planner_models.brokering.problem import Brokering
+r"""Brokering: which CDN's cluster should serve which clients?
+
+A broker assigns the clients of a content provider to the clusters of several CDNs. Serving a
+client from a cluster costs money by the bit, differs in performance by place, and clusters have
+limited room. CDNs tell the broker more or less of this; what it then believes makes the design.
+
+Formulation, Mukerjee 2018, Fig. 3.10, for clients $r$, the clusters $m$ on offer to each, and all
+clusters $l$:
+
+$$\max\; w_p \sum_{r,m} \mathrm{Performance}(m)\, U_{r,m}
+- w_c \sum_{r,m} \mathrm{Cost}(m)\, \mathrm{Bitrate}(r)\, U_{r,m}
+\quad\text{s.t.}\quad U_{r,m} \in \{0, 1\},\quad \sum_m U_{r,m} = 1,\quad
+\sum_{r,m=l} \mathrm{Bitrate}(r)\, U_{r,m} \le \mathrm{Capacity}(l)$$
+
+Performance is the negative score; the metric `objective` is the negative of the above. As printed,
+performance counts once a client and cost by the bit; `performance_per = "bit"` weighs both alike.
+`formulation` is that model in Pyomo. `market.assign` groups clients by location and bitrate, spreads
+them by min-cost flow, whose prices of room prove a bound, and repairs what is left to whole clients.
+
+Designs are choices of Share, Matching and Announce (Table 3.2): `brokered`, `multicluster`,
+`dynamic_pricing`, `dynamic_multicluster`, `best_lookup`, `marketplace`, `omniscient`, and `protocol`,
+which composes one; beyond the evaluation there, `several_brokers` and `transactions`.
+
+Tables: `clients(location, isp, content, bitrate_kbps, clients)`, `locations(location, country,
+latitude, longitude)`, `clusters(cluster, cdn, location, capacity_mbps, bandwidth_cost,
+colocation_cost, background_mbps?)`, and if wanted `scores(location, cluster, score)`,
+`contracts(cdn, region, price, commitment_mbps?)`, `bids(location, cluster, score?, price?)`,
+`terms(currency, cost_per, performance_weight, cost_weight, performance_per)`. A plan is
+`assignments(location, isp, content, bitrate_kbps, cluster, clients)`.
+
+>>> import pandas as pd
+>>> from planner_models import brokering
+>>> problem = brokering.Brokering.from_tables({
+...     "clients": pd.DataFrame(
+...         [("Lyon", "isp1", "news", 2000.0, 30), ("Turin", "isp1", "news", 2000.0, 20)],
+...         columns=["location", "isp", "content", "bitrate_kbps", "clients"],
+...     ),
+...     "locations": pd.DataFrame(
+...         [("Lyon", "FR", 45.76, 4.84), ("Turin", "IT", 45.07, 7.69)],
+...         columns=["location", "country", "latitude", "longitude"],
+...     ),
+...     "clusters": pd.DataFrame(
+...         [("x1", "x", "Lyon", 70.0, 0.02, 0.01), ("y1", "y", "Turin", 60.0, 0.02, 0.00)],
+...         columns=["cluster", "cdn", "location", "capacity_mbps", "bandwidth_cost", "colocation_cost"],
+...     ),
+... })
+>>> decision = brokering.market.assign(problem)
+>>> decision.proof.status
+<Status.OPTIMAL: 'optimal'>
+>>> decision.plan.assignments[["location", "cluster", "clients"]].values.tolist()
+[['Lyon', 'x1', 30.0], ['Turin', 'y1', 20.0]]
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from planner.system import System
+from planner_models.brokering import (
+    billing,
+    explain,
+    generate,
+    learning,
+    market,
+    profit,
+    protocol,
+    sees,
+    several,
+    windows,
+)
+from planner_models.brokering.assignment import Assignment, from_tables
+from planner_models.brokering.check import check
+from planner_models.brokering.designs import DESIGNS
+from planner_models.brokering.formulation import formulation
+from planner_models.brokering.measure import METRICS, measure
+from planner_models.brokering.problem import Brokering, PerformancePer, Terms
+from planner_models.brokering.tables import OPTIONAL, PLAN_TABLES, TABLES
+
+Weight = Annotated[float, Field(ge=0)] | None
+
+
+def adjust(
+    problem: Brokering,
+    *,
+    performance_weight: Annotated[Weight, Field(description="wp, over that of the terms")] = None,
+    cost_weight: Annotated[Weight, Field(description="wc, over that of the terms")] = None,
+    performance_per: Annotated[
+        PerformancePer | None,
+        Field(description="client: a score counts once a client, as printed; bit: by its Mbit/s"),
+    ] = None,
+    free_scale: Annotated[
+        float, Field(gt=0, description="the room that background leaves in every cluster, times this")
+    ] = 1.0,
+) -> Brokering:
+    """The problem with other weights, or less room."""
+    given = {
+        "performance_weight": performance_weight,
+        "cost_weight": cost_weight,
+        "performance_per": performance_per,
+    }
+    if any(value is not None for value in given.values()):
+        problem = problem.weighing(**{name: value for name, value in given.items() if value is not None})
+    if free_scale != 1:
+        capacity = problem.background_mbps + free_scale * problem.free_mbps
+        problem = problem.with_clusters(capacity_mbps=capacity)
+    return problem
+
+
+SYSTEM = System(
+    name="brokering",
+    question="Which CDN's cluster should serve which clients?",
+    source="Mukerjee 2018, chapter 3 (VDX)",
+    tables=TABLES,
+    optional_tables=OPTIONAL,
+    plan_tables=PLAN_TABLES,
+    from_tables=Brokering.from_tables,
+    presets={"world": generate.world},
+    adjust=adjust,
+    designs=DESIGNS,
+    metrics=METRICS,
+    check=check,
+    measure=measure,
+    plan_from_tables=from_tables,
+    formulation=formulation,
+    explain=explain.explain,
+)
+
+__all__ = [
+    "SYSTEM",
+    "Assignment",
+    "Brokering",
+    "Terms",
+    "billing",
+    "check",
+    "explain",
+    "formulation",
+    "generate",
+    "learning",
+    "market",
+    "measure",
+    "profit",
+    "protocol",
+    "sees",
+    "several",
+    "windows",
+]

@@ -116,9 +116,8 @@ class _Network:
     def __init__(self, problem: Transport) -> None:
         self.problem = problem
         total = float(problem.weight @ problem.count)
-        kbps = 1000.0
-        per_mbps = kbps if _whole(problem.weight * kbps) else kbps * 1000
-        per_mbps = min(per_mbps, MOST_UNITS / max(total, 1e-9))
+        grain = grain_mbps(problem.weight)
+        per_mbps = 1 / grain if grain else min(1e6, MOST_UNITS / max(total, 1e-9))
         self.unit = np.maximum(np.rint(problem.weight * per_mbps), 1).astype(np.int64)
         self.supply = self.unit * problem.count
         room = np.minimum(np.floor(problem.room * per_mbps + 1e-6), 2.0 * self.supply.sum() + 1)
@@ -204,5 +203,15 @@ def _prices(problem: Transport, sent: sp.csr_array, full: NDArray[np.bool_]) -> 
     return price
 
 
-def _whole(values: NDArray[np.float64]) -> bool:
-    return bool((np.abs(values - np.rint(values)) < 1e-6).all())
+def grain_mbps(weight: NDArray[np.float64]) -> float | None:
+    """The largest unit that all weights are multiples of, in whole kbit/s; None without one."""
+    kbps = weight * 1000
+    if not len(kbps) or (np.abs(kbps - np.rint(kbps)) > 1e-6).any():
+        return None
+    return float(np.gcd.reduce(np.rint(kbps).astype(np.int64))) / 1000
+
+
+def usable(room: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(C,) room that whole clients can fill: in the grain of their bitrates, where they have one."""
+    grain = grain_mbps(weight)
+    return room if not grain else np.floor(room / grain * (1 + 1e-9) + 1e-9) * grain

@@ -33,8 +33,8 @@ Background = Annotated[
 CostWeight = Annotated[float, Field(ge=0, description="wc, of the cost in USD per hour; wp is 1")]
 CityCdns = Annotated[int, Field(ge=0, description="CDNs of a single cluster, in places of other CDNs")]
 
-BITRATES_KBPS: Final = (235, 375, 560, 750, 1050, 1750, 2350, 3000)
-BITRATE_SHARES: Final = (0.30, 0.08, 0.06, 0.06, 0.06, 0.07, 0.09, 0.28)  # peaks at both ends
+BITRATES_KBPS: Final = np.arange(250, 3001, 25)
+AT_AN_END: Final = 0.3  # of the clients are at the lowest bitrate all the time, as many at the highest
 POPULARITY: Final = 1.0  # Zipf exponent of videos
 CHEAPEST_USD_PER_GB: Final = 0.01
 LEAST_SHARE: Final = 0.1  # of its country's mean, the least a cluster's bandwidth costs
@@ -203,7 +203,9 @@ def _clients(
     names: NDArray[np.object_], count: NDArray[np.int64], contents: int, random: np.random.Generator
 ) -> pd.DataFrame:
     popularity = np.arange(1, contents + 1) ** -POPULARITY
-    share = np.multiply.outer(popularity / popularity.sum(), BITRATE_SHARES).ravel()
+    level_share = np.full(len(BITRATES_KBPS), (1 - 2 * AT_AN_END) / (len(BITRATES_KBPS) - 2))
+    level_share[[0, -1]] = AT_AN_END
+    share = np.multiply.outer(popularity / popularity.sum(), level_share).ravel()
     drawn = random.multinomial(count, share / share.sum())
     place, kind = np.nonzero(drawn)
     content, level = np.divmod(kind, len(BITRATES_KBPS))
@@ -211,8 +213,8 @@ def _clients(
         {
             "location": names[place],
             "isp": "any",
-            "content": [f"video{i + 1}" for i in range(contents)] if contents == 0 else np.char.add("video", (content + 1).astype(str)),
-            "bitrate_kbps": np.array(BITRATES_KBPS, dtype=float)[level],
+            "content": np.array([f"video{i + 1}" for i in range(contents)], dtype=object)[content],
+            "bitrate_kbps": BITRATES_KBPS[level].astype(float),
             "clients": drawn[place, kind].astype(float),
         }
     )
@@ -240,7 +242,7 @@ def _provisioned(
     first = matching.ranked(problem.score, problem.unit_cost, problem.cdn, problem.offered, bids=1)
     received = problem.demand_mbps @ first
     capacity = PROVISIONED * received
-    least = LEAST_CLIENTS * max(BITRATES_KBPS) / 1000
+    least = LEAST_CLIENTS * float(BITRATES_KBPS.max()) / 1000
     apart = problem.distance_km[problem.cluster_location]  # between clusters
     for one in range(len(problem.cdn_names)):
         mine = np.flatnonzero(problem.cdn == one)

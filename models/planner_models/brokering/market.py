@@ -15,7 +15,7 @@ from planner.backends.linear import Columns, LinearProgram, Rows
 from planner.options import Options
 from planner.proof import Proof, Status, relative_gap
 from planner.system import Decision
-from planner_models.brokering import assignment, flow, repair
+from planner_models.brokering import assignment, flow, knapsack, repair
 from planner_models.brokering.assignment import Assignment
 from planner_models.brokering.problem import Brokering
 
@@ -27,7 +27,7 @@ Method = Annotated[
     ),
 ]
 GAP: Final = 1e-4  # relative; what counts as optimal where the options do not say
-REPAIR_S: Final = 60.0  # most seconds of trading places without a time limit
+REPAIR_S: Final = 20.0  # most seconds of trading places without a time limit
 SMALL: Final = 20_000  # variables up to which "auto" also tries the integer program
 BACKEND: Final = "min-cost flow (OR-Tools) and repair"
 
@@ -62,8 +62,14 @@ def assign(
             status=Status.INFEASIBLE, metric="objective", backend=BACKEND, reasons=_too_little(problem, relaxed)
         )
         return Decision(plan=None, proof=proof)
-    sent = repair.whole(transport, relaxed, gap=min(gap, GAP) / 10, until=started + limit)
-    decision = _decision(problem, transport, sent, relaxed.bound, gap)
+    assert relaxed.bound is not None
+    sent = repair.whole(transport, relaxed, gap=gap / 10, until=started + limit)
+    bound = relaxed.bound
+    if sent is not None:
+        value = repair.result(transport, sent)[1]
+        if value - bound > gap * abs(value):
+            bound += knapsack.excess(transport, relaxed, sent, worth=gap * abs(value) / len(relaxed.price) / 10)
+    decision = _decision(problem, transport, sent, bound, gap)
     small = int(np.isfinite(transport.cost).sum()) <= SMALL
     left = limit - (time.perf_counter() - started)
     if method == "flow" or not small or decision.proof.status is Status.OPTIMAL or left <= 0:
@@ -81,7 +87,10 @@ def transport_of(problem: Brokering) -> flow.Transport:
     cost += np.where(problem.offered, problem.price, 0.0)[groups.location] * hourly[:, None]
     cost[~problem.offered[groups.location]] = np.inf
     return flow.Transport(
-        cost=cost, weight=groups.bitrate_mbps, count=groups.count, room=problem.free_mbps
+        cost=cost,
+        weight=groups.bitrate_mbps,
+        count=groups.count,
+        room=flow.usable(problem.free_mbps, groups.bitrate_mbps),
     )
 
 

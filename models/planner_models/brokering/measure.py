@@ -60,6 +60,12 @@ METRICS: Final = (
     Metric(name="mean_cost", unit="cost", better="less", about="cost by traffic"),
     Metric(name="mean_score", unit="", better="less", about="mean score over clients"),
     Metric(name="cost_per_hour", unit="/h", better="less", about="cost of all traffic for an hour"),
+    Metric(
+        name="contract_bill_per_hour",
+        unit="/h",
+        better="less",
+        about="what all traffic costs for an hour at contract prices, without markup",
+    ),
     Metric(name="unserved", unit="clients", better="less", about="clients that no cluster serves"),
     Metric(
         name="cdns_losing_at_flat_rates",
@@ -120,6 +126,7 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "mean_cost": float(cost @ traffic) / float(traffic.sum()) if sent else None,
         "mean_score": float(score @ count) / sent if sent else None,
         "cost_per_hour": cost_per_hour,
+        "contract_bill_per_hour": _contract_bill(by_cdn),
         "unserved": clients - sent,
         "cdns_losing_at_flat_rates": float((by_cdn["profit_at_flat_price"] < 0).sum()),
         "cdns_used": float((by_cdn["traffic_mbps"] > 0).sum()),
@@ -137,6 +144,11 @@ def median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float |
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+
+
+def _contract_bill(by_cdn: pd.DataFrame) -> float | None:
+    bill = float(by_cdn["flat_price_per_hour"].sum(skipna=False)) / profit.MARKUP
+    return None if np.isnan(bill) else bill
 
 
 def _median_load(problem: Brokering, done: Served) -> float | None:

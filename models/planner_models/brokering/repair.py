@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from planner_models.brokering.flow import Relaxed, Transport
 
 SLACK: Final = 1e-9  # relative; room that sums of floats leave open
+MOST_MOVES: Final = 200  # into one cluster, in one pass
 LEAST_GAIN: Final = 1e-9  # relative to the mean cost of a client; less is rounding
 
 
@@ -149,26 +150,35 @@ def trade(
     leave_group = np.empty((clusters, kinds), dtype=np.int64)
     gained = 0.0
     for b in order:
-        while True:
+        # who is where; moves below add to the end, and leave what is empty
+        arcs = np.count_nonzero(sent)
+        arc_group = np.empty(arcs + MOST_MOVES * 2, dtype=np.int64)
+        arc_at = np.empty(arcs + MOST_MOVES * 2, dtype=np.int64)
+        arcs = 0
+        for g in range(groups):
+            for a in range(clusters):
+                if sent[g, a] > 0:
+                    arc_group[arcs], arc_at[arcs] = g, a
+                    arcs += 1
+        for _ in range(MOST_MOVES):
             come[:] = np.inf
             leave[:] = np.inf
-            for g in range(groups):
-                if not np.isfinite(cost[g, b]):
+            for arc in range(arcs):
+                g, a = arc_group[arc], arc_at[arc]
+                if sent[g, a] == 0:
                     continue
                 k = level[g]
-                for a in range(clusters):
-                    if a != b and sent[g, a] > 0:
-                        value = cost[g, b] - cost[g, a]
-                        if value < come[a, k]:
-                            come[a, k] = value
-                            come_group[a, k] = g
-                if sent[g, b] > 0:
+                if a != b:
+                    value = cost[g, b] - cost[g, a]
+                    if value < come[a, k]:
+                        come[a, k] = value
+                        come_group[a, k] = g
+                else:
                     for d in range(clusters):
-                        if d != b:
-                            value = cost[g, d] - cost[g, b]
-                            if value < leave[d, k]:
-                                leave[d, k] = value
-                                leave_group[d, k] = g
+                        value = cost[g, d] - cost[g, b]
+                        if d != b and value < leave[d, k]:
+                            leave[d, k] = value
+                            leave_group[d, k] = g
             # the cheapest way out for each bitrate, to where there is room
             out = np.full(kinds, np.inf)
             out_to = np.full(kinds, -1)
@@ -179,8 +189,9 @@ def trade(
                         out_to[k] = d
             best, a_best, k_best, d_best, j_best = -least_gain, -1, -1, -1, -1
             for a in range(clusters):
+                hope = min(out.min(), leave[a].min(), 0.0)
                 for k in range(kinds):
-                    if come[a, k] == np.inf:
+                    if not come[a, k] + hope < best:
                         continue
                     if room[b] >= levels[k] and come[a, k] < best:
                         best, a_best, k_best, d_best = come[a, k], a, k, -1
@@ -198,12 +209,16 @@ def trade(
             g = come_group[a_best, k_best]
             sent[g, a_best] -= 1
             sent[g, b] += 1
+            arc_group[arcs], arc_at[arcs] = g, b
+            arcs += 1
             room[a_best] += weight[g]
             room[b] -= weight[g]
             if d_best >= 0:
                 h = leave_group[d_best, j_best]
                 sent[h, b] -= 1
                 sent[h, d_best] += 1
+                arc_group[arcs], arc_at[arcs] = h, d_best
+                arcs += 1
                 room[b] += weight[h]
                 room[d_best] -= weight[h]
             gained -= best

@@ -170,9 +170,7 @@ def _rounded(
     known = names[row] == problem.target if len(names) else np.zeros(len(row), dtype=bool)
     wanted_in_all = totals(problem.target, problem.rate_mbps, len(problem.nodes))
     served_in_all = totals(problem.target, served, len(problem.nodes))
-    share = np.divide(
-        served_in_all, wanted_in_all, out=np.zeros(len(problem.nodes)), where=wanted_in_all > 0
-    )
+    share = np.divide(served_in_all, wanted_in_all, out=np.zeros(len(problem.nodes)), where=wanted_in_all > 0)
     passing = sp.csr_array(flow @ abs(problem.balance).T)
     slip = np.zeros(len(served))
     slip[known] = ROUNDING * np.asarray(passing[row[known], problem.source[known]]).ravel()

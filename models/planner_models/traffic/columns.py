@@ -38,7 +38,7 @@ from planner_models.traffic.rooted import Mix, Rooted, Ways
 from planner_models.traffic.routing import Routing
 from planner_models.traffic.trees import Floats, Ints
 
-GAP: Final = 1e-4  # where the search stops unless options say otherwise
+GAP: Final = 1e-6  # where the search stops unless options say otherwise
 
 SWEEPS: Final = 40  # at most
 SHIFTS: Final = 1_000  # at most
@@ -64,12 +64,12 @@ def route(
     *,
     objective: FewObjectives = "concurrent",
     symmetry: Annotated[bool, Field(description="join nodes that are alike before the search")] = True,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """The best routing over all routes, by column generation over shortest-path trees.
 
-    Stops at `options.gap`, by default 1e-4, and returns at a time limit the best plan found with
+    Stops at `options.gap`, by default 1e-6, and returns at a time limit the best plan found with
     its bound. One thread unless `options.threads` says otherwise (dense algebra only); equal
     seeds make equal plans. A plan too large to spell out pair by pair has flows per target.
 
@@ -85,9 +85,7 @@ def route(
     rooted = Rooted.of(problem, symmetry=symmetry)
     with threadpool_limits(limits=options.threads or 1, user_api="blas"):
         found = search(rooted, gap=gap, seed=options.seed or 0, until=until)
-    return decided(
-        rooted, objective, mix=found.mix, bound=found.bound, gap=gap, backend="column generation"
-    )
+    return decided(rooted, objective, mix=found.mix, bound=found.bound, gap=gap, backend="column generation")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +179,9 @@ class _Search:
         if np.isinf(self.utilization):
             return None
         used = self.best > 0
-        weight = self.best[used] / totals(self.owner[used], self.best[used], len(self.roots))[self.owner[used]]
+        weight = (
+            self.best[used] / totals(self.owner[used], self.best[used], len(self.roots))[self.owner[used]]
+        )
         return Mix(parent=self.parent[used], owner=self.owner[used], weight=weight)
 
     def _step(self, what: str) -> Step:
@@ -344,14 +344,16 @@ class _Search:
         grown = self._grow(self.price)
         if grown is None:
             return False
-        parent, value = grown
+        parent, _ = grown
         cost = solved.price @ column
         least = np.minimum.reduceat(cost, np.searchsorted(self.owner, np.arange(len(self.roots))))
         tried = trees.loads_at(self.graph, parent, self.amount, np.arange(len(parent)), self.rows)
         tried_cost = (tried / self.capacity[self.rows]) @ solved.price
         new = np.flatnonzero(tried_cost < least - 1e-9 * solved.bound / len(self.roots))
         self._keep(
-            (self.now > TRACE) | (self.best > 0) | (cost - least[self.owner] < SPARE * solved.value / len(least))
+            (self.now > TRACE)
+            | (self.best > 0)
+            | (cost - least[self.owner] < SPARE * solved.value / len(least))
         )
         self._add(parent[new], new)
         over = np.setdiff1d(np.flatnonzero(used > solved.value * (1 - NEAR)), self.rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.system import Design, Mechanism
-from planner_models.traffic import ecmp, hedera, localflow, mptcp, optimum, utility, valiant, weights
+from planner_models.traffic import ecmp, fptas, hedera, localflow, mptcp, optimum, utility, valiant, weights
 from planner_models.traffic.sees import measured
 
 DESIGNS: Final = (
@@ -114,5 +114,14 @@ DESIGNS: Final = (
         messages="every node tells a central controller its links and what its demands want; the "
         "controller tells every node its splits and every demand its rate",
         source="Sen et al. 2013, equation (1); Mo and Walrand 2000",
+    ),
+    Design(
+        name="fptas",
+        decide=fptas.route,
+        sees=measured,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="every node tells a central controller its links and the rates of its demands; "
+        "the controller tells every node its splits",
+        source="Garg and Könemann 1998; Fleischer 2000",
     ),
 )

@@ -24,7 +24,7 @@ def route(
     problem: Traffic,
     *,
     rates: Rates = "given",
-    options: Options = Options(),  # noqa: ARG001, B008 - nothing is solved
+    options: Options = Options(),  # noqa: ARG001 - nothing is solved
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Even split at every hop over the next hops on shortest paths, as OSPF with ECMP does.
@@ -45,7 +45,7 @@ def route_hashed(
     *,
     rates: Rates = "given",
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001, B008
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Every demand whole on one equal-cost path: at each hop a random one of the next hops.
@@ -63,7 +63,7 @@ def route_single(
     problem: Traffic,
     *,
     rates: Rates = "given",
-    options: Options = Options(),  # noqa: ARG001, B008
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Every demand on one shortest path; of equal paths the one whose links stand first in the table.

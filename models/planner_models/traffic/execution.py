@@ -182,7 +182,7 @@ def simulate(
     flow_cap_mbps: float = math.inf,
     settle_s: float = 0.0,
     seed: int = 0,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
 ) -> Simulation:
     """Flows over a network for `until_s` seconds, scheduled by a design at every interval.
 
@@ -241,7 +241,7 @@ def scheduler(
     link_s: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
     sees: Mapping[str, Any] | None = None,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
 ) -> Controller[Steering]:
     """A design as the control plane of a network of flows.
 

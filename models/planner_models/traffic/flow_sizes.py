@@ -43,7 +43,10 @@ class FlowSizes:
 
     def quantile(self, probability: ArrayLike) -> NDArray[np.float64]:
         """The size, in bytes, that flows exceed with 1 - probability."""
-        return np.interp(np.asarray(probability, dtype=float), self.probability, self.size_bytes)
+        found: NDArray[np.float64] = np.interp(
+            np.asarray(probability, dtype=float), self.probability, self.size_bytes
+        )
+        return found
 
     def share_below(self, size_bytes: float) -> float:
         """Probability that a flow is no larger."""

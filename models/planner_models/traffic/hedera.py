@@ -39,7 +39,7 @@ def route_first_fit(
     *,
     rates: Rates = "given",
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001, B008 - nothing is solved
+    options: Options = Options(),  # noqa: ARG001 - nothing is solved
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Global first fit: each demand takes the first equal-cost path that still has room for all of it.
@@ -70,7 +70,7 @@ def route_annealing(
     temperature: Temperature = 0.1,
     rates: Rates = "given",
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001, B008
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Simulated annealing over one equal-cost path for each demand, for the least load above capacity.

@@ -53,7 +53,7 @@ def route(
     rates: Rates = "given",
     rounds: RoundCount = 10,
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001, B008 - nothing is solved
+    options: Options = Options(),  # noqa: ARG001 - nothing is solved
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Each switch spreads the traffic to each destination over its shortest next hops, splitting rarely.
@@ -74,7 +74,7 @@ def route_whole(
     rates: Rates = "given",
     rounds: RoundCount = 10,
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001, B008
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """LocalFlow that never splits a flow (LocalFlow-NS): its slack is without limit.

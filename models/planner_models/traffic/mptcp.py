@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Annotated, Final, Literal
 
@@ -30,6 +31,8 @@ Coupling = Annotated[
 ]
 Seed = Annotated[int, Field(ge=0, description="which of its equal paths each subflow is hashed to")]
 
+log = logging.getLogger(__name__)
+
 GAP: Final = 1e-5  # of the utility of a demand, on average; where the coupled search ends
 ROUNDS: Final = 100_000
 
@@ -40,7 +43,7 @@ def route(
     subflows: SubflowCount = 8,
     coupling: Coupling = "coupled",
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001, B008 - nothing is solved by a backend
+    options: Options = Options(),  # noqa: ARG001 - nothing is solved by a backend
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Each demand over several subflows, hashed to equal-cost paths; end hosts find the rates.
@@ -92,7 +95,7 @@ def coupled(
     """
     unit = float(np.median(cap)) if len(cap) else 1.0
     transposed = sp.csr_array(uses.T)
-    rate, _ = _hybrid_gradient(
+    rate, left = _hybrid_gradient(
         uses.indptr.astype(np.int64),
         uses.indices.astype(np.int64),
         transposed.indptr.astype(np.int64),
@@ -102,6 +105,8 @@ def coupled(
         gap,
         ROUNDS,
     )
+    if len(cap) and left > gap:
+        log.warning("mptcp: after %d rounds, utility may be %.1e a demand below the best", ROUNDS, left)
     return np.asarray(rate * unit, dtype=float)
 
 

@@ -86,5 +86,5 @@ def require_own_solver(method: str, options: Options) -> None:
         raise InputError(f"backend is '{options.backend}': '{method}' is a solver of its own, leave it out")
     if options.algorithm != "auto":
         raise InputError(
-            f"algorithm is '{options.algorithm}': '{method}' solves no linear program of its own, leave it out"
+            f"algorithm is '{options.algorithm}': '{method}' solves no linear program with it, leave it out"
         )

@@ -223,7 +223,9 @@ class Rooted:
             rows = min(step, len(problem.targets) - start)
             here = inner & (row >= start) & (row < start + rows)
             ends = (row[here] - start, node[here], root[here], rate[pairs[here]])
-            flow = self._from_source(mix, rows, *ends) if self.by_source else self._to_target(mix, rows, *ends)
+            flow = (
+                self._from_source(mix, rows, *ends) if self.by_source else self._to_target(mix, rows, *ends)
+            )
             blocks.append(sp.csr_array(flow) @ self.reduced.spread.T)
         core = sp.vstack(blocks, format="csr")
         return sp.csr_array(core + leaves)
@@ -270,7 +272,7 @@ def _runs(start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArray[np
     return which, np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size) + start[which]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _walk_into(head, parent, weight, start, row, node, root, rate, flow):  # type: ignore[no-untyped-def]
     for i in range(len(row)):
         for p in range(start[root[i]], start[root[i] + 1]):

@@ -126,6 +126,15 @@ def flow_mbps(problem: Traffic, plan: Routing) -> sp.csr_array:
     return sp.csr_array((flows["rate_mbps"].to_numpy(float), (demand, link)), shape=shape)
 
 
+def flow_to_mbps(problem: Traffic, plan: Routing) -> sp.csr_array:
+    """(D, E) Mbit/s to each target on each link, whether the plan's flows have a source or not."""
+    flows = plan.flows
+    row = np.searchsorted(problem.targets, node_rows(problem, flows["target"]))
+    link = links_of(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
+    shape = (len(problem.targets), len(problem.links))
+    return sp.csr_array((flows["rate_mbps"].to_numpy(float), (row, link)), shape=shape)
+
+
 def links_of(
     problem: Traffic, tail: Iterable[str], head: Iterable[str], parallel: Iterable[float], where: str
 ) -> NDArray[np.int64]:

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner_models.traffic import routing
+from planner_models.traffic import cycles, routing, splits
+from planner_models.traffic.check import carried
 from planner_models.traffic.problem import Traffic
 from planner_models.traffic.routing import Routing
 
@@ -33,8 +34,20 @@ def enact(truth: Traffic, believed: Traffic, plan: Routing) -> Routing:
 
     The share of a demand that the plan meant to leave unserved stays unserved.
     """
+    if "source" not in plan.flows:
+        return _enacted_by_target(truth, believed, plan)
     factor = np.divide(
         truth.rate_mbps, believed.rate_mbps, out=np.zeros(len(truth.demands)), where=believed.rate_mbps > 0
     )
     flow = sp.diags_array(factor) @ routing.flow_mbps(believed, plan)
     return routing.by_pair(truth, flow)
+
+
+def _enacted_by_target(truth: Traffic, believed: Traffic, plan: Routing) -> Routing:
+    """The same of a plan with flows per target: nodes split what they get for a target as planned."""
+    flow = routing.flow_to_mbps(believed, plan)
+    served = carried(believed, plan).served_mbps
+    share = np.divide(served, believed.rate_mbps, out=np.zeros(len(served)), where=believed.rate_mbps > 0)
+    ways = splits.of_flow(believed, cycles.without(believed, flow.tocoo()))
+    ratios = splits.completed(believed, ways)
+    return routing.by_target(truth, splits.gathered(truth, ratios, truth.rate_mbps * share))

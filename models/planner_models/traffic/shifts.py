@@ -45,7 +45,12 @@ class Paths:
 
     @classmethod
     def of(
-        cls, graph: Graph, roots: NDArray[np.int64], row: NDArray[np.int64], node: NDArray[np.int64], rate: Floats
+        cls,
+        graph: Graph,
+        roots: NDArray[np.int64],
+        row: NDArray[np.int64],
+        node: NDArray[np.int64],
+        rate: Floats,
     ) -> Paths:
         """No paths yet, for pairs in the order of their root's row."""
         return cls(
@@ -104,8 +109,8 @@ class Paths:
         return pair, self.arcs[pair, slot, hop].astype(np.int64), share[pair, slot]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _sweep(  # type: ignore[no-untyped-def]
+@numba.njit(cache=True)
+def _sweep(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     first, entering, tail, head, capacity, sharpness, roots, begin, node, rate, arcs, flow, load
 ):
     nodes, links = len(first) - 1, len(tail)
@@ -157,7 +162,20 @@ def _sweep(  # type: ignore[no-untyped-def]
                     for q in range(slots):
                         if q != best and flow[c, q] < flow[c, spare]:
                             spare = q
-                    _move(c, spare, best, flow[c, spare], arcs, flow, load, length, capacity, sharpness, top, floor)
+                    _move(
+                        c,
+                        spare,
+                        best,
+                        flow[c, spare],
+                        arcs,
+                        flow,
+                        load,
+                        length,
+                        capacity,
+                        sharpness,
+                        top,
+                        floor,
+                    )
                 best = spare
                 for h in range(hops):
                     arcs[c, best, h] = way[h] if h < count else -1
@@ -210,7 +228,7 @@ def _sweep(  # type: ignore[no-untyped-def]
     return (paid - least) / least if least > 0 else 0.0, full, long
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _move(c, one, other, step, arcs, flow, load, length, capacity, sharpness, top, floor):  # type: ignore[no-untyped-def]
     """Shift from path `one` of pair c to path `other`; lengths follow."""
     for q, sign in ((one, -1.0), (other, 1.0)):

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from planner_models.traffic.problem import Traffic, totals
 
@@ -82,7 +83,63 @@ def completed(problem: Traffic, splits: sp.coo_array) -> sp.coo_array:
     new = ~np.isin(default.row.astype(np.int64) * count + problem.tail[default.col], known)
     parts = [(splits.data, splits.row, splits.col), (default.data[new], default.row[new], default.col[new])]
     share, row, link = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return sp.coo_array((share, (row, link)), shape=splits.shape)
+    joined = sp.coo_array((share, (row, link)), shape=splits.shape)
+    # a shortest path may lead back to where traffic came from: there, shortest paths all the way
+    while len(circling := _circling(problem, joined)):
+        stays = ~np.isin(joined.row.astype(np.int64) * count + problem.tail[joined.col], circling)
+        turned = np.isin(default.row.astype(np.int64) * count + problem.tail[default.col], circling)
+        parts = [
+            (joined.data[stays], joined.row[stays], joined.col[stays]),
+            (default.data[turned], default.row[turned], default.col[turned]),
+        ]
+        share, row, link = (np.concatenate(part) for part in zip(*parts, strict=True))
+        before, joined = joined, sp.coo_array((share, (row, link)), shape=splits.shape)
+        if np.array_equal(before.col, joined.col) and np.array_equal(before.row, joined.row):
+            break
+    return joined
+
+
+def _circling(problem: Traffic, splits: sp.coo_array) -> NDArray[np.int64]:
+    """The places, row times nodes plus node, from which traffic can come back to where it was."""
+    count = len(problem.nodes)
+    row = splits.row.astype(np.int64)
+    tail, head = row * count + problem.tail[splits.col], row * count + problem.head[splits.col]
+    places = splits.shape[0] * count
+    graph = sp.csr_array((np.ones(len(row)), (tail, head)), shape=(places, places))
+    _, knot = connected_components(graph, directed=True, connection="strong")
+    return np.unique(tail[knot[tail] == knot[head]])
+
+
+def gathered(problem: Traffic, splits: sp.coo_array, rate_mbps: NDArray[np.float64]) -> sp.csr_array:
+    """(D, E) Mbit/s to each target on each link, when rate_mbps (K,) follows the splits (D, E).
+
+    What `follow` adds up to over sources, without ever holding a row for each demand.
+    """
+    count, targets = len(problem.nodes), len(problem.targets)
+    wanted = np.flatnonzero(rate_mbps > 0)
+    row = np.searchsorted(problem.targets, problem.target[wanted])
+    share = sp.csr_array((splits.data, (splits.row, splits.col)), shape=splits.shape)
+    put_in = sp.csr_array((rate_mbps[wanted], (row, problem.source[wanted])), shape=(targets, count))
+    out = sp.csr_array(
+        (np.ones(len(problem.links)), (problem.tail, np.arange(len(problem.links)))),
+        shape=(count, len(problem.links)),
+    )
+    into = sp.csr_array(
+        (np.ones(len(problem.links)), (np.arange(len(problem.links)), problem.head)),
+        shape=(len(problem.links), count),
+    )
+    least = SPENT * float(rate_mbps.max(initial=0.0))
+    flow = sp.csr_array((targets, len(problem.links)))
+    moving = put_in
+    while moving.nnz:  # all traffic moves one hop a round
+        hop = sp.csr_array((moving @ out).multiply(share))
+        flow = flow + hop
+        arrived = (hop @ into).tocoo()
+        going = (arrived.col != problem.targets[arrived.row]) & (arrived.data > least)
+        moving = sp.csr_array(
+            (arrived.data[going], (arrived.row[going], arrived.col[going])), shape=(targets, count)
+        )
+    return sp.csr_array(flow)
 
 
 def follow(problem: Traffic, splits: sp.coo_array, rate_mbps: NDArray[np.float64]) -> sp.coo_array:

@@ -58,14 +58,15 @@ def prices(load: Floats, capacity: Floats, sharpness: float) -> Floats:
     """(A,) derivative of the soft maximum by each arc's utilization; they add up to 1."""
     used = load / capacity
     price: Floats = np.exp(sharpness * (used - used.max()))
-    return price / price.sum()
+    price /= price.sum()
+    return price
 
 
 FLOOR = 1e-3  # of all prices, spread evenly: keeps trees short where nothing is loaded
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _sweep(  # type: ignore[no-untyped-def]
+@numba.njit(cache=True)
+def _sweep(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     first, entering, tail, head, capacity, roots, amount, sharpness, mix, load, parent, share
 ):
     nodes, arcs = len(first) - 1, len(tail)
@@ -83,9 +84,7 @@ def _sweep(  # type: ignore[no-untyped-def]
             total += length[e]
         for e in range(arcs):
             length[e] = (length[e] / total + FLOOR / arcs) / capacity[e]
-        reached = settle(
-            first, entering, tail, length, roots[r], distance, parent[r], order, heap, place
-        )
+        reached = settle(first, entering, tail, length, roots[r], distance, parent[r], order, heap, place)
         for e in range(arcs):
             change[e] = -mix[r, e]
         carried[:] = amount[r]
@@ -112,7 +111,7 @@ def _sweep(  # type: ignore[no-untyped-def]
             load[e] += step * change[e]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _line_search(length, change, capacity, moving, sharpness, most):  # type: ignore[no-untyped-def]
     """How far to go, at most `most`: where the slope turns positive, from below."""
     low, high, step = 0.0, most, most

@@ -244,7 +244,7 @@ def _shares(columns: list[Shares], links: int) -> sp.csr_array:
     return sp.csr_array((values, (places[:, 0], places[:, 1])), shape=(links, len(columns)))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _leaf_ways(source, target, order, at, place, leaf, is_up):  # type: ignore[no-untyped-def]
     """Climb from both ends until they meet or neither is a leaf; without room for rows, count them."""
     for k in range(len(source)):

@@ -60,9 +60,7 @@ def grow(graph: Graph, length: Floats, roots: NDArray[Any], amount: Floats) -> t
     """
     parent = np.empty((len(roots), graph.nodes), dtype=np.int32)
     value = np.empty(len(roots))
-    _grow(
-        graph.first, graph.entering, graph.tail, length, roots.astype(np.int32), amount, parent, value
-    )
+    _grow(graph.first, graph.entering, graph.tail, length, roots.astype(np.int32), amount, parent, value)
     if np.isnan(value).any():
         raise ValueError(f"traffic to node {roots[np.isnan(value)][0]} has no path")
     return parent, value
@@ -75,9 +73,7 @@ def loads(graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any]) -> Fl
     return load
 
 
-def loads_at(
-    graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any], arcs: NDArray[Any]
-) -> Floats:
+def loads_at(graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any], arcs: NDArray[Any]) -> Floats:
     """(P, len(arcs)) `loads` of those arcs only."""
     column = np.full(len(graph.tail), -1, dtype=np.int64)
     column[arcs] = np.arange(len(arcs))
@@ -96,7 +92,7 @@ def mixed(graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any], weigh
 def mixed_by(
     graph: Graph, parent: Ints, amount: Floats, tree: NDArray[Any], row: NDArray[Any], weight: Floats
 ) -> Floats:
-    """(T, A) per row of `amount` (T, N): the sum of weight[i] times the load of parent[tree[i]], i with that row."""
+    """(T, A) for each row of `amount` (T, N): the sum of weight[i] times what tree[i] carries of row[i]."""
     load = np.zeros((len(amount), len(graph.tail)))
     _mixed_by(graph.head, parent, amount, tree.astype(np.int64), row.astype(np.int64), weight, load)
     return load
@@ -120,8 +116,8 @@ def walk(
 # --- compiled -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def settle(first, entering, tail, length, root, distance, parent, order, heap, place):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True)
+def settle(first, entering, tail, length, root, distance, parent, order, heap, place):  # type: ignore[no-untyped-def]  # noqa: C901
     """Dijkstra towards `root` with a binary heap; returns how many nodes reach it, in `order`."""
     for v in range(len(distance)):
         distance[v] = np.inf
@@ -180,7 +176,7 @@ def settle(first, entering, tail, length, root, distance, parent, order, heap, p
     return done
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _grow(first, entering, tail, length, roots, amount, parent, value):  # type: ignore[no-untyped-def]
     nodes = len(first) - 1
     distance = np.empty(nodes)
@@ -194,7 +190,7 @@ def _grow(first, entering, tail, length, roots, amount, parent, value):  # type:
         value[r] = total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def sort_up(head, parent, waiting, order):  # type: ignore[no-untyped-def]
     """Nodes of one tree in `order` so that each comes before the next on its way; returns how many.
 
@@ -220,7 +216,7 @@ def sort_up(head, parent, waiting, order):  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _loads(head, parent, amount, owner, load):  # type: ignore[no-untyped-def]
     nodes = parent.shape[1]
     waiting, order, carried = np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes)
@@ -233,7 +229,7 @@ def _loads(head, parent, amount, owner, load):  # type: ignore[no-untyped-def]
             carried[head[arc]] += carried[order[i]]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _loads_at(head, parent, amount, owner, column, load):  # type: ignore[no-untyped-def]
     nodes = parent.shape[1]
     waiting, order, carried = np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes)
@@ -247,7 +243,7 @@ def _loads_at(head, parent, amount, owner, column, load):  # type: ignore[no-unt
             carried[head[arc]] += carried[order[i]]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _mixed(head, parent, amount, owner, weight, load):  # type: ignore[no-untyped-def]
     nodes = parent.shape[1]
     waiting, order, carried = np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes)
@@ -262,7 +258,7 @@ def _mixed(head, parent, amount, owner, weight, load):  # type: ignore[no-untype
             carried[head[arc]] += carried[order[i]]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _mixed_by(head, parent, amount, tree, row, weight, load):  # type: ignore[no-untyped-def]
     nodes = parent.shape[1]
     waiting, order, carried = np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes)
@@ -276,7 +272,7 @@ def _mixed_by(head, parent, amount, tree, row, weight, load):  # type: ignore[no
             carried[head[arc]] += carried[order[j]]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _count(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
     for i in range(len(tree)):
         v = node[i]
@@ -285,7 +281,7 @@ def _count(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
             hops[i] += 1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _walk(head, parent, tree, node, start, arcs):  # type: ignore[no-untyped-def]
     for i in range(len(tree)):
         v, at = node[i], start[i]

@@ -40,7 +40,7 @@ def route(
             "max-min: the largest smallest share, then the next smallest, and so on"
         ),
     ] = "proportional",
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """The best routes and rates of elastic demands by a concave utility, alpha-fair with alpha 1 or infinite.
@@ -116,7 +116,7 @@ def _proportional(problem: Traffic, options: Options, start: float) -> Decision[
         Proof(
             status=Status.OPTIMAL if proven else Status.FEASIBLE,
             objective=value,
-            bound=None if finite is None else max(finite, value),
+            bound=finite,
             metric="geometric_rate_share",
             seconds=time.perf_counter() - start,
             backend=solution.backend,
@@ -196,7 +196,7 @@ def _max_min(problem: Traffic, options: Options, start: float) -> Decision[Routi
         return Decision(plan=None, proof=proof)
     found = np.clip(solution.x[flows : flows + count] / rate, 0.0, 1.0)
     value = float(found.min())
-    bound = None if first.bound is None else max(min(float(first.bound), 1.0), value)
+    bound = None if first.bound is None else min(float(first.bound), 1.0)
     optimal = complete and bound is not None and bound - value <= max(_gap(options), 1e-9) * bound
     return _decision(
         problem,

@@ -42,7 +42,7 @@ def route(
     split: Split = True,
     rates: Rates = "given",
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001, B008 - nothing is solved
+    options: Options = Options(),  # noqa: ARG001 - nothing is solved
     previous: Decision[Routing] | None = None,  # noqa: ARG001
 ) -> Decision[Routing]:
     """Two legs on shortest paths: to a node drawn without a look at load, and from there to the target.
@@ -53,12 +53,15 @@ def route(
     """
     start = time.perf_counter()
     middle = _middle(problem, via)
+    if not len(middle):  # nobody wants anything
+        share = sp.csr_array((len(problem.demands), len(problem.links)))
+        return tcp.carry(problem, share, rates, started=start)
     share = _evenly(problem, middle) if split else _one_each(problem, middle, np.random.default_rng(seed))
     return tcp.carry(problem, share, rates, started=start)
 
 
 def _middle(problem: Traffic, via: tuple[str, ...]) -> NDArray[np.int64]:
-    """The nodes by way of which traffic goes."""
+    """The nodes by way of which traffic goes; none where there is no traffic."""
     names = problem.nodes["node"].tolist()
     wanted = problem.rate_mbps > 0
     ends = np.unique(np.r_[problem.source[wanted], problem.target[wanted]])

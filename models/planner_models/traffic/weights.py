@@ -72,7 +72,7 @@ def route(
         Field(description="the most links whose weight may differ from what it was; default: any number"),
     ] = None,
     seed: Annotated[int, Field(ge=0, description="the search's draws")] = 0,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Routing] | None = None,
 ) -> Decision[Routing]:
     """Local search over link weights for routing with even splits over shortest paths (OSPF, IS-IS).
