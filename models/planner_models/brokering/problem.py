@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planner.errors import InputError, did_you_mean
 from planner.tables import few, file_name, row_name, validate
 from planner_models.brokering import geography, matching, regression
-from planner_models.brokering.tables import TABLES, UNITS
+from planner_models.brokering.tables import TABLES, TERMS, UNITS
 
 PerformancePer = Literal["client", "bit"]
 
@@ -476,6 +476,9 @@ class Groups:
 
 
 def _terms(frame: pd.DataFrame) -> Terms:
+    frame = validate(
+        TERMS, frame, where=frame.attrs.get("where"), first_row=frame.attrs.get("first_row", 1)
+    )
     if len(frame) != 1:
         raise InputError(f"{file_name(frame, 'terms')}: has {len(frame)} rows, must have one")
     row = frame.iloc[0]
