@@ -74,18 +74,22 @@ def check_parameters(
     where: str,
     what: str,
     folder: Path | None = None,
+    others: Iterable[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
     """The values of `given` in the types that `function` takes, and a fault for each that fits not.
 
     where   prefix of the keys in the faults, e.g. "designs.optimum"
     what    whose parameters they are, e.g. "design optimum"
     folder  what relative paths are relative to
+    others  names that are right in the same place but not taken here, for "did you mean"
     """
     known = parameters_of(function)
     values, faults = {}, []
     for name, value in given.items():
         if name not in known:
-            faults.append(f"{where}.{name}: no such parameter of {what}" + did_you_mean(name, known))
+            faults.append(
+                f"{where}.{name}: no such parameter of {what}" + did_you_mean(name, [*known, *others])
+            )
             continue
         try:
             # JSON mode is strict about types but takes a list for a tuple and text for a path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -36,9 +36,36 @@ def save_text(path: Path, comparison: Comparison) -> None:
 
 
 def show_comparison(comparison: Comparison, console: Console = console) -> None:
-    """Metrics side by side, a column for each design, and what went wrong where."""
-    system, runs = comparison.system, comparison.runs
-    table = _table(f"{system.name}: {sizes(comparison.problem.size())}", ARROWS)
+    """Metrics side by side, a column for each design, and what went wrong where.
+
+    Where the designs are too many for the width they stand in several tables, below each other.
+    """
+    blocks = list(_blocks(comparison, console.width))
+    for block in blocks:
+        console.print(_side_by_side(comparison, block, ARROWS if block is blocks[-1] else None))
+    runs = comparison.runs
+    for run in runs:
+        show_trouble(run, console)
+
+
+def _blocks(comparison: Comparison, width: int) -> Iterator[list[Run]]:
+    """As many runs together as fit beside the metrics' names and units."""
+    room = width - max(len(metric.name) for metric in comparison.system.metrics) - 16
+    block: list[Run] = []
+    left = room
+    for run in comparison.runs:
+        need = 3 + max(8, len(run.label), min(12, len(str(run.entry.design.mechanism))))
+        if block and need > left:
+            yield block
+            block, left = [], room
+        block.append(run)
+        left -= need
+    yield block
+
+
+def _side_by_side(comparison: Comparison, runs: Sequence[Run], caption: str | None) -> Table:
+    system = comparison.system
+    table = _table(f"{system.name}: {sizes(comparison.problem.size())}", caption)
     table.add_column("", no_wrap=True, min_width=max(len(metric.name) for metric in system.metrics))
     table.add_column("")
     for run in runs:
@@ -48,17 +75,16 @@ def show_comparison(comparison: Comparison, console: Console = console) -> None:
     table.add_row("gap", "", *(number(run.proof.gap) for run in runs))
     table.add_row("seconds", "", *(number(run.proof.seconds) for run in runs), end_section=True)
     for metric in system.metrics:
-        values = [run.metrics.get(metric.name) for run in runs]
-        if any(value is not None for value in values):
-            table.add_row(metric.name, _unit(metric), *_best_in_bold(metric, values))
+        known = [run.metrics.get(metric.name) for run in comparison.runs]
+        if any(value is not None for value in known):
+            values = [run.metrics.get(metric.name) for run in runs]
+            table.add_row(metric.name, _unit(metric), *_best_in_bold(metric, values, known))
     if comparison.reference is not None:
         table.add_section()
         shares = [comparison.share_of_bound(run) for run in runs]
         name, _ = comparison.reference
         table.add_row("share_of_bound", f"of best {name}", *(_percent(share) for share in shares))
-    console.print(table)
-    for run in runs:
-        show_trouble(run, console)
+    return table
 
 
 def show_run(run: Run) -> None:
@@ -277,8 +303,10 @@ def _unit(metric: Metric) -> str:
     return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit}".strip()
 
 
-def _best_in_bold(metric: Metric, values: Sequence[float | None]) -> list[Text]:
-    known = [value for value in values if value is not None]
+def _best_in_bold(
+    metric: Metric, values: Sequence[float | None], among: Sequence[float | None]
+) -> list[Text]:
+    known = [value for value in among if value is not None]
     best = max(known) if metric.better == "more" else min(known)
     # bold tells designs apart; where they agree there is nothing to tell
     apart = len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))

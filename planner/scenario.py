@@ -238,7 +238,8 @@ def _problem(
     source = given.pop("source", None)
     if source is None:
         return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
-    common = {key: given.pop(key) for key in list(given) if key in parameters_of(system.adjust)}
+    always = parameters_of(system.adjust)
+    common = {key: given.pop(key) for key in list(given) if key in always}
     adjustments, faults = check_parameters(
         system.adjust, common, where="problem", what="the problem", folder=folder
     )
@@ -248,7 +249,7 @@ def _problem(
     elif source == "generate":
         make, more = _from_preset(system, given, folder)
     elif source in system.sources:
-        make, more = _from(system.sources[source], given, f"source '{source}'", folder)
+        make, more = _from(system, system.sources[source], given, f"source '{source}'", folder)
     else:
         more = [f"problem.source: no such source '{source}'" + did_you_mean(str(source), sources)]
     faults += more
@@ -258,9 +259,12 @@ def _problem(
 
 
 def _from(
-    function: Callable[..., Any], given: Mapping[str, Any], what: str, folder: Path
+    system: System, function: Callable[..., Any], given: Mapping[str, Any], what: str, folder: Path
 ) -> tuple[Callable[[], Any], list[str]]:
-    values, faults = check_parameters(function, given, where="problem", what=what, folder=folder)
+    always = parameters_of(system.adjust)
+    values, faults = check_parameters(
+        function, given, where="problem", what=what, folder=folder, others=always
+    )
     return lambda: function(**values), faults
 
 
@@ -274,7 +278,7 @@ def _from_preset(
         return None, [
             f"problem.preset: no such preset '{preset}'" + did_you_mean(str(preset), system.presets)
         ]
-    return _from(system.presets[preset], given, f"preset '{preset}'", folder)
+    return _from(system, system.presets[preset], given, f"preset '{preset}'", folder)
 
 
 def _from_tables(
@@ -282,7 +286,8 @@ def _from_tables(
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     names = [table.name for table in system.tables]
     faults = [
-        f"problem.{key}: no such key of source 'tables'" + did_you_mean(key, ["path", *names])
+        f"problem.{key}: no such key of source 'tables'"
+        + did_you_mean(key, ["path", *names, *parameters_of(system.adjust)])
         for key in given
         if key not in ("path", *names)
     ]

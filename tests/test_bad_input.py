@@ -305,7 +305,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a change of an unknown key": (
         ["solve", "s.toml", "--set", "problem.scal=2"],
         1,
-        "s.toml: problem.scal: no such key of source 'tables'; valid: demands, links, nodes, path",
+        "s.toml: problem.scal: no such key of source 'tables'; did you mean 'scale'?",
     ),
     "a change without a value": (
         ["solve", "s.toml", "--set", "problem"],

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from planner.backends.linear import ROUNDING, LinearProgram, Rows
+from planner.backends.linear import ROUNDING, WHOLE, LinearProgram, Rows
 from planner.proof import Status
 
 NAMED = 10
@@ -59,9 +59,8 @@ def _stepped_over(
 ) -> list[tuple[int, str]]:
     """Limits with no multiple of `step` between them; step 0 has no such rule."""
     some = np.flatnonzero((step > 0) & np.isfinite(low) & np.isfinite(high))
-    tolerance = 1e-6  # as solvers have it for whole numbers
-    first = np.ceil(low[some] / step[some] - tolerance)
-    last = np.floor(high[some] / step[some] + tolerance)
+    first = np.ceil(low[some] / step[some] - WHOLE)
+    last = np.floor(high[some] / step[some] + WHOLE)
     return [
         (int(i), f"no multiple of {step[i]:g} from {low[i]:g} to {high[i]:g}") for i in some[first > last]
     ]

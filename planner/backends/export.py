@@ -196,8 +196,8 @@ def _plain(names: Sequence[str]) -> list[str]:
 def _safe(name: str) -> str:
     """ASCII letters, digits and `_.()`, readable as a name and nothing else."""
     text = re.sub(r"[^A-Za-z0-9_.()]+", "_", _ascii(name).replace("[", "(").replace("]", ")"))[:LONGEST]
-    # A number (3x, e5, .5), a word of the format or a sign of it at the start would be misread.
-    if not re.match(r"[A-Za-z_]", text) or re.match(r"[eE]\d", text) or text.lower() in RESERVED:
+    # What starts as a number (3x, .5, e5, inflow, nano) or is a word of the format would be misread.
+    if not re.match(r"(?!e\d|inf|nan)[a-z_]", text, re.IGNORECASE) or text.lower() in RESERVED:
         text = f"n_{text}"
     return text
 

@@ -131,15 +131,17 @@ def _linear(
         _set(highs, "simplex_iteration_limit", iterations)
     solution = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
     left = _left(options, started)
-    if basis or solution.status in CONCLUSIVE or left == 0.0:
+    doubtful = solution.status is Status.INFEASIBLE and _may_be_unbounded(model)
+    if left == 0.0 or not (doubtful or (not basis and solution.status not in CONCLUSIVE)):
         return solution
-    # What presolve takes out comes back without right dual values where there is no basis.
+    # Presolve calls some unbounded models infeasible, and what it takes out comes back without
+    # right dual values where there is no basis.
     highs.clearSolver()
     _set(highs, "presolve", "off")
     if left is not None:
         _set(highs, "time_limit", highs.getRunTime() + left)
     again = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
-    return solution if again.x is None and again.status not in CONCLUSIVE else again
+    return again if again.x is not None or again.status in CONCLUSIVE else solution
 
 
 def _answer(
@@ -163,6 +165,12 @@ def _left(options: Options, started: float) -> float | None:
     if options.time_limit_s is None:
         return None
     return max(0.0, options.time_limit_s - (time.perf_counter() - started))
+
+
+def _may_be_unbounded(model: LinearProgram) -> bool:
+    """True where some variable gains without a limit of its own."""
+    gain = -_sign(model) * model.cost
+    return bool(np.any(((gain > 0) & np.isinf(model.upper)) | ((gain < 0) & np.isinf(model.lower))))
 
 
 def _integer(model: LinearProgram, options: Options) -> Solution:

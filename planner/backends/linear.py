@@ -21,6 +21,9 @@ INFINITE = 1e20
 ROUNDING = 1e-9
 """A lower limit above its upper limit by this share is a slip of rounding, not a contradiction."""
 
+WHOLE = 1e-6
+"""Distance within which solvers take a number for whole."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -118,7 +121,8 @@ class LinearProgram:
         integer       scalar or (n,) bool, True where a variable must be whole
 
         A limit of 1e20 or more counts as infinite. Limits that cross by rounding only (1e-9) are
-        joined; those that cross by more stay, and make the program infeasible.
+        joined; those that cross by more stay, and make the program infeasible. Limits of whole
+        variables are rounded inwards (HiGHS 1.12 to 1.15 return wrong optima otherwise).
 
         Raises ValueError that names the block where shapes disagree or a number is NaN.
         """
@@ -134,6 +138,9 @@ class LinearProgram:
         blocks = [_checked(block, count) for block in rows]
         sizes = [matrix.shape[0] for matrix, _, _ in blocks]
         column_lower, column_upper = _limits("variables", lower, upper, count)
+        whole = _mask(integer, count)
+        if whole is not None:
+            _round_inwards(column_lower, column_upper, whole)
         return cls(
             sense=sense,
             cost=costs,
@@ -143,7 +150,7 @@ class LinearProgram:
             row_upper=_join([high for _, _, high in blocks]),
             lower=column_lower,
             upper=column_upper,
-            integer=_mask(integer, count),
+            integer=whole,
             columns=_column_blocks(columns, count),
             row_blocks=_lay_out(
                 "rows", [(block.name, size, block.labels) for block, size in zip(rows, sizes, strict=True)]
@@ -294,6 +301,14 @@ def _mask(integer: ArrayLike | None, count: int) -> NDArray[np.bool_] | None:
         raise ValueError(f"integer has shape {array.shape}, must be a bool or ({count},)")
     mask = np.broadcast_to(array, (count,)).copy()
     return mask if mask.any() else None
+
+
+def _round_inwards(low: NDArray[np.float64], high: NDArray[np.float64], whole: NDArray[np.bool_]) -> None:
+    """In place; limits with no whole number between them stay, so that they can be named."""
+    least = np.where(whole, np.ceil(low - WHOLE), low)
+    most = np.where(whole, np.floor(high + WHOLE), high)
+    possible = least <= most
+    low[possible], high[possible] = least[possible], most[possible]
 
 
 def _column_blocks(columns: Sequence[Columns], count: int) -> tuple[Block, ...]:

@@ -13,7 +13,7 @@ is left is forgiven when it is rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ PRIMAL = 1e-6
 
 DUAL = 1e-6
 """Most that a reduced cost may be wrong where no limit exists, relative to 1 and the terms it sums."""
+
+CANCELLED = 1e-8
+"""Relative to the terms of the objective, a difference from the bound that is rounding: near 0 no
+relative gap can be small."""
 
 GAP = 1e-6
 """Relative gap at which a verified linear program counts as optimal where none is asked for."""
@@ -52,11 +56,7 @@ class Verified:
     def proves(self, objective: float, gap: float | None) -> bool:
         """True where x is a plan and its objective lies within `gap` of the bound."""
         distance = relative_gap(objective, self.bound)
-        # Near zero a relative gap asks for the impossible: rounding is about 1 times machine size.
-        return self.feasible and (
-            (distance is not None and distance <= max(gap or 0.0, GAP))
-            or (self.bound is not None and abs(objective - self.bound) <= 1e-9)
-        )
+        return self.feasible and distance is not None and distance <= max(gap or 0.0, GAP)
 
 
 def verify(model: LinearProgram, x: NDArray[np.float64], row_duals: NDArray[np.float64] | None) -> Verified:
@@ -182,6 +182,8 @@ def judge(
     objective = model.objective_of(x)
     verified = verify(model, x, None if model.is_integer else row_duals)
     proven = _known(model, bound) if model.is_integer else verified.bound
+    if proven is not None and abs(proven - objective) <= CANCELLED * _magnitude(model, x):
+        verified, proven = replace(verified, bound=objective), objective
     if not verified.feasible:
         broken = (f"{backend}'s answer breaks a limit by {verified.primal:.1e} (relative)",)
         return Solution(
@@ -209,6 +211,11 @@ def judge(
         objective=objective,
         bound=proven,
     )
+
+
+def _magnitude(model: LinearProgram, x: NDArray[np.float64]) -> float:
+    """The size of what the objective adds up, at least 1: it may cancel to nearly 0."""
+    return max(1.0, abs(model.offset) + float(np.abs(model.cost) @ np.abs(x)))
 
 
 def _known(model: LinearProgram, bound: float | None) -> float | None:

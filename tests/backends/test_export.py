@@ -125,7 +125,11 @@ def test_whole_variables_without_limits_stay_so(tmp_path: Path) -> None:
 def test_names_are_plain_unique_and_readable() -> None:
     model = LinearProgram.build(
         cost=np.zeros(len(ODD) + 2),
-        columns=[Columns("flow", len(ODD), labels=lambda: ODD), Columns("e5", 1), Columns("free", 1)],
+        columns=[
+            Columns("flow", len(ODD), labels=lambda: ODD),
+            Columns("e5", 1),
+            Columns("inflow", 1, labels=lambda: ["0"]),
+        ],
         rows=[
             Rows("row.lo", sp.csr_array((1, len(ODD) + 2)), upper=1.0),
             Rows("x" * 300, sp.csr_array((2, len(ODD) + 2)), upper=1.0),
@@ -133,7 +137,7 @@ def test_names_are_plain_unique_and_readable() -> None:
     )
     columns, rows = file_names(model)
     assert columns[:3] == ["flow(koln_geneve)", "flow(a_b)", "flow(a_b)_2"]
-    assert columns[-2:] == ["n_e5", "n_free"]
+    assert columns[-2:] == ["n_e5", "n_inflow(0)"]
     assert rows[0] == "row.lo_2"  # `.lo` is for one half of a range
     assert max(len(name) for name in rows) <= 210
     for names in (columns, rows):

@@ -134,3 +134,50 @@ def test_a_model_that_highs_rejects_is_a_failure() -> None:
     model = LinearProgram.build(cost=[1.0], rows=[Rows("r", sp.csr_array([[1e16]]), lower=1.0)])
     with pytest.raises(SolverFailure, match="calls the model 'model' invalid"):
         solve(model)
+
+
+def test_an_unbounded_model_that_presolve_calls_infeasible() -> None:
+    """HiGHS 1.10 to 1.15 do; without presolve they find out."""
+    model = LinearProgram.build(
+        cost=[3.0, 2, 0, 1, -5, -1],
+        rows=[
+            Rows(
+                "r",
+                sp.csr_array(
+                    [
+                        [-2.0, -1, 0, 0, -2, 0],
+                        [3, 0, -2, -2, 0, 3],
+                        [-3, -1, 2, 0, 0, 1],
+                        [0, -1, 0, -3, 0, -2],
+                        [0, -2, 0, -2, 2, 0],
+                    ]
+                ),
+                lower=[-5.0, 13, -1, -3, 4],
+                upper=[np.inf, np.inf, np.inf, -3, np.inf],
+            )
+        ],
+        lower=[-np.inf, -np.inf, -np.inf, -2, -2, -2],
+        upper=[np.inf, np.inf, np.inf, 4, 4, 4],
+    )
+    for algorithm in ("auto", "simplex", "interior-point", "pdlp"):
+        assert solve(model, Options(algorithm=algorithm)).status is Status.UNBOUNDED  # type: ignore[arg-type]
+    beside = solve(model, Options(backend="pyomo:highs"))
+    assert beside.status is Status.UNDECIDED
+    assert "calls the model infeasible, which it is not" in beside.reasons[0]
+
+
+def test_fractional_limits_of_whole_variables_do_no_harm() -> None:
+    """HiGHS 1.12 to 1.15 give 2.70 for the model as it stands here."""
+    model = LinearProgram.build(
+        sense="max",
+        cost=[0.7227687956411499, -0.8564610448605807],
+        rows=[
+            Rows("a", sp.csr_array([[-0.238158854253, 0.782602037449]]), upper=0.33688907503146287),
+            Rows("b", sp.csr_array([[-0.303109713189, 0.296381664176]]), lower=-1.309837762202),
+            Rows("c", sp.csr_array([[-0.303109713189, 0.296381664176]]), upper=0.167917166465112),
+        ],
+        lower=-4.0,
+        upper=[7.5, -1.0],
+        integer=True,
+    )
+    assert solve(model).objective == pytest.approx(3.4258, abs=1e-4)

@@ -158,3 +158,14 @@ def test_objective_counts_the_offset() -> None:
     assert two_blocks().objective_of([1.0, 1.0, 1.0]) == pytest.approx(6.5)
     with pytest.raises(ValueError, match=r"x has shape \(2,\), must be \(3,\)"):
         two_blocks().objective_of([1.0, 1.0])
+
+
+def test_limits_of_whole_variables_are_rounded_inwards() -> None:
+    model = LinearProgram.build(
+        cost=np.zeros(4),
+        lower=[-4.5, 0.2, 0.9999999, 0.5],
+        upper=[7.5, 0.8, INF, 2.5],
+        integer=[True, True, True, False],
+    )
+    assert model.lower.tolist() == [-4, 0.2, 1, 0.5]  # none between 0.2 and 0.8: left to be named
+    assert model.upper.tolist() == [7, 0.8, INF, 2.5]

@@ -231,9 +231,11 @@ def agrees(given: LinearProgram, options: Options) -> None:
         return
     if status == 4:  # scipy does not know
         return
-    honest = {2: Status.INFEASIBLE, 3: Status.UNBOUNDED}[status]
-    first_order = "pdlp" in solution.backend  # may find out that it does not know
-    assert solution.status is honest or (first_order and solution.status is Status.UNDECIDED)
+    if solution.status is Status.UNDECIDED:
+        assert "calls the model infeasible, which it is not" in solution.reasons[0]
+    else:  # scipy's HiGHS, too, calls some unbounded models infeasible
+        honest = {2: (Status.INFEASIBLE, Status.UNBOUNDED), 3: (Status.UNBOUNDED,)}[status]
+        assert solution.status in honest
 
 
 REFUSED = [  # backend, other options, whole?, what the line says

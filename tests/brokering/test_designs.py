@@ -113,7 +113,10 @@ def test_messages_have_the_formats_of_3_6_1() -> None:
     [
         ({"cluster": "zz"}, "assignments row 1: 'zz' is no cluster"),
         ({"clients": 0.5}, "assignments row 1: clients is 0.5, must be a whole number, 0 or more"),
-        ({"clients": 11.0}, "assignments: 11 clients of Lyon/isp/news at 1000 kbit/s are assigned, there are 10"),
+        (
+            {"clients": 11.0},
+            "assignments: 11 clients of Lyon/isp/news at 1000 kbit/s are assigned, there are 10",
+        ),
         ({"bitrate_kbps": 7.0}, "assignments row 1: Lyon/isp/news at 7 kbit/s are no clients"),
         ({"cluster": "b"}, "assignments row 1: cluster 'b' is not on offer to 'Lyon'"),
     ],

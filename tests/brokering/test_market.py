@@ -15,8 +15,8 @@ from planner.run import evaluate
 from planner.scenario import Entry
 from planner_models.brokering import SYSTEM, Brokering, flow, knapsack, market, repair, sees
 from planner_models.brokering.generate import world
-from tests.brokering.markets import markets
 from tests.brokering.markets import market as make
+from tests.brokering.markets import markets
 
 TIGHT = Options(gap=1e-9)
 
@@ -24,9 +24,7 @@ TIGHT = Options(gap=1e-9)
 def brute_force(problem: Brokering) -> float:
     """The least objective over all assignments of whole clients; inf where none fits."""
     transport = market.transport_of(problem)
-    kinds = [
-        (g, c) for g, count in enumerate(transport.count.tolist()) for c in [count]
-    ]
+    kinds = [(g, c) for g, count in enumerate(transport.count.tolist()) for c in [count]]
     clusters = range(transport.cost.shape[1])
 
     def spreads(count: int, left: int) -> list[tuple[int, ...]]:

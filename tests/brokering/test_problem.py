@@ -52,24 +52,45 @@ def drop_bids_of(location: str) -> Callable[[Tables], None]:
 
 
 BAD: list[tuple[Callable[[Tables], None], str]] = [
-    (cell("clients", 0, "location", "Lyonn"), "clients row 1: location 'Lyonn' is no location of the problem; did you mean 'Lyon'?"),
+    (
+        cell("clients", 0, "location", "Lyonn"),
+        "clients row 1: location 'Lyonn' is no location of the problem; did you mean 'Lyon'?",
+    ),
     (cell("clients", 1, "clients", 2.5), "clients row 2: clients is 2.5, must be a whole number"),
     (cell("clients", 1, "clients", -1), "clients row 2: clients is -1.0, must be at least 0"),
     (cell("clients", 0, "bitrate_kbps", 0), "clients row 1: bitrate_kbps is 0.0, must be greater than 0"),
     (cell("clients", 0, "bitrate_kbps", "fast"), "clients row 1: bitrate_kbps is 'fast', must be a number"),
-    (cell("locations", 0, "country", "XQ"), "locations row 1: country 'XQ' is no country's code (ISO 3166, two letters)"),
+    (
+        cell("locations", 0, "country", "XQ"),
+        "locations row 1: country 'XQ' is no country's code (ISO 3166, two letters)",
+    ),
     (cell("locations", 0, "latitude", 91), "locations row 1: latitude is 91.0, must be at most 90"),
     (repeat("locations", 0), "locations row 3: location 'Lyon' is there already in row 1"),
-    (cell("clusters", 1, "bandwidth_cost", -0.1), "clusters row 2: bandwidth_cost is -0.1, must be at least 0"),
-    (cell("clusters", 1, "capacity_mbps", float("inf")), "clusters row 2: capacity_mbps is inf, must be a finite number"),
-    (cell("clusters", 0, "location", "Rome"), "clusters row 1: location 'Rome' is no location of the problem"),
+    (
+        cell("clusters", 1, "bandwidth_cost", -0.1),
+        "clusters row 2: bandwidth_cost is -0.1, must be at least 0",
+    ),
+    (
+        cell("clusters", 1, "capacity_mbps", float("inf")),
+        "clusters row 2: capacity_mbps is inf, must be a finite number",
+    ),
+    (
+        cell("clusters", 0, "location", "Rome"),
+        "clusters row 1: location 'Rome' is no location of the problem",
+    ),
     (cell("scores", 0, "cluster", "z"), "scores row 1: cluster 'z' is no cluster of the problem"),
     (cell("contracts", 0, "price", -1), "contracts row 1: price is -1.0, must be at least 0"),
-    (cell("contracts", 0, "region", "Europe"), "contracts row 1: region 'Europe' is no region: a country's code, a continent's, or world"),
+    (
+        cell("contracts", 0, "region", "Europe"),
+        "contracts row 1: region 'Europe' is no region: a country's code, a continent's, or world",
+    ),
     (cell("contracts", 0, "cdn", "q"), "contracts row 1: cdn 'q' is no CDN of the problem"),
     (repeat("bids", 1), "bids row 4: location 'Oslo', cluster 'a' is there already in row 2"),
     (drop_bids_of("Oslo"), "bids: no cluster is on offer to location 'Oslo', which has clients"),
-    (cell("terms", 0, "cost_per", "MB"), "terms row 1: cost_per is 'MB', must be one of GB, TB, GiB, Mbps-month"),
+    (
+        cell("terms", 0, "cost_per", "MB"),
+        "terms row 1: cost_per is 'MB', must be one of GB, TB, GiB, Mbps-month",
+    ),
     (repeat("terms", 0), "terms: has 2 rows, must have one"),
 ]
 
@@ -137,7 +158,8 @@ def test_the_narrowest_contract_holds_and_others_are_derived() -> None:
     problem = make(
         [("Lyon", 1000.0, 10), ("Oslo", 1000.0, 30), ("Recife", 1000.0, 0)],
         [("a", "x", "Lyon", 60.0, 0.1), ("b", "y", "Oslo", 50.0, 0.2), ("c", "y", "Recife", 50.0, 0.6)],
-        scores=[(place, "b", 1.0) for place in ("Oslo",)] + [("Lyon", "c", 1.0), ("Lyon", "b", 9.0), ("Oslo", "c", 9.0)],
+        scores=[(place, "b", 1.0) for place in ("Oslo",)]
+        + [("Lyon", "c", 1.0), ("Lyon", "b", 9.0), ("Oslo", "c", 9.0)],
         contracts=[("x", "EU", 0.3), ("x", "FR", 0.4)],
         bids=[("Lyon", "a"), ("Lyon", "c"), ("Oslo", "a"), ("Oslo", "b"), ("Recife", "c")],
     )
@@ -160,7 +182,8 @@ def test_a_stable_matching_has_no_pair_that_would_rather_have_each_other(problem
         # replay: from the best score up, nobody who was refused fits
         left, free = problem.demand_mbps.copy(), room.copy()
         for place, cluster in sorted(
-            ((p, c) for p in range(len(left)) for c in mine), key=lambda pair: (problem.score[pair], pair[0], pair[1])
+            ((p, c) for p in range(len(left)) for c in mine),
+            key=lambda pair: (problem.score[pair], pair[0], pair[1]),
         ):
             sent = min(left[place], free[cluster])
             if sent > 0:

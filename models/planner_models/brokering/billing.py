@@ -35,7 +35,9 @@ def bill(
     source  Mukerjee 2018, 3.2.1 (95/5 model)
     """
     if not problems or len(problems) != len(plans):
-        raise ValueError(f"{len(problems)} problems and {len(plans)} plans: must be as many, and one at least")
+        raise ValueError(
+            f"{len(problems)} problems and {len(plans)} plans: must be as many, and one at least"
+        )
     pairs = [_window(problem, plan, priced_by) for problem, plan in zip(problems, plans, strict=True)]
     mbps = np.array([traffic for traffic, _ in pairs])  # (W, D)
     charge = np.array([hourly for _, hourly in pairs])  # (W, D)

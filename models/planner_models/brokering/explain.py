@@ -28,7 +28,7 @@ def explain(
         int, Field(ge=0, description="most clusters, and most CDNs, that are solved for again")
     ] = 5,
     previous: Assignment | None = None,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
 ) -> Explanation:
     """The money saved, what one more Gbit/s of each full cluster is worth, the CDN that is missed most.
 
@@ -155,9 +155,7 @@ def _losses(
     problem: Brokering, transport: flow.Transport, bound: float, plan: Assignment, candidates: int
 ) -> tuple[Section, str]:
     """What the broker loses without one CDN; those with the most traffic are tried."""
-    load = np.bincount(
-        problem.cdn, weights=served(problem, plan).load_mbps, minlength=len(problem.cdn_names)
-    )
+    load = np.bincount(problem.cdn, weights=served(problem, plan).load_mbps, minlength=len(problem.cdn_names))
     rows: list[tuple[str, float, float | None]] = []
     for cdn in np.argsort(-load, kind="stable")[:candidates].tolist():
         cost = transport.cost.copy()

@@ -94,7 +94,9 @@ def relax(problem: Transport) -> Relaxed:
         least = np.where(active, problem.cost, np.inf)
         least += price * problem.weight[:, None]
         paid = least.min(axis=1)
-        better = ~active & offered & (problem.cost + price * problem.weight[:, None] < paid[:, None] * (1 - SAME))
+        better = (
+            ~active & offered & (problem.cost + price * problem.weight[:, None] < paid[:, None] * (1 - SAME))
+        )
         if not better.any():
             return Relaxed(sent=sent, price=price, bound=problem.bound(price))
         active |= better
@@ -138,7 +140,10 @@ class _Network:
         solver = min_cost_flow.SimpleMinCostFlow()
         solver.add_arcs_with_capacity_and_unit_cost(group, groups + cluster, self.supply[group], cost)
         to_sink = solver.add_arcs_with_capacity_and_unit_cost(
-            groups + np.arange(clusters), np.full(clusters, sink), self.room, np.zeros(clusters, dtype=np.int64)
+            groups + np.arange(clusters),
+            np.full(clusters, sink),
+            self.room,
+            np.zeros(clusters, dtype=np.int64),
         )
         solver.set_nodes_supplies(
             np.append(np.arange(groups), sink), np.append(self.supply, -self.supply.sum())
@@ -185,7 +190,9 @@ def _prices(problem: Transport, sent: sp.csr_array, full: NDArray[np.bool_]) -> 
         return price
     flow = sent.tocoo()
     group, at = flow.row, flow.col
-    gain = (problem.cost[group, at][:, None] - problem.cost[np.ix_(group, tight)]) / problem.weight[group][:, None]
+    gain = (problem.cost[group, at][:, None] - problem.cost[np.ix_(group, tight)]) / problem.weight[group][
+        :, None
+    ]
     order = np.argsort(at, kind="stable")
     first = np.flatnonzero(np.r_[True, np.diff(at[order]) != 0])
     most = np.maximum.reduceat(gain[order], first, axis=0)  # by cluster that has clients

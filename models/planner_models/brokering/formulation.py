@@ -53,7 +53,9 @@ def formulation(problem: Brokering) -> pyo.ConcreteModel:
         load = [bitrate[client[r]] * m.U[r, l] for r in m.Clients if (r, l) in m.RM]
         return sum(load) <= capacity[l] if load else pyo.Constraint.Skip
 
-    m.once = pyo.Constraint(m.Clients, rule=lambda m, r: sum(m.U[r, l] for l in matchings[place[client[r]]]) == 1)
+    m.once = pyo.Constraint(
+        m.Clients, rule=lambda m, r: sum(m.U[r, l] for l in matchings[place[client[r]]]) == 1
+    )
     m.capacity = pyo.Constraint(m.Clusters, rule=fits)
     wp, wc = terms.performance_weight, terms.cost_weight
     m.goal = pyo.Objective(

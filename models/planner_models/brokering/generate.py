@@ -21,9 +21,7 @@ Clients = Annotated[int, Field(ge=1, description="clients of the broker")]
 Seed = Annotated[int, Field(ge=0, description="where everything random is drawn from")]
 Places = Annotated[int, Field(ge=1, le=5000, description="cities with clients")]
 Contents = Annotated[int, Field(ge=1, description="videos, of Zipf popularity; 1 keeps the tables short")]
-CostRange = Annotated[
-    float, Field(ge=1, description="the dearest country's mean cost over the cheapest's")
-]
+CostRange = Annotated[float, Field(ge=1, description="the dearest country's mean cost over the cheapest's")]
 Spread = Annotated[
     float, Field(ge=0, description="standard deviation of bandwidth costs within a country, of its mean")
 ]
@@ -33,7 +31,7 @@ Background = Annotated[
 CostWeight = Annotated[float, Field(ge=0, description="wc, of the cost in USD per hour; wp is 1")]
 CityCdns = Annotated[int, Field(ge=0, description="CDNs of a single cluster, in places of other CDNs")]
 
-BITRATES_KBPS: Final = np.arange(250, 3001, 25)
+BITRATES_KBPS: Final = np.arange(250, 3001, 125)
 AT_AN_END: Final = 0.3  # of the clients are at the lowest bitrate all the time, as many at the highest
 POPULARITY: Final = 1.0  # Zipf exponent of videos
 CHEAPEST_USD_PER_GB: Final = 0.01

@@ -63,9 +63,7 @@ def excess(problem: Transport, relaxed: Relaxed, sent: NDArray[np.int32], *, wor
     return added
 
 
-def _worths(
-    problem: Transport, price: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _worths(problem: Transport, price: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(G,) each group's best cluster at these prices, and what a client of it is worth.
 
     Where the best cluster has a price, the worth is the second least cost (a price there too: half

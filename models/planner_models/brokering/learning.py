@@ -34,9 +34,7 @@ def bidder(cdn: int, *, step: float = 0.05, target: float = 0.8, caution: float 
         if seen.accepted is None:
             return None
         promised = seen.promise * seen.problem.free_mbps
-        used = np.divide(
-            seen.accepted.load_mbps, promised, out=np.zeros(len(promised)), where=promised > 0
-        )
+        used = np.divide(seen.accepted.load_mbps, promised, out=np.zeros(len(promised)), where=promised > 0)
         markup = np.maximum(seen.markup * np.where(used >= target, 1 + step, 1 - step), 1.0)
         wary = np.clip(2 * used * seen.promise, 0.1, 1.0)
         promise = (1 - caution) + caution * wary
@@ -67,7 +65,7 @@ def play(
     target: float = 0.8,
     caution: float = 0.0,
     bids: int = 100,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
 ) -> dict[str, pd.DataFrame]:
     """A round of the market in each window, with CDNs that learn; the tables of `execution.Market`.
 

@@ -36,7 +36,7 @@ def assign(
     problem: Brokering,
     *,
     method: Method = "auto",
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Assignment] | None = None,  # noqa: ARG001
 ) -> Decision[Assignment]:
     """The best assignment of clients to bids by what the broker believes.
@@ -59,7 +59,10 @@ def assign(
     relaxed = flow.relax(transport)
     if relaxed.blocked is not None:
         proof = Proof(
-            status=Status.INFEASIBLE, metric="objective", backend=BACKEND, reasons=_too_little(problem, relaxed)
+            status=Status.INFEASIBLE,
+            metric="objective",
+            backend=BACKEND,
+            reasons=_too_little(problem, relaxed),
         )
         return Decision(plan=None, proof=proof)
     assert relaxed.bound is not None
@@ -68,7 +71,9 @@ def assign(
     if sent is not None:
         value = repair.result(transport, sent)[1]
         if value - bound > gap * abs(value):
-            bound += knapsack.excess(transport, relaxed, sent, worth=gap * abs(value) / len(relaxed.price) / 10)
+            bound += knapsack.excess(
+                transport, relaxed, sent, worth=gap * abs(value) / len(relaxed.price) / 10
+            )
     decision = _decision(problem, transport, sent, bound, gap)
     small = int(np.isfinite(transport.cost).sum()) <= SMALL
     left = limit - (time.perf_counter() - started)
@@ -241,5 +246,3 @@ def _too_little(problem: Brokering, relaxed: flow.Relaxed) -> tuple[str, ...]:
         f"clients in {named} want {wanted:,.6g} Mbit/s; the {len(cluster)} clusters on offer to them "
         f"have {room:,.6g} Mbit/s free",
     )
-
-

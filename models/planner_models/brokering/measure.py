@@ -74,9 +74,7 @@ METRICS: Final = (
         about="CDNs paid less than their cost if each got its contract price plus 20%",
         source="Mukerjee 2018, 3.7.1",
     ),
-    Metric(
-        name="cdns_used", unit="CDNs", better="more", about="CDNs that serve clients of this broker"
-    ),
+    Metric(name="cdns_used", unit="CDNs", better="more", about="CDNs that serve clients of this broker"),
     Metric(
         name="moved_between_clusters_percent",
         unit="%",

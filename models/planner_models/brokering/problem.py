@@ -476,9 +476,7 @@ class Groups:
 
 
 def _terms(frame: pd.DataFrame) -> Terms:
-    frame = validate(
-        TERMS, frame, where=frame.attrs.get("where"), first_row=frame.attrs.get("first_row", 1)
-    )
+    frame = validate(TERMS, frame, where=frame.attrs.get("where"), first_row=frame.attrs.get("first_row", 1))
     if len(frame) != 1:
         raise InputError(f"{file_name(frame, 'terms')}: has {len(frame)} rows, must have one")
     row = frame.iloc[0]

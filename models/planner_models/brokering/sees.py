@@ -13,7 +13,8 @@ from planner_models.brokering.problem import Brokering
 
 Bids = Annotated[int, Field(ge=1, description="most clusters that a CDN offers to each location")]
 Similar = Annotated[
-    float, Field(ge=1, description="a cluster is on offer if it scores at most this many times the CDN's best")
+    float,
+    Field(ge=1, description="a cluster is on offer if it scores at most this many times the CDN's best"),
 ]
 Price = Literal["contract", "cluster"]
 Capacity = Literal["guessed", "total", "free"]

@@ -32,7 +32,7 @@ def assign(
     *,
     brokers: Brokers = 2,
     deal_seed: DealSeed = 0,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Assignment] | None = None,  # noqa: ARG001
 ) -> Decision[Assignment]:
     """Brokers that each fill the clusters as if no other did.
@@ -58,7 +58,7 @@ def commit(
     headroom: Headroom = 1.0,
     most_rounds: MostRounds = 50,
     deal_seed: DealSeed = 0,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Assignment] | None = None,  # noqa: ARG001
 ) -> Decision[Assignment]:
     """Mappings that hold only once every CDN commits to them; else all are withdrawn and made anew.
@@ -78,9 +78,7 @@ def commit(
     for number in range(1, most_rounds + 1):
         decisions = [
             market.assign(
-                problem.serving(count).with_clusters(
-                    capacity_mbps=mine, background_mbps=np.zeros(len(mine))
-                ),
+                problem.serving(count).with_clusters(capacity_mbps=mine, background_mbps=np.zeros(len(mine))),
                 options=options,
             )
             for count, mine in zip(counts, promised, strict=True)

@@ -64,7 +64,9 @@ CLUSTERS: Final = Table(
         "cdn": label("whose it is"),
         "location": label("where it is"),
         "capacity_mbps": number("most traffic, Mbit/s", at_least=0),
-        "bandwidth_cost": number("what traffic costs the CDN there, in the terms' currency and unit", at_least=0),
+        "bandwidth_cost": number(
+            "what traffic costs the CDN there, in the terms' currency and unit", at_least=0
+        ),
         "colocation_cost": number("what space and power cost it, by traffic, the same", at_least=0),
         "background_mbps": number(
             "traffic there that is not this broker's, Mbit/s", at_least=0, optional=True, default=0.0
@@ -87,7 +89,9 @@ CONTRACTS: Final = Table(
     about="a flat price that a CDN has agreed to; CDNs without any get their average, see generate.py",
     columns={
         "cdn": label("whose price"),
-        "region": label("where the clients are: a country (US), a continent (EU) or world; the narrowest holds"),
+        "region": label(
+            "where the clients are: a country (US), a continent (EU) or world; the narrowest holds"
+        ),
         "price": number("in the terms' currency and unit", at_least=0),
         "commitment_mbps": number(
             "traffic that is paid for in any case, Mbit/s", at_least=0, optional=True, default=0.0
@@ -114,7 +118,9 @@ TERMS: Final = Table(
         "cost_per": choice("what costs and prices are per", tuple(UNITS)),
         "performance_weight": number("wp, of the score", at_least=0),
         "cost_weight": number("wc, of the cost per hour", at_least=0),
-        "performance_per": choice("whether the score counts once a client or by its Mbit/s", ("client", "bit")),
+        "performance_per": choice(
+            "whether the score counts once a client or by its Mbit/s", ("client", "bit")
+        ),
     },
 )
 TABLES: Final = (CLIENTS, LOCATIONS, CLUSTERS, SCORES, CONTRACTS, BIDS, TERMS)

@@ -17,6 +17,9 @@ from planner_models.traffic.problem import Traffic
 from planner_models.traffic.rates import Rates
 from planner_models.traffic.routing import Routing
 
+WORTH_COMPILING = 100_000
+"""Targets times links below which NumPy is done (0.1 s) long before the first compilation is."""
+
 Seed = Annotated[int, Field(ge=0, description="which of its equal paths each flow is hashed to")]
 
 
@@ -36,7 +39,11 @@ def route(
     source  RFC 2328, 16.8; RFC 2992; Sen et al. 2013, section 4.1 (PacketScatter)
     """
     start = time.perf_counter()
-    share = next_hops.even_shares(problem, next_hops.of(problem))
+    if len(problem.targets) * len(problem.links) < WORTH_COMPILING:
+        even = splits.even(problem, splits.shortest_links(problem))
+        share = sp.csr_array(splits.follow(problem, even, (problem.rate_mbps > 0).astype(float)))
+    else:
+        share = next_hops.even_shares(problem, next_hops.of(problem))
     return tcp.carry(problem, share, rates, started=start)
 
 

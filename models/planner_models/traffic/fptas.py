@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 import numba
@@ -108,7 +107,8 @@ class _Phases:
             return
         parent, value = trees.grow(rooted.graph, self.length, rooted.roots, rooted.amount_mbps)
         arcs = len(rooted.capacity_mbps)
-        load = trees.mixed(rooted.graph, parent, rooted.amount_mbps, np.arange(len(parent)), np.ones(len(parent)))
+        owner = np.arange(len(parent))
+        load = trees.mixed(rooted.graph, parent, rooted.amount_mbps, owner, np.ones(len(parent)))
         self.bound = max(self.bound, float(value.sum()) / arcs)
         # demands for which the optimum is at least 1, and doubled while it is found to be above 2
         scale = 1.0 / float((load / rooted.capacity_mbps).max())

@@ -1,0 +1,84 @@
+"""What can be changed of any problem: weights, priorities, capacities, and what has failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from planner.errors import InputError, did_you_mean
+from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.workloads import Priority, priorities
+
+
+def adjust(
+    problem: LiveVideo,
+    *,
+    service_weight: Annotated[
+        Annotated[float, Field(ge=0)] | None, Field(description="worth of one unit of priority served")
+    ] = None,
+    cost_weight: Annotated[
+        Annotated[float, Field(ge=0)] | None, Field(description="worth of one unit of cost x Mbit/s saved")
+    ] = None,
+    priorities_by: Annotated[
+        Priority | None,
+        Field(description="priorities anew: quality: bitrate, balanced: 1, quantity: 1 over bitrate"),
+    ] = None,
+    capacity_scale: Annotated[
+        float, Field(gt=0, description="every link's capacity is multiplied by this")
+    ] = 1.0,
+    fail_links: Annotated[
+        tuple[str, ...], Field(description='links that have failed, such as ["S1->R1"]')
+    ] = (),
+    fail_clusters: Annotated[tuple[str, ...], Field(description="clusters that have failed")] = (),
+) -> LiveVideo:
+    """The problem with other weights, priorities or capacities, then without what has failed.
+
+    raises  InputError for a link or cluster that there is not
+    """
+    settings = problem.settings.copy()
+    if service_weight is not None:
+        settings["service_weight"] = service_weight
+    if cost_weight is not None:
+        settings["cost_weight"] = cost_weight
+    if service_weight is not None or cost_weight is not None:
+        problem = replace(problem, settings=settings)
+    if priorities_by is not None:
+        rates = problem.objects["bitrate_kbps"].to_numpy(float)
+        problem = replace(problem, objects=problem.objects.assign(priority=priorities(rates, priorities_by)))
+    if capacity_scale != 1.0:
+        links = problem.links.assign(capacity_mbps=problem.links["capacity_mbps"] * capacity_scale)
+        problem = replace(problem, links=links)
+    return without(problem, fail_links, fail_clusters)
+
+
+def without(problem: LiveVideo, links: tuple[str, ...] = (), clusters: tuple[str, ...] = ()) -> LiveVideo:
+    """The problem without some links, and without the links of some clusters; requests stay.
+
+    raises  InputError for a link or cluster that there is not, or if no link is left
+    """
+    if not links and not clusters:
+        return problem
+    faults = [
+        f"fail_links: '{name}' is no link" + did_you_mean(name, problem.link_labels)
+        for name in links
+        if name not in problem.link_labels
+    ] + [
+        f"fail_clusters: '{name}' is no cluster" + did_you_mean(name, problem.clusters["cluster"])
+        for name in clusters
+        if name not in problem.cluster_places
+    ]
+    gone = np.isin(np.array(problem.link_labels, dtype=object), list(links))
+    for column in ("tail", "head"):
+        gone |= problem.links[column].isin(clusters).to_numpy()
+    kept = problem.links[~gone]
+    tiers = problem.tiers
+    joined = set(problem.level[problem.tail[~gone]].tolist())
+    if not faults and len(joined) < len(tiers) - 1:
+        step = next(step for step in range(len(tiers) - 1) if step not in joined)
+        faults.append(f"no link is left from tier '{tiers[step]}' to tier '{tiers[step + 1]}'")
+    if faults:
+        raise InputError(*faults)
+    return replace(problem, links=kept, lost="unserved")

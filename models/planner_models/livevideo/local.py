@@ -1,0 +1,148 @@
+"""Distributed control: Algorithm 1, by which clusters set up streams on what their parents announce."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from planner.options import Options
+from planner.system import Decision
+from planner_models.livevideo.everywhere import KEPT, decided
+from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.streams import Streams, in_order
+from planner_models.livevideo.trees import Trees
+
+Period = Annotated[
+    float,
+    Field(ge=0, description="seconds between announcements of distances; 0: always fresh, as Algorithm 1 assumes"),
+]
+Seed = Annotated[int, Field(ge=0, description="how ties between parents are broken")]
+
+
+def distribute(
+    problem: LiveVideo,
+    *,
+    period_s: Period = 0.0,
+    seed: Seed = 0,
+    options: Options = Options(),  # noqa: B008, ARG001
+    previous: Decision[Trees] | None = None,  # noqa: ARG001
+) -> Decision[Trees]:
+    """Requests in the order they come, each by Algorithm 1 alone: a random parent of the fewest hops.
+
+    A request goes to an edge that has the object, else to the nearest; if that finds no way, to
+    the next. Announcements that are `period_s` old lead to links that are full by then: those are
+    overloaded, and the check shows by how much.
+
+    source  Mukerjee 2018, section 4.4.2 and Algorithm 1
+    """
+    streams = Streams(problem)
+    serve(streams, in_order(problem), period_s=period_s, random=np.random.default_rng(seed))
+    keeps = KEPT if period_s == 0 else frozenset({"forbidden"})
+    return decided(problem, streams.plan(), keeps=keeps)
+
+
+def serve(
+    streams: Streams,
+    requests: list[tuple[int, int, float]],
+    *,
+    period_s: float,
+    random: np.random.Generator,
+) -> int:
+    """Set up streams for (object, group, time) requests; how many were denied."""
+    latency = streams.problem.latency_ms.tolist()
+    near = [sorted(links, key=lambda link: (latency[link], link)) for links in streams.into]
+    table = Table(streams)
+    told = 0
+    denied = 0
+    for object, group, time in requests:
+        if period_s > 0 and int(time // period_s) > told:
+            told = int(time // period_s)
+            table = Table(streams)
+        elif period_s == 0:
+            table.forget()
+        if streams.has(object, group):
+            continue
+        links = sorted(near[group], key=lambda link: not streams.has(object, streams.tail[link]))
+        for link in links:  # DNS knows the room on its own links to clients
+            if not (streams.fits(object, link) and streams.allowed(object, link)):
+                continue
+            path = climb(streams, table, object, streams.tail[link], random)
+            if path is not None:
+                streams.add_path(object, [*path, link])
+                break
+        else:
+            denied += 1
+    return denied
+
+
+def climb(
+    streams: Streams, table: Table, object: int, cluster: int, random: np.random.Generator
+) -> list[int] | None:
+    """Algorithm 1 from a cluster up to one that has the object: the links down, or None.
+
+    Each cluster picks at random among the parents of the fewest hops with enough path capacity.
+    """
+    path: list[int] = []
+    while not streams.has(object, cluster):
+        useful = table.parents(object, cluster)
+        if not useful:
+            return None
+        link = useful[int(random.integers(len(useful)))] if len(useful) > 1 else useful[0]
+        path.append(link)
+        cluster = streams.tail[link]
+    return path[::-1]
+
+
+class Table:
+    """What clusters know of those above them: distance and path capacity of each object (Table 4.2).
+
+    As told at one moment: subscriptions and room are those of then. A table that is to be always
+    fresh is made to `forget` what it has worked out before each use.
+    """
+
+    def __init__(self, streams: Streams, fresh: bool = False) -> None:
+        self.streams = streams
+        self.fresh = fresh
+        self.room = streams.room_mbps if fresh else streams.room_mbps.copy()
+        self.has = streams.parent if fresh else dict(streams.parent)
+        self.known: dict[tuple[int, int], tuple[float, float]] = {}
+
+    def forget(self) -> None:
+        """Look at everything anew."""
+        if not self.fresh:
+            self.room, self.has, self.fresh = self.streams.room_mbps, self.streams.parent, True
+        self.known.clear()
+
+    def announced(self, object: int, cluster: int) -> tuple[float, float]:
+        """(hops to the nearest cluster that has the object with room on the way, room on that way)."""
+        streams = self.streams
+        if streams.level[cluster] == 0:
+            return (0.0, float("inf")) if streams.has(object, cluster) else (float("inf"), 0.0)
+        if (object, cluster) in self.has:
+            return 0.0, float("inf")
+        key = (object, cluster)
+        if key not in self.known:
+            ways = [self.via(object, link) for link in streams.into[cluster]]
+            enough = [way for way in ways if way[1] > streams.bitrate[object] * (1 - 1e-9)]
+            hops = min((way[0] for way in enough), default=float("inf"))
+            room = max((way[1] for way in enough if way[0] == hops), default=0.0)
+            self.known[key] = (hops, room)
+        return self.known[key]
+
+    def via(self, object: int, link: int) -> tuple[float, float]:
+        """Distance and path capacity over a link from a parent."""
+        if not self.streams.allowed(object, link):
+            return float("inf"), 0.0
+        hops, room = self.announced(object, self.streams.tail[link])
+        return hops + 1, min(room, float(self.room[link]))
+
+    def parents(self, object: int, cluster: int) -> list[int]:
+        """The links that Algorithm 1 calls useful: fewest hops, and more room than the bitrate."""
+        streams = self.streams
+        ways = [(self.via(object, link), link) for link in streams.into[cluster]]
+        need = streams.bitrate[object] * (1 - 1e-9)
+        enough = [(hops, link) for (hops, room), link in ways if room >= need and hops < float("inf")]
+        fewest = min((hops for hops, _ in enough), default=0.0)
+        return [link for hops, link in enough if hops == fewest]

@@ -1,0 +1,88 @@
+"""Streams that are set up one by one: what each cluster receives, from where, and what room is left."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.trees import Trees, plan_of, rows_of
+
+SLACK = 1e-9
+
+
+class Streams:
+    """Trees as they grow.
+
+    room_mbps  (L,) capacity that is left; below 0 where decisions on old state overload a link
+    parent     by object and cluster: the link over which the cluster receives the object
+    into       links into each cluster
+    """
+
+    def __init__(self, problem: LiveVideo) -> None:
+        self.problem = problem
+        self.room_mbps = problem.capacity_mbps.copy()
+        self.parent: dict[tuple[int, int], int] = {}
+        self.tail = problem.tail.tolist()
+        self.head = problem.head.tolist()
+        self.level = problem.level.tolist()
+        self.bitrate = problem.bitrate_mbps.tolist()
+        self.into: list[list[int]] = [[] for _ in self.level]
+        for link, head in enumerate(self.head):
+            self.into[head].append(link)
+        source = {int(cluster): s for s, cluster in enumerate(problem.sources)}
+        self._source, self._held = source, problem.held
+        self._forbidden = problem.forbidden_pairs
+
+    def has(self, object: int, cluster: int) -> bool:
+        """Whether the cluster receives the object, or is a source that holds it."""
+        if self.level[cluster] == 0:
+            return bool(self._held[object, self._source[cluster]])
+        return (object, cluster) in self.parent
+
+    def allowed(self, object: int, link: int) -> bool:
+        """Whether no rule forbids the object on the link, and a source that sends it holds it."""
+        if self._forbidden is not None and self._forbidden[object, link]:
+            return False
+        tail = self.tail[link]
+        return self.level[tail] > 0 or bool(self._held[object, self._source[tail]])
+
+    def fits(self, object: int, link: int) -> bool:
+        """Whether the link has room for the object."""
+        return bool(self.room_mbps[link] >= self.bitrate[object] * (1 - SLACK))
+
+    def add(self, object: int, link: int) -> None:
+        """Send the object over the link; its head must not receive it yet."""
+        self.parent[object, self.head[link]] = link
+        self.room_mbps[link] -= self.bitrate[object]
+
+    def add_path(self, object: int, links: list[int]) -> None:
+        """Send the object down the links, from wherever it is already."""
+        for link in links:
+            if not self.has(object, self.head[link]):
+                self.add(object, link)
+
+    def add_plan(self, plan: Trees) -> None:
+        """Send what the plan says."""
+        for object, link in zip(*(rows.tolist() for rows in rows_of(self.problem, plan)), strict=True):
+            self.add(object, link)
+
+    def plan(self) -> Trees:
+        """The trees as they are."""
+        pairs: NDArray[np.int64] = np.array(
+            [(object, link) for (object, _), link in self.parent.items()], dtype=np.int64
+        ).reshape(-1, 2)
+        return plan_of(self.problem, pairs[:, 0], pairs[:, 1])
+
+
+def in_order(problem: LiveVideo) -> list[tuple[int, int, float]]:
+    """(object, group, time) of each request as they come."""
+    order = np.argsort(problem.arrival_s, kind="stable")
+    return list(
+        zip(
+            problem.object[order].tolist(),
+            problem.group[order].tolist(),
+            problem.arrival_s[order].tolist(),
+            strict=True,
+        )
+    )
