@@ -93,6 +93,37 @@ def validate(
     return frame
 
 
+def adopt(problem: object, tables: Iterable[Table]) -> list[str]:
+    """Put the validated frame in place of each frame that a frozen dataclass holds by a table's name.
+
+    For `__post_init__`; returns the faults of all. A field that is None is a table left out.
+    """
+    faults: list[str] = []
+    for table in tables:
+        frame = getattr(problem, table.name)
+        if frame is None:
+            continue
+        where, first_row = frame.attrs.get("where"), frame.attrs.get("first_row", 1)
+        try:
+            valid = validate(table, frame, where=where, first_row=first_row)
+        except InputError as error:
+            faults += error.faults
+            continue
+        valid.attrs |= frame.attrs
+        object.__setattr__(problem, table.name, valid)
+    return faults
+
+
+def strangers(frame: pd.DataFrame, table: str, column: str, known: pd.Index, what: str) -> list[str]:
+    """A fault for each row whose name in `column` is not known: `... is no node of the network`."""
+    faults = [
+        f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is {what}"
+        + did_you_mean(frame[column].iloc[row], known)
+        for row in np.flatnonzero(known.get_indexer(pd.Index(frame[column])) < 0).tolist()
+    ]
+    return few(faults, file_name(frame, table), f"with an unknown {column}")
+
+
 def _validated(
     table: Table, frame: pd.DataFrame, where: str, first_row: int
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -253,7 +284,8 @@ def file_name(frame: pd.DataFrame, table: str) -> str:
 
 def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
     """Every table of `files`, by table name, read and validated; InputError with every fault of all."""
-    read, faults = {}, []
+    read: dict[str, pd.DataFrame] = {}
+    faults: list[str] = []
     for table in tables:
         if table.name not in files:
             continue

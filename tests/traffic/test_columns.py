@@ -177,6 +177,7 @@ def test_equal_seeds_make_equal_plans_and_threads_change_nothing_but_rounding() 
 def test_it_stops_at_the_gap_asked_for(gap: float) -> None:
     problem = Traffic.from_tables(topohub.read("topozoo/TataNld", seed=1))
     best = columns.route(problem).proof.objective
+    assert best is not None
     proof = columns.route(problem, options=Options(gap=gap)).proof
     assert proof.status is Status.OPTIMAL
     assert proof.objective is not None

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from planner.errors import InputError, did_you_mean
-from planner.tables import Table, few, file_name, label, number, row_name, validate
+from planner.errors import InputError
+from planner.tables import Table, adopt, few, file_name, label, number, row_name, strangers
 
 NODES: Final = Table(
     name="nodes",
@@ -79,18 +79,7 @@ class Traffic:
     demands: pd.DataFrame
 
     def __post_init__(self) -> None:
-        faults: list[str] = []
-        for table in TABLES:
-            frame = getattr(self, table.name)
-            try:
-                valid = validate(
-                    table, frame, where=frame.attrs.get("where"), first_row=frame.attrs.get("first_row", 1)
-                )
-            except InputError as error:
-                faults += error.faults
-                continue
-            valid.attrs |= frame.attrs
-            object.__setattr__(self, table.name, valid)
+        faults = adopt(self, TABLES)
         if not faults:
             faults += self._unknown_nodes()
         if not faults:
@@ -235,13 +224,7 @@ class Traffic:
             frame: pd.DataFrame = getattr(self, table)
             where = file_name(frame, table)
             for column in (one, other):
-                faults = [
-                    f"{row_name(frame, table, row)}: {column} "
-                    f"'{frame[column].iloc[row]}' is no node of the network"
-                    + did_you_mean(frame[column].iloc[row], self.nodes["node"])
-                    for row in np.flatnonzero(self._places(frame[column]) < 0).tolist()
-                ]
-                yield from few(faults, where, f"with an unknown {column}")
+                yield from strangers(frame, table, column, self.node_places, "no node of the network")
             loops = np.flatnonzero(frame[one].to_numpy() == frame[other].to_numpy()).tolist()
             faults = [
                 f"{row_name(frame, table, row)}: {one} and {other} "
