@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from typing import TypeVar
 
 Result = TypeVar("Result")
 
+LINGER_S = 2.0
+"""Most seconds to wait for a cancelled solver."""
+
 
 def apart(work: Callable[[], Result], *, cancel: Callable[[], object] | None = None) -> Result:
-    """Result of `work()`, run in a fresh thread; Ctrl-C calls `cancel` and is raised at once.
+    """Result of `work()`, run in a fresh thread; Ctrl-C calls `cancel` and is raised.
 
     Solvers run outside Python, where Ctrl-C would wait for their end. HiGHS gains more: it keeps
     one pool of workers per calling thread, of the size that the first solve there asked for, and
@@ -19,20 +22,23 @@ def apart(work: Callable[[], Result], *, cancel: Callable[[], object] | None = N
     """
     results: list[Result] = []
     failures: list[BaseException] = []
+    done = Event()
 
     def body() -> None:
         try:
             results.append(work())
         except BaseException as failure:  # raised again below, in the caller's thread
             failures.append(failure)
+        finally:
+            done.set()
 
-    worker = Thread(target=body, name="solver", daemon=True)
-    worker.start()
+    Thread(target=body, name="solver", daemon=True).start()
     try:
-        worker.join()
+        done.wait()  # not `join`: interrupted once, Python 3.11's takes the thread for ended
     except BaseException:
         if cancel is not None:
             cancel()
+            done.wait(LINGER_S)  # a solver that still runs while Python ends may crash
         raise
     if failures:
         raise failures[0]

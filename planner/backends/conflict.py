@@ -75,13 +75,12 @@ def explain(model: LinearProgram, *, seconds: float) -> tuple[str, ...] | None:
     """
     budget = _Budget(seconds)
     proof = _proof(model, budget)
-    if proof is not None:
-        rows = np.flatnonzero(np.abs(proof) > NEGLIGIBLE)
-        if rows.size == 0 and not model.is_integer:
-            return None
-    if proof is None or rows.size == 0:
+    rows = np.flatnonzero(np.abs(proof) > NEGLIGIBLE) if proof is not None else np.arange(0)
+    if rows.size == 0:
         if not model.is_integer:
-            return ()
+            return None if proof is not None else ()
+        if _solvable(model, budget):
+            return None
         rows = np.arange(model.shape[0])  # only integrality breaks it: any row may take part
     rows = _irreducible(rows, lambda subset: _infeasible(_restricted(model, subset), budget))
     return _shortened([model.row_name(int(i)) for i in rows] + _limits_involved(model, rows, budget))
@@ -146,16 +145,26 @@ def _irreducible(rows: Indices, infeasible: Callable[[Indices], bool]) -> Indice
 
 def _infeasible(model: LinearProgram, budget: _Budget) -> bool:
     """True where proven; an unproven case counts as feasible, which keeps more rows in the set."""
+    return _status(model, budget) is Status.INFEASIBLE
+
+
+def _solvable(model: LinearProgram, budget: _Budget) -> bool:
+    """True where a solution was found, whatever it costs."""
+    costless = _restricted(model, np.arange(model.shape[0]))
+    return _status(costless, budget) in (Status.OPTIMAL, Status.FEASIBLE)
+
+
+def _status(model: LinearProgram, budget: _Budget) -> Status:
     from planner.backends import highs
     from planner.backends.verify import InfeasibleOrUnbounded
     from planner.options import Options
 
     if budget.left <= 0:
-        return False
+        return Status.UNDECIDED
     try:
-        return highs.solve(model, Options(time_limit_s=budget.left)).status is Status.INFEASIBLE
+        return highs.solve(model, Options(time_limit_s=budget.left)).status
     except InfeasibleOrUnbounded:  # without costs nothing is unbounded
-        return True
+        return Status.INFEASIBLE
 
 
 def _restricted(model: LinearProgram, rows: Indices) -> LinearProgram:

@@ -84,7 +84,8 @@ def _auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
     Where hardly any variable has a cost (the best worst share of many) most steps of the simplex
     gain nothing: the interior point goes first. Elsewhere the simplex goes first, and two
     iterations per row tell whether it goes well; unlike seconds, they make the answer repeat.
-    PDLP never won while reaching the accuracy asked of it; it is left to those who ask for it.
+    PDLP pays on the largest fat trees only, and its answers may miss the accuracy asked of it: it
+    is left to those who ask for it.
     """
     rows, columns = model.shape
     if rows > SMALL and np.count_nonzero(model.cost) < SPARSE_COST * columns:
@@ -121,27 +122,32 @@ def _linear(
 ) -> Solution:
     started = time.perf_counter()
     basis = algorithm == "simplex" or (algorithm == "interior-point" and crossover)
+    highs = _prepared(model, options, algorithm, crossover)
+    if iterations is not None:
+        _set(highs, "simplex_iteration_limit", iterations)
+    solution = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
+    left = _left(options, started)
+    if left == 0.0:
+        return solution
+    if solution.status is Status.INFEASIBLE and _may_be_unbounded(model):
+        algorithm, basis = "simplex", True  # presolve calls some unbounded models infeasible
+    elif basis or solution.status in CONCLUSIVE:
+        return solution
+    # Else, without a basis: what presolve takes out comes back without its right dual values.
+    highs = _prepared(model, replace(options, time_limit_s=left), algorithm, crossover)
+    _set(highs, "presolve", "off")
+    again = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
+    return again if again.x is not None or again.status in CONCLUSIVE else solution
+
+
+def _prepared(model: LinearProgram, options: Options, algorithm: str, crossover: bool) -> highspy.Highs:
     highs = load(model, options)
     _set(highs, "solver", SOLVER[algorithm])
     _set(highs, "run_crossover", "on" if crossover else "off")
     if algorithm == "pdlp":
         # Relative to the norm of all limits together; at the default some rows stay far off.
         _set(highs, "pdlp_optimality_tolerance", PDLP_ACCURACY)
-    if iterations is not None:
-        _set(highs, "simplex_iteration_limit", iterations)
-    solution = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
-    left = _left(options, started)
-    doubtful = solution.status is Status.INFEASIBLE and _may_be_unbounded(model)
-    if left == 0.0 or not (doubtful or (not basis and solution.status not in CONCLUSIVE)):
-        return solution
-    # Presolve calls some unbounded models infeasible, and what it takes out comes back without
-    # right dual values where there is no basis.
-    highs.clearSolver()
-    _set(highs, "presolve", "off")
-    if left is not None:
-        _set(highs, "time_limit", highs.getRunTime() + left)
-    again = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
-    return again if again.x is not None or again.status in CONCLUSIVE else solution
+    return highs
 
 
 def _answer(
@@ -174,7 +180,23 @@ def _may_be_unbounded(model: LinearProgram) -> bool:
 
 
 def _integer(model: LinearProgram, options: Options) -> Solution:
+    started = time.perf_counter()
+    solution = _branch_and_bound(model, options)
+    left = _left(options, started)
+    if solution.status is not Status.INFEASIBLE or left == 0.0:
+        return solution
+    # Probing in presolve calls a few models infeasible that are not: a second look without it.
+    again = _branch_and_bound(model, replace(options, time_limit_s=left), without=PROBING)
+    return again if again.x is not None else solution
+
+
+PROBING = 1 << 15
+"""HiGHS' bit for this rule of presolve."""
+
+
+def _branch_and_bound(model: LinearProgram, options: Options, without: int = 0) -> Solution:
     highs = load(model, options)
+    _set(highs, "presolve_rule_off", without)
     if options.gap is not None:
         _set(highs, "mip_rel_gap", options.gap)
         _set(highs, "mip_abs_gap", 1e-9)  # its default, 1e-6, would end small objectives early

@@ -52,6 +52,7 @@ class Solver:
     seed              parameter for the seed; None where it has none
     gap               parameter for the relative gap; None where the answer is exact
     least_gap         what the gap is where none is asked for, and at least; None for the solver's own
+    own_signals       keeps its hands off Ctrl-C, which is Python's to handle
     infeasible        what it means when the solver says so: GLOP and SCIP say it of unbounded too
     """
 
@@ -62,6 +63,7 @@ class Solver:
     seed: str | None
     gap: str | None
     least_gap: float | None = None
+    own_signals: str = ""
     infeasible: Status | str = Status.INFEASIBLE
 
 
@@ -104,6 +106,7 @@ SOLVERS = {
         threads="num_workers: {}",
         seed="random_seed: {}",
         gap="relative_gap_limit: {}",
+        own_signals="catch_sigint_signal: false",
     ),
     "scip": Solver(
         id="scip",
@@ -112,6 +115,7 @@ SOLVERS = {
         threads=None,
         seed="randomization/randomseedshift = {}",
         gap="limits/gap = {}",
+        own_signals="misc/catchctrlc = FALSE",
         infeasible=AMBIGUOUS,
     ),
 }
@@ -190,11 +194,8 @@ def parameters(options: Options, name: str) -> str:
     solver = SOLVERS[name]
     gap = options.gap if solver.least_gap is None else max(options.gap or 0.0, solver.least_gap)
     told = ((options.threads, solver.threads), (options.seed, solver.seed), (gap, solver.gap))
-    return "\n".join(
-        template.replace("{}", str(value))
-        for value, template in told
-        if value is not None and template is not None
-    )
+    lines = [text.replace("{}", str(value)) for value, text in told if value is not None and text is not None]
+    return "\n".join([*lines, *filter(None, [solver.own_signals])])
 
 
 def load(model: LinearProgram) -> Any:

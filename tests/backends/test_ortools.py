@@ -54,8 +54,17 @@ def test_large_linear_programs_go_to_pdlp(monkeypatch: pytest.MonkeyPatch) -> No
 def test_parameters_say_the_options() -> None:
     options = Options(backend="ortools", gap=0.25, threads=3, seed=9)
     assert ortools.parameters(options, "glop") == "random_seed: 9"
-    assert ortools.parameters(options, "cp-sat") == "num_workers: 3\nrandom_seed: 9\nrelative_gap_limit: 0.25"
-    assert ortools.parameters(options, "scip") == "randomization/randomseedshift = 9\nlimits/gap = 0.25"
+    assert ortools.parameters(options, "cp-sat").splitlines() == [
+        "num_workers: 3",
+        "random_seed: 9",
+        "relative_gap_limit: 0.25",
+        "catch_sigint_signal: false",
+    ]
+    assert ortools.parameters(options, "scip").splitlines() == [
+        "randomization/randomseedshift = 9",
+        "limits/gap = 0.25",
+        "misc/catchctrlc = FALSE",
+    ]
     pdlp = ortools.parameters(options, "pdlp")
     assert "num_threads: 3" in pdlp
     assert "eps_optimal_objective_gap_relative: 0.25" in pdlp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -32,8 +32,7 @@ class Assignment:
 
     def diff(self, other: Assignment) -> pd.DataFrame:
         """What `other` has more (positive) or fewer clients of; rows that are the same are left out."""
-        key = ["location", "isp", "content", "bitrate_kbps", "cluster"]
-        mine, its = (plan.assignments.groupby(key)["clients"].sum() for plan in (self, other))
+        mine, its = (plan.assignments.groupby(list(KEY))["clients"].sum() for plan in (self, other))
         change = its.sub(mine, fill_value=0.0)
         return change[change != 0].rename("clients").reset_index()
 
@@ -66,10 +65,17 @@ def of_groups(problem: Brokering, sent: Any) -> Assignment:
             "clients": clients.astype(float),
         }
     )
-    if table.duplicated(["location", "isp", "content", "bitrate_kbps"]).any():
-        key = ["location", "isp", "content", "bitrate_kbps", "cluster"]
-        frame = frame.groupby(key, sort=False, as_index=False)["clients"].sum()
-    return Assignment(assignments=frame)
+    alike = table.duplicated(list(KEY[:-1])).any()
+    return Assignment(assignments=added_up(frame) if alike else frame)
+
+
+KEY: Final = ("location", "isp", "content", "bitrate_kbps", "cluster")
+
+
+def added_up(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of assignments with those that differ only in `clients` added up."""
+    clients = frame.groupby(list(KEY), sort=False)["clients"].sum()
+    return clients.reset_index()
 
 
 def _overlaps(

@@ -76,7 +76,8 @@ def _window(
     by_contract = problem.contract_price[done.location, owner]
     price = by_contract if priced_by == "contract" else problem.unit_cost[done.cluster]
     hourly = np.where(traffic > 0, traffic * price, 0.0) * problem.terms.units_per_mbps_hour
-    count = len(problem.cdn_names)
-    return np.bincount(owner, weights=traffic, minlength=count), np.bincount(
-        owner, weights=hourly, minlength=count
+    mbps, charge = (
+        np.bincount(owner, weights=amount, minlength=len(problem.cdn_names)).astype(float)
+        for amount in (traffic, hourly)
     )
+    return mbps, charge

@@ -50,7 +50,6 @@ class Kinds:
         self._bitrates = np.unique(frame["bitrate_kbps"].to_numpy(float))
         self._keys, of_row = np.unique(self._key(frame), return_inverse=True)
         self.wanted = np.bincount(of_row.ravel(), weights=problem.count).astype(np.int64)
-        self._first = frame
 
     def _key(self, frame: pd.DataFrame) -> NDArray[np.int64]:
         """(rows,) one number for each kind; -1 for what the problem does not have."""
@@ -87,7 +86,8 @@ def served(problem: Brokering, plan: Assignment) -> Served:
     bad = np.flatnonzero(~np.isfinite(count) | (count < 0) | (count != np.floor(count)))
     if len(bad):
         raise PlanRejected(
-            f"assignments row {int(bad[0]) + 1}: clients is {count[bad[0]]}, must be a whole number, 0 or more"
+            f"assignments row {int(bad[0]) + 1}: clients is {count[bad[0]]}, "
+            "must be a whole number, 0 or more"
         )
     kinds = Kinds(problem)
     kind = kinds.of(frame)

@@ -145,8 +145,9 @@ def _room(
     if not len(full):
         return section, "No cluster is full: more room anywhere is worth nothing."
     best = frame.iloc[0]
+    how_many = "1 cluster is" if len(full) == 1 else f"{len(full)} clusters are"
     return section, (
-        f"{len(full)} cluster{'s are' * (len(full) > 1) or ' is'} full. Room is worth most in {best['cluster']}: "
+        f"{how_many} full. Room is worth most in {best['cluster']}: "
         f"{best['worth_per_gbps']:,.6g} of objective per Gbit/s at the margin."
     )
 

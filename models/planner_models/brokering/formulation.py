@@ -33,34 +33,34 @@ def formulation(problem: Brokering) -> pyo.ConcreteModel:
     place = groups.location.tolist()
     bitrate = groups.bitrate_mbps.tolist()
     capacity = problem.free_mbps.tolist()
-    matchings = {l: np.flatnonzero(problem.offered[l]).tolist() for l in set(place)}  # noqa: E741
+    matchings = {here: np.flatnonzero(problem.offered[here]).tolist() for here in set(place)}
 
     m = pyo.ConcreteModel("content brokering")
     m.Clients = pyo.Set(initialize=range(len(client)))
     m.Clusters = pyo.Set(initialize=range(len(capacity)))
-    pairs = [(r, l) for r in m.Clients for l in matchings[place[client[r]]]]  # noqa: E741
+    pairs = [(r, c) for r in m.Clients for c in matchings[place[client[r]]]]
     m.RM = pyo.Set(initialize=pairs, dimen=2)
     m.U = pyo.Var(m.RM, domain=pyo.Binary)
 
-    def performance(r: int, l: int) -> float:  # noqa: E741
+    def performance(r: int, c: int) -> float:
         alike = bitrate[client[r]] if terms.performance_per == "bit" else 1.0
-        return -float(problem.score[place[client[r]], l]) * alike
+        return -float(problem.score[place[client[r]], c]) * alike
 
-    def cost(r: int, l: int) -> float:  # noqa: E741
-        return float(problem.price[place[client[r]], l]) * terms.units_per_mbps_hour
+    def cost(r: int, c: int) -> float:
+        return float(problem.price[place[client[r]], c]) * terms.units_per_mbps_hour
 
-    def fits(m: pyo.ConcreteModel, l: int) -> Any:  # noqa: E741
-        load = [bitrate[client[r]] * m.U[r, l] for r in m.Clients if (r, l) in m.RM]
-        return sum(load) <= capacity[l] if load else pyo.Constraint.Skip
+    def fits(m: pyo.ConcreteModel, c: int) -> Any:
+        load = [bitrate[client[r]] * m.U[r, c] for r in m.Clients if (r, c) in m.RM]
+        return sum(load) <= capacity[c] if load else pyo.Constraint.Skip
 
     m.once = pyo.Constraint(
-        m.Clients, rule=lambda m, r: sum(m.U[r, l] for l in matchings[place[client[r]]]) == 1
+        m.Clients, rule=lambda m, r: sum(m.U[r, c] for c in matchings[place[client[r]]]) == 1
     )
     m.capacity = pyo.Constraint(m.Clusters, rule=fits)
     wp, wc = terms.performance_weight, terms.cost_weight
     m.goal = pyo.Objective(
-        expr=wp * sum(performance(r, l) * m.U[r, l] for r, l in m.RM)
-        - wc * sum(cost(r, l) * bitrate[client[r]] * m.U[r, l] for r, l in m.RM),
+        expr=wp * sum(performance(r, c) * m.U[r, c] for r, c in m.RM)
+        - wc * sum(cost(r, c) * bitrate[client[r]] * m.U[r, c] for r, c in m.RM),
         sense=pyo.maximize,
     )
     return m
@@ -71,6 +71,6 @@ def sent_by_group(problem: Brokering, m: pyo.ConcreteModel) -> NDArray[np.int32]
     groups = problem.groups
     client = np.repeat(np.arange(len(groups.count)), groups.count)
     sent = np.zeros((len(groups.count), len(problem.clusters)), dtype=np.int32)
-    for (r, l), value in m.U.extract_values().items():  # noqa: E741
-        sent[client[r], l] += round(value or 0.0)
+    for (r, c), value in m.U.extract_values().items():
+        sent[client[r], c] += round(value or 0.0)
     return sent

@@ -70,10 +70,7 @@ def assign(
     bound = relaxed.bound
     if sent is not None:
         value = repair.result(transport, sent)[1]
-        if value - bound > gap * abs(value):
-            bound += knapsack.excess(
-                transport, relaxed, sent, worth=gap * abs(value) / len(relaxed.price) / 10
-            )
+        bound = knapsack.tighten(transport, relaxed.price, bound, value, gap=gap, until=started + limit)
     decision = _decision(problem, transport, sent, bound, gap)
     small = int(np.isfinite(transport.cost).sum()) <= SMALL
     left = limit - (time.perf_counter() - started)
@@ -109,7 +106,7 @@ def model(problem: Brokering, *, method: Method = "auto") -> LinearProgram:  # n
     locations = problem.locations["location"].to_numpy()
     names = problem.clusters["cluster"].to_numpy()
 
-    def group_label(g: int) -> str:
+    def group_label(g: Any) -> str:
         return f"{locations[problem.groups.location[g]]}@{problem.groups.bitrate_mbps[g] * 1000:g}"
 
     return LinearProgram.build(
@@ -242,7 +239,6 @@ def _too_little(problem: Brokering, relaxed: flow.Relaxed) -> tuple[str, ...]:
     room = float(problem.free_mbps[cluster].sum())
     places = problem.locations["location"].iloc[np.unique(groups.location[group])].tolist()
     named = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
-    return (
-        f"clients in {named} want {wanted:,.6g} Mbit/s; the {len(cluster)} clusters on offer to them "
-        f"have {room:,.6g} Mbit/s free",
-    )
+    on_offer = "1 cluster" if len(cluster) == 1 else f"{len(cluster)} clusters"
+    reason = f"clients in {named} want {wanted:,.6g} Mbit/s; the room on offer to them, in {on_offer}, "
+    return (reason + f"is {room:,.6g} Mbit/s",)

@@ -135,7 +135,7 @@ class Brokering:
         """The same problem with other `terms`."""
         return self._twin(terms=Terms(**{**vars(self.terms), **terms}))
 
-    def serving(self, count: NDArray[np.float64]) -> Brokering:
+    def serving(self, count: NDArray[Any]) -> Brokering:
         """The same problem with other numbers of clients, (R,) whole."""
         twin = self._twin(clients=self.clients.assign(clients=np.asarray(count, dtype=float)))
         for name in ("count", "groups", "contract_price", "demand_mbps", "keys"):
@@ -202,9 +202,8 @@ class Brokering:
     @cached_property
     def demand_mbps(self) -> NDArray[np.float64]:
         """(L,) traffic that the clients of each location want."""
-        return np.bincount(
-            self.location, weights=self.bitrate_mbps * self.count, minlength=len(self.locations)
-        )
+        traffic = self.bitrate_mbps * self.count
+        return np.bincount(self.location, weights=traffic, minlength=len(self.locations)).astype(float)
 
     @cached_property
     def location_places(self) -> pd.Index:
@@ -251,8 +250,11 @@ class Brokering:
     @cached_property
     def unit_cost(self) -> NDArray[np.float64]:
         """(C,) what a cluster costs its CDN: bandwidth and co-location."""
-        columns = self.clusters[["bandwidth_cost", "colocation_cost"]]
-        return columns.to_numpy(float).sum(axis=1)
+        bandwidth, colocation = (
+            self.clusters[name].to_numpy(float) for name in ("bandwidth_cost", "colocation_cost")
+        )
+        total: NDArray[np.float64] = bandwidth + colocation
+        return total
 
     @cached_property
     def distance_km(self) -> NDArray[np.float64]:

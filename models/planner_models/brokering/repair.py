@@ -73,11 +73,10 @@ def place(
     sent and room are changed. A client goes where cost and the price of room are least among the
     clusters with room; where none has any, one client of another group makes room.
     """
-    clusters = cost.shape[1]
     for group in np.argsort(-weight):
         while left[group] > 0:
             best, least = -1, np.inf
-            for b in range(clusters):
+            for b in range(cost.shape[1]):
                 if room[b] >= weight[group]:
                     value = cost[group, b] + price[b] * weight[group]
                     if value < least:
@@ -142,87 +141,142 @@ def trade(
 
     level   (G,) place of each group's weight in `levels` (W,), ascending
     """
-    groups, clusters = cost.shape
-    kinds = len(levels)
-    come = np.empty((clusters, kinds))
-    come_group = np.empty((clusters, kinds), dtype=np.int64)
-    leave = np.empty((clusters, kinds))
-    leave_group = np.empty((clusters, kinds), dtype=np.int64)
+    shape = (cost.shape[1], len(levels))
+    come, leave = np.empty(shape), np.empty(shape)
+    come_group, leave_group = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
     gained = 0.0
+    group, at = np.nonzero(sent)  # who is where; moves below add to it, and leave what is empty
+    arcs = len(group)
+    arc_group = np.empty(arcs + 2 * MOST_MOVES * len(order), dtype=np.int64)
+    arc_at = np.empty(arcs + 2 * MOST_MOVES * len(order), dtype=np.int64)
+    arc_group[:arcs], arc_at[:arcs] = group, at
     for b in order:
-        # who is where; moves below add to the end, and leave what is empty
-        arcs = np.count_nonzero(sent)
-        arc_group = np.empty(arcs + MOST_MOVES * 2, dtype=np.int64)
-        arc_at = np.empty(arcs + MOST_MOVES * 2, dtype=np.int64)
-        arcs = 0
-        for g in range(groups):
-            for a in range(clusters):
-                if sent[g, a] > 0:
-                    arc_group[arcs], arc_at[arcs] = g, a
-                    arcs += 1
         for _ in range(MOST_MOVES):
-            come[:] = np.inf
-            leave[:] = np.inf
-            for arc in range(arcs):
-                g, a = arc_group[arc], arc_at[arc]
-                if sent[g, a] == 0:
-                    continue
-                k = level[g]
-                if a != b:
-                    value = cost[g, b] - cost[g, a]
-                    if value < come[a, k]:
-                        come[a, k] = value
-                        come_group[a, k] = g
-                else:
-                    for d in range(clusters):
-                        value = cost[g, d] - cost[g, b]
-                        if d != b and value < leave[d, k]:
-                            leave[d, k] = value
-                            leave_group[d, k] = g
-            # the cheapest way out for each bitrate, to where there is room
-            out = np.full(kinds, np.inf)
-            out_to = np.full(kinds, -1)
-            for k in range(kinds):
-                for d in range(clusters):
-                    if room[d] >= levels[k] and leave[d, k] < out[k]:
-                        out[k] = leave[d, k]
-                        out_to[k] = d
-            best, a_best, k_best, d_best, j_best = -least_gain, -1, -1, -1, -1
-            for a in range(clusters):
-                hope = min(out.min(), leave[a].min(), 0.0)
-                for k in range(kinds):
-                    if not come[a, k] + hope < best:
-                        continue
-                    if room[b] >= levels[k] and come[a, k] < best:
-                        best, a_best, k_best, d_best = come[a, k], a, k, -1
-                    for j in range(kinds):
-                        if room[b] - levels[k] + levels[j] < 0:
-                            continue
-                        value = come[a, k] + out[j]
-                        if value < best:
-                            best, a_best, k_best, d_best, j_best = value, a, k, out_to[j], j
-                        value = come[a, k] + leave[a, j]
-                        if room[a] + levels[k] - levels[j] >= 0 and value < best:
-                            best, a_best, k_best, d_best, j_best = value, a, k, a, j
-            if a_best < 0:
+            _ways_in(cost, level, sent, b, arc_group[:arcs], arc_at[:arcs], come, come_group)
+            _ways_out(cost, level, sent, b, arc_group[:arcs], arc_at[:arcs], leave, leave_group)
+            value, a, k, d, j = _best_trade(levels, room, b, come, leave, -least_gain)
+            if a < 0:
                 break
-            g = come_group[a_best, k_best]
-            sent[g, a_best] -= 1
-            sent[g, b] += 1
+            gained -= value
+            g = come_group[a, k]
+            _move(g, a, b, weight, sent, room)
             arc_group[arcs], arc_at[arcs] = g, b
             arcs += 1
-            room[a_best] += weight[g]
-            room[b] -= weight[g]
-            if d_best >= 0:
-                h = leave_group[d_best, j_best]
-                sent[h, b] -= 1
-                sent[h, d_best] += 1
-                arc_group[arcs], arc_at[arcs] = h, d_best
+            if d >= 0:
+                h = leave_group[d, j]
+                _move(h, b, d, weight, sent, room)
+                arc_group[arcs], arc_at[arcs] = h, d
                 arcs += 1
-                room[b] += weight[h]
-                room[d_best] -= weight[h]
-            gained -= best
     return gained
+
+
+@numba.njit(cache=True)
+def _move(
+    group: int,
+    start: int,
+    end: int,
+    weight: NDArray[np.float64],
+    sent: NDArray[np.int32],
+    room: NDArray[np.float64],
+) -> None:  # pragma: no cover - compiled
+    sent[group, start] -= 1
+    sent[group, end] += 1
+    room[start] += weight[group]
+    room[end] -= weight[group]
+
+
+@numba.njit(cache=True)
+def _ways_in(
+    cost: NDArray[np.float64],
+    level: NDArray[np.int64],
+    sent: NDArray[np.int32],
+    b: int,
+    arc_group: NDArray[np.int64],
+    arc_at: NDArray[np.int64],
+    come: NDArray[np.float64],
+    come_group: NDArray[np.int64],
+) -> None:  # pragma: no cover - compiled
+    """(C, W) what it costs at least that one client of that bitrate comes from there to b, and whose."""
+    come[:] = np.inf
+    for arc in range(len(arc_group)):
+        g, a = arc_group[arc], arc_at[arc]
+        if a == b or sent[g, a] == 0:
+            continue
+        value = cost[g, b] - cost[g, a]
+        if value < come[a, level[g]]:
+            come[a, level[g]] = value
+            come_group[a, level[g]] = g
+
+
+@numba.njit(cache=True)
+def _ways_out(
+    cost: NDArray[np.float64],
+    level: NDArray[np.int64],
+    sent: NDArray[np.int32],
+    b: int,
+    arc_group: NDArray[np.int64],
+    arc_at: NDArray[np.int64],
+    leave: NDArray[np.float64],
+    leave_group: NDArray[np.int64],
+) -> None:  # pragma: no cover - compiled
+    """(C, W) what it costs at least that one client of that bitrate leaves b for there, and whose."""
+    leave[:] = np.inf
+    for arc in range(len(arc_group)):
+        g = arc_group[arc]
+        if arc_at[arc] != b or sent[g, b] == 0:
+            continue
+        for d in range(cost.shape[1]):
+            value = cost[g, d] - cost[g, b]
+            if d != b and value < leave[d, level[g]]:
+                leave[d, level[g]] = value
+                leave_group[d, level[g]] = g
+
+
+@numba.njit(cache=True)
+def _best_trade(
+    levels: NDArray[np.float64],
+    room: NDArray[np.float64],
+    b: int,
+    come: NDArray[np.float64],
+    leave: NDArray[np.float64],
+    at_most: float,
+) -> tuple[float, int, int, int, int]:  # pragma: no cover - compiled
+    """The cheapest trade below `at_most`: its cost, a and bitrate of who comes, d and bitrate of who leaves.
+
+    a is -1 where there is none; d is -1 where nobody needs to leave.
+    """
+    clusters, kinds = come.shape
+    out, out_to = _to_where_there_is_room(levels, room, leave)
+    best, a_best, k_best, d_best, j_best = at_most, -1, -1, -1, -1
+    for a in range(clusters):
+        hope = min(out.min(), leave[a].min(), 0.0)
+        for k in range(kinds):
+            if not come[a, k] + hope < best:
+                continue
+            if room[b] >= levels[k] and come[a, k] < best:
+                best, a_best, k_best, d_best = come[a, k], a, k, -1
+            for j in range(kinds):
+                if room[b] - levels[k] + levels[j] < 0:
+                    continue
+                if come[a, k] + out[j] < best:
+                    best, a_best, k_best, d_best, j_best = come[a, k] + out[j], a, k, out_to[j], j
+                if room[a] + levels[k] >= levels[j] and come[a, k] + leave[a, j] < best:
+                    best, a_best, k_best, d_best, j_best = come[a, k] + leave[a, j], a, k, a, j
+    return best, a_best, k_best, d_best, j_best
+
+
+@numba.njit(cache=True)
+def _to_where_there_is_room(
+    levels: NDArray[np.float64], room: NDArray[np.float64], leave: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # pragma: no cover - compiled
+    """(W,) the cheapest way out for each bitrate, and to which cluster; -1 for none."""
+    clusters, kinds = leave.shape
+    out, out_to = np.full(kinds, np.inf), np.full(kinds, -1)
+    for j in range(kinds):
+        for d in range(clusters):
+            if room[d] >= levels[j] and leave[d, j] < out[j]:
+                out[j], out_to[j] = leave[d, j], d
+    return out, out_to
 
 
 def result(problem: Transport, sent: NDArray[np.int32]) -> tuple[Any, float]:

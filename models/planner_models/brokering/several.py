@@ -14,7 +14,7 @@ from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision
 from planner_models.brokering import market
-from planner_models.brokering.assignment import Assignment
+from planner_models.brokering.assignment import Assignment, added_up
 from planner_models.brokering.check import served
 from planner_models.brokering.problem import Brokering
 
@@ -111,9 +111,8 @@ def dealt(problem: Brokering, brokers: int, seed: int) -> list[NDArray[np.int64]
 
 def united(plans: list[Assignment]) -> Assignment:
     """All brokers' clients in one plan."""
-    key = ["location", "isp", "content", "bitrate_kbps", "cluster"]
     frames = pd.concat([plan.assignments for plan in plans], ignore_index=True)
-    return Assignment(assignments=frames.groupby(key, sort=False, as_index=False)["clients"].sum())
+    return Assignment(assignments=added_up(frames))
 
 
 def _proof(decisions: list[Decision[Assignment]]) -> Proof:

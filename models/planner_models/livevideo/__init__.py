@@ -53,6 +53,7 @@ from planner_models.livevideo import columns, generate, optimum
 from planner_models.livevideo.adjust import adjust
 from planner_models.livevideo.check import check
 from planner_models.livevideo.designs import DESIGNS
+from planner_models.livevideo.explain import explain
 from planner_models.livevideo.formulation import formulation
 from planner_models.livevideo.measure import METRICS, measure
 from planner_models.livevideo.problem import OPTIONAL_TABLES, TABLES, LiveVideo
@@ -82,6 +83,7 @@ SYSTEM = System(
     measure=measure,
     plan_from_tables=from_tables,
     formulation=formulation,
+    explain=explain,
 )
 
 __all__ = [

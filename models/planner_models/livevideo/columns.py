@@ -29,7 +29,7 @@ from planner_models.livevideo.measure import OBJECTIVE, measure
 from planner_models.livevideo.packing import Packing
 from planner_models.livevideo.pricing import Pricer, uses
 from planner_models.livevideo.problem import LiveVideo
-from planner_models.livevideo.trees import Trees
+from planner_models.livevideo.trees import Trees, rows_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,9 +40,15 @@ THREADS: Final = 2
 WASTE: Final = 0.03
 """A link that whole objects of a bitrate leave this share of unused gets a row that counts them."""
 
+NEAR: Final = 0.9
+"""Share of its limit that a row must once have carried to get a price."""
+
 Moved = Annotated[
     Annotated[int, Field(ge=0)] | None,
-    Field(description="most objects of the last plan whose trees may change; none: any number"),
+    Field(
+        description="most objects of the last plan whose trees may change, but for branches that nobody "
+        "asks for any more; none: any number"
+    ),
 ]
 
 
@@ -154,7 +160,9 @@ class _Search:
             choice, _ = self._price(prices, 6, 1)
             self.found.add(choice)
             ratio = self.found.load(choice) / self.rows.limit
-            prices = np.where(prices > 0, prices * np.clip(ratio, 0.2, 4.0) ** step, np.where(ratio > 1, 1e-2 * unit, 0.0))
+            prices = np.where(
+                prices > 0, prices * np.clip(ratio, 0.2, 4.0) ** step, np.where(ratio > 1, 1e-2 * unit, 0.0)
+            )
             step *= 0.85
         self._pack()
 
@@ -164,11 +172,33 @@ class _Search:
         if self.previous is not None and self.previous.plan is not None:
             before = self.layers.choice(self.previous.plan)
             carried = np.zeros(len(self.layers.klass), dtype=bool)
-            object = np.repeat(np.arange(len(carried)), np.diff(self.layers.object_first))
+            object = self.found.of_request
             carried[object[before[:, 2] >= 0]] = True
             start = np.where(carried[object][:, None], before, self.choice)
+            if self.most_moved is not None:
+                known, _ = rows_of(self.problem, self.previous.plan)
+                carried[known[known >= 0]] = True
+                self._hold(before, carried)
+                start = np.where(carried[object][:, None], before, self.choice)
         self.packing.rebuild(start, self.by_link, self.dual, self.merit)
         self.packing.prices = self.by_link
+
+    def _hold(self, before: Ints, carried: NDArray[np.bool_]) -> None:
+        """Let only so many trees of the last plan change: those that gain most by it at the prices."""
+        layers = self.layers
+        served = before[:, 2] >= 0
+        own = self.found.of_request
+        now = np.bincount(own[served], weights=layers.value[served], minlength=len(carried))
+        object, link = uses(layers, before)
+        price = np.concatenate([part for part in self.by_link], axis=1)
+        now -= np.bincount(object, weights=price[layers.klass[object], link], minlength=len(carried))
+        gain = np.where(carried, self.merit - now, -np.inf)
+        last = np.flatnonzero(carried)
+        moving = np.argsort(-gain, kind="stable")[: min(self.most_moved or 0, len(last))]
+        held = np.setdiff1d(last, moving)
+        self.packing.freeze(held)
+        self.merit = self.merit.copy()
+        self.merit[held] = 1e12
 
     def _generate(self, worker: _Shaker | None) -> None:
         weight: Floats | None = None
@@ -180,11 +210,12 @@ class _Search:
             now = self.packing.value()
             rough = max(abs(self.bound - now) / max(abs(self.bound), 1e-9), 1e-4)
             weight = self.found.weights(weight)
+            active = self.found.active_rows
             solved = master.solve(
                 made,
-                self.rows.limit,
+                self.rows.limit[active],
                 weight=weight,
-                price=self.prices,
+                price=self.prices[active],
                 gap=min(1e-2, max(self.gap / 10, 0.05 * rough)),
                 until=self.until,
             )
@@ -192,7 +223,9 @@ class _Search:
             self.found.solved(weight)
             self.weight = weight
             tight = rough < 0.02 or stalled > 0
-            choice, _ = self._price(solved.price, 12 if tight else 6, 33 if tight else 5)
+            price = np.zeros(len(self.rows.limit))
+            price[active] = solved.price
+            choice, _ = self._price(price, 12 if tight else 6, 33 if tight else 5)
             fresh = self.found.add(choice)
             self.packing.prices = self.by_link
             if worker is None:
@@ -209,7 +242,7 @@ class _Search:
 
     def _round(self) -> None:
         """Pack the trees that the master mixes: those of large weight first, then by chance."""
-        if self.weight is None:
+        if self.weight is None or self.most_moved is not None:
             return
         random = np.random.default_rng(self.seed)
         until = time.perf_counter() + 0.15 * (self.until - time.perf_counter())
@@ -234,8 +267,7 @@ class _Search:
 
     def _decision(self) -> Decision[Trees]:
         plan = self.layers.plan(self.packing.choice)
-        worth = measure(self.problem, plan, None)[OBJECTIVE]
-        assert worth is not None
+        worth = measure(self.problem, plan, None)[OBJECTIVE] or 0.0
         bound = max(self.bound, worth)
         missing = self.layers.pinned - self.packing.served_pins()
         keeps = frozenset({"capacity", "forbidden"}) if missing else None
@@ -307,10 +339,9 @@ class _Rows:
         floor, limit = [np.zeros(len(link))], [capacity[link]]
         link_parts = [link]
         for rate in np.unique(layers.bitrate):
-            fit = np.floor(capacity / rate * (1 + 1e-9))
-            crowded = np.flatnonzero(
-                np.isfinite(capacity) & (fit >= 1) & (capacity / rate - fit > WASTE * capacity / rate) & (most > capacity)
-            )
+            share = np.where(np.isfinite(capacity), capacity, 0.0) / rate
+            fit = np.floor(share * (1 + 1e-9))
+            crowded = np.flatnonzero((fit >= 1) & (share - fit > WASTE * share) & (most > capacity))
             link_parts.append(crowded)
             floor.append(np.full(len(crowded), rate))
             limit.append(fit[crowded])
@@ -382,6 +413,7 @@ class _Found:
         self.place = np.full(len(asked), -1)
         self.place[self.active] = np.arange(len(self.active))
         self.of_request = np.repeat(np.arange(len(asked)), asked)
+        self.peak = np.zeros(len(rows.limit))
         self.hash = np.random.default_rng(7).integers(1, 2**62, rows.count, dtype=np.int64)
 
     def load(self, choice: Ints) -> Floats:
@@ -398,6 +430,7 @@ class _Found:
         """Take in the trees that are new; how many."""
         layers, rows = self.layers, self.rows
         object, link = uses(layers, choice)
+        self.peak = np.maximum(self.peak, self.load(choice) / rows.limit)
         order = np.lexsort((link, object))
         object, link = object[order], link[order]
         count = len(layers.klass)
@@ -438,6 +471,17 @@ class _Found:
         value = np.concatenate([np.zeros(groups), *self.value])
         count = np.concatenate([np.zeros(groups, dtype=np.int64), *self.count])
         row, amount = np.concatenate(self.row), np.concatenate(self.amount)
+        # rows that no round of prices has come near to filling are left out, at price 0
+        active = self.peak > NEAR
+        if not active.any():
+            active[np.argmax(self.peak)] = True
+        self.active_rows = np.flatnonzero(active)
+        number = np.cumsum(active) - 1
+        mine = active[row]
+        ends = np.concatenate([[0], np.cumsum(mine)])
+        last = np.cumsum(count)
+        count = ends[last] - ends[last - count]
+        row, amount = number[row[mine]], amount[mine]
         self.order = np.argsort(object, kind="stable")
         start = np.cumsum(count) - count
         times = count[self.order]
@@ -445,7 +489,9 @@ class _Found:
         source = np.repeat(start[self.order] - first, times) + np.arange(int(times.sum()))
         self.made = master.Columns(
             value=value[self.order],
-            first=np.searchsorted(object[self.order], np.append(self.active, len(self.layers.klass))).astype(np.int64),
+            first=np.searchsorted(object[self.order], np.append(self.active, len(self.layers.klass))).astype(
+                np.int64
+            ),
             start=np.append(first, int(times.sum())).astype(np.int64),
             row=row[source],
             amount=amount[source],
@@ -458,7 +504,9 @@ class _Found:
             [np.full(len(self.active), -1), *(np.full(len(o), n) for n, o in enumerate(self.object))]
         )[self.order]
         made = self.made
-        score = weight if random is None else np.log(np.maximum(weight, 1e-12)) + random.gumbel(size=len(weight))
+        score = (
+            weight if random is None else np.log(np.maximum(weight, 1e-12)) + random.gumbel(size=len(weight))
+        )
         size = np.diff(made.first)
         top = np.maximum.reduceat(score, made.first[:-1])
         hit = np.flatnonzero(score == np.repeat(top, size))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from planner.options import Options
@@ -13,6 +14,7 @@ from planner_models.livevideo.problem import LiveVideo
 from planner_models.livevideo.streams import SLACK, Streams, in_order
 from planner_models.livevideo.trees import Trees
 
+Seed = Annotated[int, Field(ge=0, description="how ties between parents are broken")]
 Ttl = Annotated[float, Field(gt=0, description="seconds for which DNS answers are kept")]
 
 
@@ -20,6 +22,7 @@ def distribute(
     problem: LiveVideo,
     *,
     ttl_s: Ttl = 30.0,
+    seed: Seed = 0,
     options: Options = Options(),  # noqa: B008, ARG001
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
@@ -35,12 +38,13 @@ def distribute(
     streams = Streams(problem)
     latency = problem.latency_ms.tolist()
     near = [sorted(links, key=lambda link: (latency[link], link)) for links in streams.into]
-    known = _Known(streams)
+    random = np.random.default_rng(seed)
+    known = _Known(streams, random)
     refreshed = 0
     for object, group, time in in_order(problem):
         if int(time // ttl_s) > refreshed:
             refreshed = int(time // ttl_s)
-            known = _Known(streams)
+            known = _Known(streams, random)
         if streams.has(object, group):
             continue
         path: list[int] = []
@@ -66,6 +70,7 @@ def distribute_1s(
     problem: LiveVideo,
     *,
     ttl_s: Ttl = 1.0,
+    seed: Seed = 0,
     options: Options = Options(),  # noqa: B008
     previous: Decision[Trees] | None = None,
 ) -> Decision[Trees]:
@@ -73,14 +78,14 @@ def distribute_1s(
 
     source  Mukerjee 2018, section 4.7.1
     """
-    return distribute(problem, ttl_s=ttl_s, options=options, previous=previous)
+    return distribute(problem, ttl_s=ttl_s, seed=seed, options=options, previous=previous)
 
 
 class _Known:
     """What DNS knows since its last refresh, and what it has answered since."""
 
-    def __init__(self, streams: Streams) -> None:
-        self.streams = streams
+    def __init__(self, streams: Streams, random: np.random.Generator) -> None:
+        self.streams, self.random = streams, random
         self.room = streams.room_mbps.tolist()
         self.has = set(streams.parent)
         self.answers: dict[tuple[int, int], int] = {}
@@ -101,14 +106,14 @@ class _Known:
     def parent(self, object: int, cluster: int) -> int | None:
         """The link from the parent with the highest path capacity; from one that had the object, if any had."""
         streams = self.streams
-        best: tuple[bool, float, int] | None = None
+        best: tuple[bool, float, float, int] | None = None
         for link in streams.into[cluster]:
             if not streams.allowed(object, link):
                 continue
             tail = streams.tail[link]
             subscribed = (object, tail) in self.has
             width = self.room[link] if subscribed else min(self.room[link], self.supply[tail])
-            key = (subscribed, width, -link)
+            key = (subscribed, width, float(self.random.random()), link)
             if best is None or key > best:
                 best = key
-        return None if best is None else -best[2]
+        return None if best is None else best[3]

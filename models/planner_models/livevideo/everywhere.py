@@ -62,7 +62,5 @@ def distribute(
 
 def decided(problem: LiveVideo, plan: Trees, *, keeps: frozenset[str]) -> Decision[Trees]:
     """The decision for a plan that nothing is proven of but what it is worth."""
-    proof = Proof(
-        status=Status.FEASIBLE, objective=measure(problem, plan, None)[OBJECTIVE], metric=OBJECTIVE
-    )
+    proof = Proof(status=Status.FEASIBLE, objective=measure(problem, plan, None)[OBJECTIVE], metric=OBJECTIVE)
     return Decision(plan=plan, proof=proof, keeps=keeps)

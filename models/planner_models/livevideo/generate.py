@@ -33,17 +33,23 @@ ReflectorGbps = Annotated[
 GroupMbps = Annotated[float, Field(gt=0, description="capacity of a link from an edge to a group, Mbit/s")]
 EdgeGbps = Annotated[
     Annotated[float, Field(gt=0)] | None,
-    Field(description="what an edge shares evenly among its links to groups; none: each has its full capacity"),
+    Field(
+        description="what an edge shares evenly among its links to groups; none: each has its full capacity"
+    ),
 ]
 SourceDegree = Annotated[
     Annotated[int, Field(gt=0)] | None, Field(description="sources that a reflector is linked to; none: all")
 ]
-ReflectorDegree = Annotated[float, Field(ge=1, description="reflectors that an edge is linked to, on average")]
+ReflectorDegree = Annotated[
+    float, Field(ge=1, description="reflectors that an edge is linked to, on average")
+]
 EdgeDegree = Annotated[int, Field(ge=1, description="edges that a group is linked to, the nearest")]
 Scheme = Annotated[
     Priority, Field(description="quality: bitrate, balanced: 1, quantity: 1 over bitrate, of each object")
 ]
-Country = Annotated[str, Field(description="country whose cities hold edges and groups, two letters; *: the world")]
+Country = Annotated[
+    str, Field(description="country whose cities hold edges and groups, two letters; *: the world")
+]
 Seed = Annotated[int, Field(ge=0, description="where network and requests are drawn")]
 
 WINDOW_S = 60.0
@@ -122,7 +128,9 @@ def average_day(
     videos: Videos = 4_144,
     requests_per_video: Annotated[
         float,
-        Field(gt=0, description="clients per channel in the window: 0.221 is 55,000 requests an hour over 60"),
+        Field(
+            gt=0, description="clients per channel in the window: 0.221 is 55,000 requests an hour over 60"
+        ),
     ] = 55_000 / 60 / 4_144,
     edges: Edges = 100,
     sources: Sources = 4,

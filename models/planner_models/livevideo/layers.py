@@ -9,6 +9,7 @@ rules, are one class: they see the same prices, infinite where a link is too sma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,7 +144,7 @@ def of(problem: LiveVideo) -> Layers:
         at = np.flatnonzero(problem.level == step)
         local[at] = np.arange(len(at))
         sizes.append(len(at))
-    raw = []  # tail, head, capacity, cost, link of each layer
+    raw: list[list[NDArray[Any]]] = []  # tail, head, capacity, cost, link of each layer
     for step in range(tiers - 1):
         link = np.flatnonzero(problem.level[problem.tail] == step)
         raw.append(
@@ -190,8 +191,8 @@ def of(problem: LiveVideo) -> Layers:
 
 
 def _wanted(
-    problem: LiveVideo, raw: list[list[NDArray[np.generic]]], heads: list[int], local: Ints
-) -> tuple[list[list[NDArray[np.generic]]], list[int], Ints, Ints, Floats, Ints, Ints, float]:
+    problem: LiveVideo, raw: list[list[NDArray[Any]]], heads: list[int], local: Ints
+) -> tuple[list[list[NDArray[Any]]], list[int], Ints, Ints, Floats, Ints, Ints, float]:
     """Requests, and stand-ins for pinned links: below the end of each a group of its own."""
     pins = problem.pinned_links
     object, group = problem.object, local[problem.group]
@@ -226,7 +227,7 @@ def _wanted(
     return raw, heads, object, group, value, request, pins, must
 
 
-def _layer(part: list[NDArray[np.generic]], heads: int) -> Layer:
+def _layer(part: list[NDArray[Any]], heads: int) -> Layer:
     tail, head, capacity, cost, link = part
     order = np.lexsort((tail, head))
     return Layer(

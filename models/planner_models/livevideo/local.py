@@ -16,7 +16,10 @@ from planner_models.livevideo.trees import Trees
 
 Period = Annotated[
     float,
-    Field(ge=0, description="seconds between announcements of distances; 0: always fresh, as Algorithm 1 assumes"),
+    Field(
+        ge=0,
+        description="seconds between announcements of distances; 0: always fresh, as Algorithm 1 assumes",
+    ),
 ]
 Seed = Annotated[int, Field(ge=0, description="how ties between parents are broken")]
 

@@ -71,10 +71,10 @@ def solve(
     rows = len(limit)
 
     def times(w: Floats) -> Floats:
-        return np.bincount(row, weights=w[owner] * amount, minlength=rows)
+        return np.asarray(np.bincount(row, weights=w[owner] * amount, minlength=rows), dtype=np.float64)
 
     def transposed(y: Floats) -> Floats:
-        return np.bincount(owner, weights=y[row] * amount, minlength=len(v))
+        return np.asarray(np.bincount(owner, weights=y[row] * amount, minlength=len(v)), dtype=np.float64)
 
     # inside: some of everything, the rest on the empty tree
     w = np.maximum(weight, 0.0) * 0.9 + 0.1 / size[group]
@@ -85,7 +85,9 @@ def solve(
     w /= np.maximum(total / 0.98, 1.0)[group]
     w[first[:-1]] = 1.0 - np.add.reduceat(w, first[:-1])
     s = 1.0 - times(w)
-    y = np.maximum(price * limit / scale, 1e-4 * max(float(price.max(initial=0.0) * limit.max()) / scale, 1e-3))
+    y = np.maximum(
+        price * limit / scale, 1e-4 * max(float(price.max(initial=0.0) * limit.max()) / scale, 1e-3)
+    )
     reduced = v - transposed(y)
     u = np.maximum.reduceat(reduced, first[:-1])
     u = u + 0.02 * max(float(np.abs(u).mean()), 1e-3)
@@ -204,5 +206,8 @@ def _substitute(factor: Floats, right: Floats) -> Floats:
 def _furthest(one: Floats, done: Floats, other: Floats, dother: Floats) -> float:
     """The largest step, at most 1, that leaves both at least 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        limits = [float(np.where(d < 0, -x / d, np.inf).min(initial=np.inf)) for x, d in ((one, done), (other, dother))]
+        limits = [
+            float(np.where(d < 0, -x / d, np.inf).min(initial=np.inf))
+            for x, d in ((one, done), (other, dother))
+        ]
     return min(1.0, *limits)

@@ -43,12 +43,13 @@ METRICS: Final = (
         source="Mukerjee 2018, section 4.7.1",
     ),
     Metric(name="cost", unit="cost x Mbit/s", better="less", about="cost of all traffic on all links"),
-    Metric(
-        name="requests_served", unit="%", better="more", about="requests of groups that trees reach"
-    ),
+    Metric(name="requests_served", unit="%", better="more", about="requests of groups that trees reach"),
     Metric(name="traffic_mbps", unit="Mbit/s", better="less", about="traffic on all links together"),
     Metric(
-        name="source_load", unit="", better="less", about="load over capacity of all links out of sources together"
+        name="source_load",
+        unit="",
+        better="less",
+        about="load over capacity of all links out of sources together",
     ),
     Metric(name="overloaded_links", unit="links", better="less", about="links that carry more than they can"),
     Metric(
@@ -64,7 +65,10 @@ METRICS: Final = (
         about="objects carried before and now whose trees changed",
     ),
     Metric(
-        name="moved_links", unit="rows", better="less", about="rows of the plan that are new or gone since the last"
+        name="moved_links",
+        unit="rows",
+        better="less",
+        about="rows of the plan that are new or gone since the last",
     ),
 )
 
@@ -91,9 +95,7 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         "requests_served": 100 * float(found.served.mean()) if len(found.served) else None,
         "traffic_mbps": float(found.load_mbps.sum()),
         "source_load": float(found.load_mbps[core].sum()) / core_mbps if core_mbps else None,
-        "overloaded_links": float(
-            (found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)).sum()
-        ),
+        "overloaded_links": float((found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)).sum()),
         "mean_latency_ms": _latency(problem, found.object, found.link, found.served),
         "moved_objects": None if previous is None else float(len(moved_objects(previous, plan))),
         "moved_links": None if previous is None else float(len(diff(previous, plan))),

@@ -24,14 +24,14 @@ def distribute(
     *,
     sees_load: Annotated[
         bool, Field(description="each channel knows what room those before it have left, instead of none")
-    ] = False,
+    ] = True,
     options: Options = Options(),  # noqa: B008, ARG001
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """The best tree for each object alone, admitted in the order of their first requests.
 
-    Branches that find a link full are cut. With `sees_load` a channel looks for its best tree on
-    what is left, a reading in which it knows more of the network than of the other channels.
+    A channel looks for its best tree on what those before it have left, which starves later ones.
+    Without `sees_load` it looks as if the network were empty; branches that find a link full are cut.
 
     raises  InputError for more than four tiers
     source  Mukerjee 2018, section 4.7.1

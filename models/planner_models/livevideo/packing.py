@@ -18,7 +18,14 @@ Ints = NDArray[np.int64]
 
 @nb.njit(cache=True, nogil=True)
 def worth(
-    first: int, last: int, rate: float, value: Floats, a_cost: Floats, b_cost: Floats, c_cost: Floats, choice: Ints
+    first: int,
+    last: int,
+    rate: float,
+    value: Floats,
+    a_cost: Floats,
+    b_cost: Floats,
+    c_cost: Floats,
+    choice: Ints,
 ) -> float:
     """What the tree of one object is worth: values served less the weighted cost of its links."""
     total = 0.0
@@ -46,7 +53,13 @@ def worth(
 
 @nb.njit(cache=True, nogil=True)
 def total_worth(
-    object_first: Ints, rate: Floats, value: Floats, a_cost: Floats, b_cost: Floats, c_cost: Floats, choice: Ints
+    object_first: Ints,
+    rate: Floats,
+    value: Floats,
+    a_cost: Floats,
+    b_cost: Floats,
+    c_cost: Floats,
+    choice: Ints,
 ) -> float:
     """What the trees of all objects are worth."""
     total = 0.0
@@ -265,6 +278,7 @@ class Packing:
         total = np.add.reduceat(np.append(layers.value, 0.0), layers.object_first[:-1]) * (asked > 0)
         self.density = total / layers.bitrate
         self.small = asked <= 64
+        self.free = np.ones(len(asked), dtype=bool)
         self.prices: tuple[Floats, Floats, Floats] | None = None
         self.total = 0.0
         self.turn = 0
@@ -276,7 +290,11 @@ class Packing:
         for price, cost in zip(prices, self.costs, strict=True):
             base = np.outer(layers.class_rate, cost)
             # infinite stays infinite: a link that is not open
-            made.append(np.where(np.isinf(price), np.inf, base + factor * (np.where(np.isinf(price), 0, price) - base)))
+            made.append(
+                np.where(
+                    np.isinf(price), np.inf, base + factor * (np.where(np.isinf(price), 0, price) - base)
+                )
+            )
         return made
 
     def value(self) -> float:
@@ -292,9 +310,7 @@ class Packing:
     def objective(self) -> float:
         """Worth of all trees together, added up anew."""
         layers = self.layers
-        return float(
-            total_worth(layers.object_first, layers.bitrate, layers.value, *self.costs, self.choice)
-        )
+        return float(total_worth(layers.object_first, layers.bitrate, layers.value, *self.costs, self.choice))
 
     def work(self, seconds: float) -> None:
         """Shake for about so long: mostly at the prices, now and then below them to fill what is left."""
@@ -306,7 +322,9 @@ class Packing:
             factor = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)[self.turn % 6]
             self.total += self.shake(self.prices, rounds, 4 + self.turn % 9, factor, 0.0)
             if self.turn % 12 == 0:
-                order = np.argsort(-self.density * self.random.uniform(0.5, 1.5, len(self.density))).astype(np.int64)
+                order = np.argsort(-self.density * self.random.uniform(0.5, 1.5, len(self.density))).astype(
+                    np.int64
+                )
                 self.total += self.fill(self.prices, 0.0, order)
             spent = time.perf_counter() - began
             rounds = int(np.clip(rounds * 0.15 / max(spent, 1e-4), 50, 5000))
@@ -321,6 +339,11 @@ class Packing:
         self.dual = dual.copy()
         self.rooms = [room.copy() for room in self.full]
         order = np.argsort(-merit / layers.bitrate, kind="stable").astype(np.int64)
+        if not self.free.all():  # what must stay as it is gets no tree that it did not have
+            some = np.zeros(len(self.free), dtype=bool)
+            object = np.repeat(np.arange(len(some)), np.diff(layers.object_first))
+            some[object[choice[:, 2] >= 0]] = True
+            order = order[(self.free | some)[order]]
         a, b, c = self.price_of(prices, 1.0)
         place_all(
             order, layers.object_first, layers.group, layers.value, layers.klass, layers.bitrate,
@@ -333,9 +356,15 @@ class Packing:
         if self.total < before[2]:
             self.choice, self.rooms, self.total = before
 
+    def freeze(self, objects: Ints) -> None:
+        """Leave the trees of these objects as they are from now on."""
+        self.free[objects] = False
+        self.small &= self.free
+
     def fill(self, prices: tuple[Floats, Floats, Floats], factor: float, order: Ints) -> float:
         """Place again what serves not all, at so much of the prices; the gain."""
         layers = self.layers
+        order = order[self.free[order]]
         a, b, c = self.price_of(prices, factor)
         return float(
             refill(
@@ -348,7 +377,12 @@ class Packing:
         )  # fmt: skip
 
     def shake(
-        self, prices: tuple[Floats, Floats, Floats], rounds: int, chosen: int, factor: float, temperature: float
+        self,
+        prices: tuple[Floats, Floats, Floats],
+        rounds: int,
+        chosen: int,
+        factor: float,
+        temperature: float,
     ) -> float:
         """Ruin and recreate: that many rounds of up to so many objects; the gain."""
         layers = self.layers
@@ -357,9 +391,7 @@ class Packing:
         partly = np.unique(object[~on])
         waiting = partly[self.small[partly]].astype(np.int64)
         on &= self.small[object]
-        pairs = np.unique(
-            layers.b.tail[self.choice[on, 1]] * len(layers.klass) + object[on]
-        )
+        pairs = np.unique(layers.b.tail[self.choice[on, 1]] * len(layers.klass) + object[on])
         at, members = pairs // len(layers.klass), (pairs % len(layers.klass)).astype(np.int64)
         first = np.searchsorted(at, np.arange(layers.reflectors + 1)).astype(np.int64)
         a, b, c = self.price_of(prices, factor)

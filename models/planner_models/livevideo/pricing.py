@@ -215,7 +215,9 @@ class Pricer:
         self.layers = layers
         first = layers.object_first
         asked = np.diff(first)
-        self.room = [np.where(np.isinf(x.capacity), 1e300, x.capacity) for x in (layers.a, layers.b, layers.c)]
+        self.room = [
+            np.where(np.isinf(x.capacity), 1e300, x.capacity) for x in (layers.a, layers.b, layers.c)
+        ]
         # work grows faster than requests: the large ones are spread over the threads
         order = np.argsort(-asked, kind="stable")
         step = np.arange(len(order)) % (2 * threads)

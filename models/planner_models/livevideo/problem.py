@@ -43,9 +43,7 @@ OBJECTS: Final = Table(
     columns={
         "channel": label("its channel"),
         "bitrate_kbps": number("its bitrate, kbit/s", more_than=0),
-        "priority": number(
-            "worth of serving it to one client", more_than=0, optional=True, default=1.0
-        ),
+        "priority": number("worth of serving it to one client", more_than=0, optional=True, default=1.0),
     },
     key=("channel", "bitrate_kbps"),
 )
@@ -174,7 +172,8 @@ class LiveVideo:
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> LiveVideo:
         """The problem in the tables clusters, links, objects, requests and those that may be absent."""
-        return cls(**{table.name: tables[table.name] for table in TABLES if table.name in tables})
+        given: dict[str, Any] = {table.name: tables[table.name] for table in TABLES if table.name in tables}
+        return cls(**given)
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """The tables that make this problem again."""
@@ -411,7 +410,12 @@ class LiveVideo:
 
     def _unknown_names(self) -> Iterator[str]:
         names = self.clusters["cluster"]
-        for table, column in (("links", "tail"), ("links", "head"), ("requests", "group"), ("holders", "source")):
+        for table, column in (
+            ("links", "tail"),
+            ("links", "head"),
+            ("requests", "group"),
+            ("holders", "source"),
+        ):
             frame: pd.DataFrame = getattr(self, table)
             faults = [
                 f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is no cluster"
@@ -561,7 +565,8 @@ class LiveVideo:
                 for column, known in columns.items():
                     if rule[column] != "*" and rule[column] not in known:
                         faults.append(
-                            f"{where}: {column} '{rule[column]}' is unknown" + did_you_mean(rule[column], known)
+                            f"{where}: {column} '{rule[column]}' is unknown"
+                            + did_you_mean(rule[column], known)
                         )
                 try:
                     rule["bitrate_kbps"] == "*" or float(rule["bitrate_kbps"])

@@ -445,6 +445,16 @@ def improved(k: int, edges: int, reflectors: int, s: Any, best: float) -> float:
     for j in range(edges):
         s.open_edge[j] = 1 if s.served[j] > 0 else 0
     cost = assign(k, edges, reflectors, s)
+    nothing = True
+    for i in range(k):
+        if s.pick[i] >= 0:
+            nothing = False
+    if nothing:  # the prices on being served are still too low: begin with all
+        for r in range(reflectors):
+            s.stamp[r] = 1
+        for j in range(edges):
+            s.open_edge[j] = 1
+        cost = assign(k, edges, reflectors, s)
     best = keep(k, edges, s, cost, best)
     for r in range(reflectors):
         if s.used[r] == 0:
@@ -478,9 +488,7 @@ def keep(k: int, edges: int, s: Any, cost: float, best: float) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def climb(
-    k: int, edges: int, reflectors: int, s: Any, dual: Floats, steps: int, best: float
-) -> float:
+def climb(k: int, edges: int, reflectors: int, s: Any, dual: Floats, steps: int, best: float) -> float:
     """The best bound of some subgradient steps of Polyak's length, towards `best`.
 
     dual becomes where the bound was found; what `relaxed` opened at the last step is left behind.
@@ -571,7 +579,15 @@ def bounded(
 
 @nb.njit(cache=True, nogil=True)
 def search(
-    k: int, edges: int, reflectors: int, s: Any, dual: Floats, steps: int, limit: int, best: float, root: float
+    k: int,
+    edges: int,
+    reflectors: int,
+    s: Any,
+    dual: Floats,
+    steps: int,
+    limit: int,
+    best: float,
+    root: float,
 ) -> tuple[float, float]:
     """Branch on reflectors: (cost of the best tree, bound), s.best_pick and s.best_way the tree."""
     for r in range(reflectors):

@@ -60,7 +60,9 @@ def four_tiers(
     random cities of those that hold edges.
     """
     if edges > groups:
-        raise InputError(f"edges is {edges}, must be at most groups, {groups}: each edge stands in another city")
+        raise InputError(
+            f"edges is {edges}, must be at most groups, {groups}: each edge stands in another city"
+        )
     if edges_per_group > edges:
         raise InputError(f"edges_per_group is {edges_per_group}, must be at most edges, {edges}")
     if reflectors_per_edge > reflectors:
@@ -68,7 +70,9 @@ def four_tiers(
             f"reflectors_per_edge is {reflectors_per_edge:g}, must be at most reflectors, {reflectors}"
         )
     if sources_per_reflector is not None and sources_per_reflector > sources:
-        raise InputError(f"sources_per_reflector is {sources_per_reflector}, must be at most sources, {sources}")
+        raise InputError(
+            f"sources_per_reflector is {sources_per_reflector}, must be at most sources, {sources}"
+        )
     where = cities.largest(groups, country)
     place = np.concatenate(
         [

@@ -3,6 +3,7 @@
 Largest concurrent flow and smallest utilization are one problem, lambda = 1 / U. It is solved on
 the reduced network (`symmetry`), with all demands of one root together (`rooted`):
 
+0. Where pairs are few to a root, `shifts` even out their paths; mostly that is already the answer.
 1. `sweeps` give a good mix of trees and prices near the optimum.
 2. The master problem (`master`) mixes the trees found so far at its best, watching only links that
    are nearly full; links that its mix overfills join.
@@ -43,7 +44,7 @@ GAP: Final = 1e-6  # where the search stops unless options say otherwise
 SWEEPS: Final = 40  # at most
 SHIFTS: Final = 1_000  # at most
 FEW_PAIRS: Final = 16  # to a root: shifts go first
-MOST_PAIRS: Final = 100_000  # whose paths are kept
+MOST_PAIRS: Final = 30_000  # whose paths are kept
 SOFTEST, SHARPEST, SHARPENING = 0.5, 0.01, 0.75  # of the soft maximum: its error, relative, round by round
 WATCHED: Final = 0.85  # of the largest utilization: links that the master watches from the start
 LEAN: Final = 0.02  # the most of the prices that leans to where traffic is now

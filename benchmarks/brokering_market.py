@@ -1,0 +1,107 @@
+"""Speed and quality of the broker's decision: instances of up to 3.3 million clients, and peers.
+
+    python -m benchmarks.brokering_market [--quick]
+
+The first table is end to end: matching, grouping, min-cost flow, repair and bound; for the largest
+also reading the clients and all other tables from Parquet. The second gives the same instance to
+general solvers, 60 s each (5 s with --quick), and their times as ratios to ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from planner.backends import solve
+from planner.options import Options
+from planner.tables import find_tables, read_tables
+from planner_models.brokering import SYSTEM, Brokering, market, sees
+from planner_models.brokering.generate import world
+
+RUNS = 3
+
+
+def ours(problem: Brokering, gap: float, runs: int) -> tuple[float, float]:
+    """Median seconds and the gap of the marketplace's decision; its plan is checked."""
+    seconds, reached = [], 0.0
+    for _ in range(runs):
+        started = time.perf_counter()
+        believed = sees.marketplace(problem)
+        decision = market.assign(believed, options=Options(gap=gap))
+        seconds.append(time.perf_counter() - started)
+        assert decision.plan is not None
+        assert decision.proof.objective is not None
+        assert decision.proof.gap is not None
+        assert not len(SYSTEM.check(problem, decision.plan))
+        worth = SYSTEM.measure(believed, decision.plan, None)["objective"]
+        assert worth is not None
+        assert abs(worth - decision.proof.objective) <= 1e-9 * abs(worth)
+        reached = decision.proof.gap
+    return statistics.median(seconds), reached
+
+
+def peers(problem: Brokering, limit_s: float, gap: float, base_s: float) -> None:
+    """The same program, by general solvers."""
+    model = market.model(sees.marketplace(problem))
+    print(f"  program: {model.shape[0]:,} rows, {model.shape[1]:,} variables")
+    for backend in ("highs", "ortools:cp-sat", "ortools:scip"):
+        started = time.perf_counter()
+        solution = solve(model, Options(backend=backend, time_limit_s=limit_s, gap=gap, threads=1))
+        seconds = time.perf_counter() - started
+        found = solution.objective is not None and solution.bound is not None
+        reached = "no plan"
+        if found:
+            assert solution.objective is not None
+            assert solution.bound is not None
+            reached = f"gap {abs(solution.objective - solution.bound) / abs(solution.objective):.2e}"
+        print(f"  {backend:16s} {seconds:8.2f} s  {seconds / base_s:8.1f}x  {solution.status}  {reached}")
+
+
+def tight(problem: Brokering, scale: float) -> Brokering:
+    """The problem with that share of its free room."""
+    return problem.with_clusters(capacity_mbps=problem.background_mbps + scale * problem.free_mbps)
+
+
+def from_parquet(problem: Brokering, gap: float) -> tuple[float, float, float]:
+    """Seconds of reading, seconds and gap of deciding, for a problem in Parquet files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, frame in problem.to_tables().items():
+            frame.to_parquet(Path(folder) / f"{name}.parquet")
+        started = time.perf_counter()
+        files = find_tables(SYSTEM.tables, Path(folder), SYSTEM.optional_tables)
+        again = Brokering.from_tables(read_tables(SYSTEM.tables, files))
+        read_s = time.perf_counter() - started
+    return (read_s, *ours(again, gap, 1))
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {RUNS} runs\n")
+    small = world(clients=3_000 if quick else 33_400, seed=1)
+    ours(small, 1e-3, 1)  # compiles
+    for name, problem, gap in (("nominal", small, 1e-5), ("10% of the room", tight(small, 0.1), 1e-4)):
+        seconds, reached = ours(problem, gap, RUNS)
+        print(f"{small.size()['clients']:,} clients, {name}: {seconds:.2f} s, gap {reached:.2e}")
+        peers(problem, 5.0 if quick else 60.0, gap, seconds)
+    count = 100_000 if quick else 3_300_000
+    for contents in (1, 20 if quick else 1000):
+        problem = world(clients=count, contents=contents, seed=1)
+        read_s, seconds, reached = from_parquet(problem, 1e-4)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"{count:,} clients in {len(problem.clients):,} rows: Parquet {read_s:.2f} s, "
+            f"decision {seconds:.2f} s, together {read_s + seconds:.2f} s, gap {reached:.2e}, "
+            f"peak {peak:.2f} GiB"
+        )
+
+
+if __name__ == "__main__":
+    main()

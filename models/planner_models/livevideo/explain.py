@@ -1,0 +1,171 @@
+"""What limits distribution trees: full links, the upgrade that pays most, the loss that hurts most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.errors import InputError
+from planner.options import Options
+from planner.system import Decided, Explanation, Section
+from planner_models.livevideo import dns
+from planner_models.livevideo.adjust import without
+from planner_models.livevideo.check import delivered
+from planner_models.livevideo.columns import Priced
+from planner_models.livevideo.measure import OBJECTIVE, measure
+from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.trees import Trees, diff, moved_objects
+
+SHOWN: Final = 10
+
+
+def explain(
+    problem: LiveVideo,
+    decided: Decided,
+    *,
+    candidates: Annotated[
+        int, Field(ge=0, description="most upgrades, and most losses, that are solved for")
+    ] = 5,
+    upgrade: Annotated[
+        float, Field(gt=0, description="what an upgrade adds, as a share of the link's capacity")
+    ] = 1.0,
+    previous: Trees | None = None,
+    options: Options = Options(),  # noqa: B008 - frozen
+) -> Explanation:
+    """Full links and their prices, upgrades and losses verified by deciding again, and what moved.
+
+    Prices are those at which the bound was proven; designs without prices are asked by how full
+    their links are. The losses tried are the clusters that carry most, and the fullest link. An
+    upgrade is worth its price times what it adds at first, and ever less after; both figures stand
+    side by side. Decisions stop at a gap: a change smaller than that gap says nothing, and is so marked.
+
+    previous  the plan to compare to; default: a content delivery network with DNS answers of 30 seconds
+    """
+    plan: Trees = decided.decision.plan  # type: ignore[assignment]
+    worth = measure(problem, plan, None)[OBJECTIVE] or 0.0
+    load = delivered(problem, plan).load_mbps
+    price = _prices(problem, decided)
+    limits, busiest, sentences = _limits(problem, load, price)
+    sections = [limits]
+    noise = abs(worth) * max(decided.decision.proof.gap or 0.0, 1e-9)
+
+    rows = []
+    for link in busiest[:candidates]:
+        more = problem.links["capacity_mbps"].to_numpy(float).copy()
+        added = upgrade * more[link]
+        more[link] += added
+        gained = (
+            _again(replace(problem, links=problem.links.assign(capacity_mbps=more)), decided, options) - worth
+        )
+        promised = price[link] * added if price is not None else None
+        rows.append((problem.link_labels[link], added, promised, gained, gained > noise))
+    sections.append(
+        Section(
+            title="Upgrades",
+            frame=pd.DataFrame(rows, columns=["link", "added_mbps", "promised", "gained", "clear"]),
+            units={"added_mbps": "Mbit/s"},
+            note="promised: price times what is added; gained: by deciding again; clear: more than the gap of the plan",
+        )
+    )
+    if rows:
+        best = max(rows, key=lambda row: row[3])
+        sentences.append(
+            f"{best[0]} with {best[1]:g} Mbit/s more gains most of the upgrades tried: {best[3]:,.6g}"
+            + ("" if best[4] else ", which is less than the gap of the plan")
+        )
+
+    losses = []
+    for kind, name in _weakest(problem, load)[:candidates]:
+        try:
+            less = without(problem, links=(name,)) if kind == "link" else without(problem, clusters=(name,))
+        except InputError:
+            losses.append((kind, name, -worth))  # nothing is left that could be served
+            continue
+        losses.append((kind, name, _again(less, decided, options) - worth))
+    sections.append(
+        Section(
+            title="Losses",
+            frame=pd.DataFrame(losses, columns=["what", "name", "gained"]),
+            note="by deciding again",
+        )
+    )
+    if losses:
+        worst = min(losses, key=lambda row: row[2])
+        sentences.append(f"Losing {worst[0]} {worst[1]} hurts most of the losses tried: {worst[2]:,.6g}")
+    before, name = previous, "the previous plan"
+    if before is None:
+        before, name = dns.distribute(problem).plan, "a CDN with DNS answers of 30 s"
+    assert before is not None
+    moved, changes = moved_objects(before, plan), diff(before, plan)
+    sections.append(Section(title=f"Trees that differ from {name}", frame=moved.head(SHOWN)))
+    sentences.append(
+        f"Against {name}: {len(moved)} trees of objects that both carry differ, "
+        f"{int((changes['change'] == '+').sum())} links gained and {int((changes['change'] == '-').sum())} lost"
+    )
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _again(problem: LiveVideo, decided: Decided, options: Options) -> float:
+    """What the same design reaches on another problem."""
+    given: dict[str, Any] = dict(decided.parameters)
+    before = decided.decision if isinstance(decided.decision, Priced) else None
+    plan = decided.design.decide(problem, options=options, previous=before, **given).plan
+    return 0.0 if plan is None else (measure(problem, plan, None)[OBJECTIVE] or 0.0)
+
+
+def _prices(problem: LiveVideo, decided: Decided) -> np.ndarray | None:
+    """(L,) objective per Mbit/s of each link's capacity; None where the design knows no prices."""
+    if not isinstance(decided.decision, Priced):
+        return None
+    known = decided.decision.prices
+    return np.array([known.get((label, 0.0), 0.0) for label in problem.link_labels])
+
+
+def _limits(
+    problem: LiveVideo, load: np.ndarray, price: np.ndarray | None
+) -> tuple[Section, list[int], list[str]]:
+    share = load / problem.capacity_mbps
+    key = share if price is None else price * problem.capacity_mbps
+    order = np.argsort(-key, kind="stable")
+    order = order[key[order] > 0]
+    shown = order[:SHOWN]
+    frame = pd.DataFrame(
+        {
+            "link": [problem.link_labels[link] for link in shown],
+            "load_mbps": load[shown],
+            "capacity_mbps": problem.capacity_mbps[shown],
+            "utilization": share[shown],
+        }
+    )
+    if price is not None:
+        frame["price_per_mbps"] = price[shown]
+    tight = int((share > 0.98).sum())
+    where = [
+        problem.tiers[level] for level in sorted(set(problem.level[problem.tail[share > 0.98]].tolist()))
+    ]
+    sentence = f"{tight} of {len(load)} links are full to 98%" + (
+        f", out of tier {' and '.join(where)}" if where else ""
+    )
+    section = Section(
+        title="Links that limit",
+        frame=frame,
+        units={"load_mbps": "Mbit/s", "capacity_mbps": "Mbit/s", "price_per_mbps": "per Mbit/s"},
+        note="price: what one Mbit/s more is worth, at first" if price is not None else "",
+    )
+    return section, [int(link) for link in order], [sentence]
+
+
+def _weakest(problem: LiveVideo, load: np.ndarray) -> list[tuple[str, str]]:
+    """The clusters that send most, by tier in turn, and the link that carries most."""
+    sent = np.bincount(problem.tail, weights=load, minlength=len(problem.clusters))
+    names = problem.clusters["cluster"]
+    found = [("link", problem.link_labels[int(np.argmax(load))])]
+    for step in range(len(problem.tiers) - 1):
+        at = np.flatnonzero(problem.level == step)
+        top = at[np.argsort(-sent[at], kind="stable")[:2]]
+        found += [("cluster", str(names.iloc[cluster])) for cluster in top.tolist() if len(at) > 1]
+    return found

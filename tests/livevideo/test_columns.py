@@ -1,0 +1,120 @@
+"""The decomposition: its bound holds, its plan fits, and both meet where the problem is small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner import Options
+from planner.errors import InputError
+from planner_models.livevideo import LiveVideo, check, columns, generate, measure, optimum
+from planner_models.livevideo import layers as arrays
+from planner_models.livevideo.program import build
+from tests.livevideo.networks import problems
+
+QUICK = Options(time_limit_s=0.6, threads=1, gap=1e-6)
+
+
+@given(st.integers(2, 4).flatmap(lambda tiers: problems(tiers=tiers, rules=True)))
+@settings(max_examples=25)
+def test_bound_optimum_and_plan_are_in_order(one: LiveVideo) -> None:
+    best = optimum.distribute(one).proof.objective
+    found = columns.distribute(one, options=QUICK)
+    assert best is not None
+    assert found.plan is not None
+    assert found.proof.bound is not None
+    assert found.proof.objective is not None
+    assert found.proof.objective <= best + 1e-9 <= found.proof.bound + 2e-9
+    assert not len(check(one, found.plan))
+    assert measure(one, found.plan, None)["service_minus_cost"] == pytest.approx(found.proof.objective)
+
+
+@given(problems())
+@settings(max_examples=10)
+def test_it_comes_close_on_small_problems(one: LiveVideo) -> None:
+    best = optimum.distribute(one).proof.objective
+    found = columns.distribute(one, options=QUICK).proof.objective
+    assert best is not None
+    assert found is not None
+    assert found >= 0.9 * best - 1e-9
+
+
+@given(problems(), st.integers(0, 100))
+@settings(max_examples=10)
+def test_more_capacity_never_lowers_the_optimum(one: LiveVideo, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    more = replace(
+        one,
+        links=one.links.assign(capacity_mbps=one.links["capacity_mbps"] + rng.integers(0, 3, len(one.links))),
+    )
+    assert optimum.distribute(more).proof.objective >= optimum.distribute(one).proof.objective - 1e-9
+
+
+def test_the_plan_is_a_point_of_the_explicit_program() -> None:
+    one = generate.heavy_tail(
+        videos=300, requests_per_video=2.0, source_gbps=0.5, sources=1, reflectors=4, groups=300, seed=3
+    )
+    decision = columns.distribute(one, options=Options(time_limit_s=2, threads=1))
+    assert decision.plan is not None
+    fast = build(one)
+    x = fast.point(one, decision.plan)
+    assert fast.program.violation(x) <= 1e-9
+    assert fast.program.objective_of(x) == pytest.approx(decision.proof.objective)
+    assert decision.proof.gap is not None
+    assert decision.proof.gap < 0.03
+
+
+def test_pins_are_kept_where_they_can_be() -> None:
+    one = generate.heavy_tail(
+        videos=40, requests_per_video=2.0, source_gbps=0.2, sources=2, reflectors=2, reflectors_per_edge=2,
+        groups=120, edges=20, seed=2,
+    )  # fmt: skip
+    o = int(one.object[0])
+    channel = one.objects["channel"].iloc[o]
+    core = one.links.index[one.links["tail"] == "S2"][0]
+    rules = pd.DataFrame(
+        [
+            (channel, f"{one.objects['bitrate_kbps'].iloc[o]:g}", "*", "*"),
+            (channel, f"{one.objects['bitrate_kbps'].iloc[o]:g}", "S2", one.links["head"][core]),
+        ],
+        columns=["channel", "bitrate_kbps", "tail", "head"],
+    )
+    pinned = replace(one, pinned=rules)
+    for decision in (
+        columns.distribute(pinned, options=Options(time_limit_s=1.5, threads=1)),
+        optimum.distribute(pinned, options=Options(time_limit_s=20, gap=0.01)),
+    ):
+        assert decision.plan is not None
+        assert not len(check(pinned, decision.plan))
+    bound = columns.distribute(pinned, options=Options(time_limit_s=1.5, threads=1)).proof.bound
+    best = optimum.distribute(pinned, options=Options(time_limit_s=20, gap=0.01)).proof.objective
+    assert bound is not None
+    assert best is not None
+    assert best <= bound + 1e-9
+
+
+@given(problems(rules=True))
+@settings(max_examples=15)
+def test_a_plan_survives_the_way_through_the_layers(one: LiveVideo) -> None:
+    plan = optimum.distribute(one).plan
+    assert plan is not None
+    layers = arrays.of(one)
+    again = layers.plan(layers.choice(plan))
+    assert again.trees.equals(plan.trees)
+
+
+def test_nobody_asks() -> None:
+    one = generate.test_bed(videos=2)
+    idle = one.with_requests(one.requests.iloc[:0])
+    assert columns.distribute(idle).proof.objective == 0.0
+    assert optimum.distribute(idle).proof.objective == 0.0
+
+
+def test_another_backend_is_refused() -> None:
+    with pytest.raises(InputError, match="'vdn' is a solver of its own, leave it out"):
+        columns.distribute(generate.test_bed(videos=2), options=Options(backend="ortools"))
