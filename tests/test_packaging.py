@@ -58,14 +58,11 @@ def test_every_entry_point_leads_somewhere() -> None:
 
 
 def modules() -> list[str]:
-    found = []
-    for root, prefix in (
-        (ROOT / "planner", "planner"),
-        (ROOT / "models" / "planner_models", "planner_models"),
-    ):
-        for path in root.rglob("*.py"):
-            parts = path.relative_to(root).with_suffix("").parts
-            found.append(".".join([prefix, *parts]).removesuffix(".__init__"))
+    """Every module of the engine, and the packages beside it, whose modules come with them."""
+    found = source_packages()
+    for path in (ROOT / "planner").rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found.add(".".join(parts).removesuffix(".__init__"))
     return sorted(found)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Status
 from planner.run import evaluate
@@ -220,3 +221,27 @@ def test_compiled_placing_and_trading_do_what_plain_python_does() -> None:
             assert free == pytest.approx(room - weight @ sent)
             outcomes.append((fits, gained, sent.tolist()))
         assert outcomes[0] == outcomes[1]
+
+
+def test_an_algorithm_that_would_be_ignored_is_refused() -> None:
+    problem = make([("Lyon", 1000.0, 1)], [("a", "x", "Lyon", 60.0, 0.1)])
+    with pytest.raises(InputError, match="algorithm is 'simplex'"):
+        market.assign(problem, options=Options(algorithm="simplex"))
+
+
+def test_nobody_to_serve_costs_nothing() -> None:
+    problem = make([("Lyon", 1000.0, 0)], [("a", "x", "Lyon", 60.0, 0.1)])
+    for design in SYSTEM.designs:
+        run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))
+        assert run.plan is not None
+        assert run.metrics["objective"] == 0
+        assert run.metrics["median_cost"] is None
+
+
+def test_a_region_without_a_contract_is_explained() -> None:
+    problem = make([("Recife", 1000.0, 3)], [("a", "x", "Lyon", 60.0, 0.1)], contracts=[("x", "EU", 0.1)])
+    proof = market.assign(sees.brokered(problem)).proof
+    assert proof.status is Status.INFEASIBLE
+    assert proof.reasons == (
+        "clients in Recife want 3 Mbit/s; the room on offer to them, in 0 clusters, is 0 Mbit/s",
+    )

@@ -49,8 +49,10 @@ def problems(draw: st.DrawFn, tiers: int = 4, rules: bool = False) -> LiveVideo:
     for above, below in itertools.pairwise(names):
         for head in below:
             count = int(rng.integers(1, len(above) + 1))
-            for tail in rng.choice(above, count, replace=False):
-                links.append((str(tail), head, float(rng.integers(2, 7)), float(rng.integers(0, 9))))
+            links += [
+                (str(tail), head, float(rng.integers(2, 7)), float(rng.integers(0, 9)))
+                for tail in rng.choice(above, count, replace=False)
+            ]
     rates = [1_000.0, 2_000.0]
     objects = [
         (f"v{i}", rate, float(rng.integers(1, 4))) for i in range(int(rng.integers(1, 4))) for rate in rates
@@ -95,11 +97,11 @@ def best_by_force(given: LiveVideo) -> float:
         options.append(sorted(found))
     best = -np.inf
     for choice in itertools.product(*options):
-        object = np.concatenate(
-            [np.full(len(part), o) for part, o in zip(choice, asked, strict=True)]
-        ).astype(int)
+        item = np.concatenate([np.full(len(part), o) for part, o in zip(choice, asked, strict=True)]).astype(
+            int
+        )
         link = np.concatenate([np.array(part, dtype=int) for part in choice]).astype(int)
-        plan = plan_of(given, object, link)
+        plan = plan_of(given, item, link)
         if not len(check(given, plan)):
             value = measure(given, plan, None)["service_minus_cost"]
             assert value is not None

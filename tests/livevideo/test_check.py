@@ -80,9 +80,12 @@ def test_what_is_no_plan(rows: list[tuple[str, float, str, str]], message: str) 
 def test_a_source_without_the_channel() -> None:
     one = small()
     other = LiveVideo(
-        clusters=pd.concat([one.clusters, pd.DataFrame({"cluster": ["S2"], "tier": ["source"]})], ignore_index=True),
+        clusters=pd.concat(
+            [one.clusters, pd.DataFrame({"cluster": ["S2"], "tier": ["source"]})], ignore_index=True
+        ),
         links=pd.concat(
-            [one.links, pd.DataFrame([("S2", "E", 9.0, 0.0, 0.0)], columns=one.links.columns)], ignore_index=True
+            [one.links, pd.DataFrame([("S2", "E", 9.0, 0.0, 0.0)], columns=one.links.columns)],
+            ignore_index=True,
         ),
         objects=one.objects, requests=one.requests,
         holders=pd.DataFrame({"channel": ["v"], "source": ["S2"]}),

@@ -17,11 +17,11 @@ from planner_models.livevideo import layers as arrays
 from planner_models.livevideo.program import build
 from tests.livevideo.networks import problems
 
-QUICK = Options(time_limit_s=0.6, threads=1, gap=1e-6)
+QUICK = Options(time_limit_s=0.3, threads=1, gap=1e-6)
 
 
 @given(st.integers(2, 4).flatmap(lambda tiers: problems(tiers=tiers, rules=True)))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_bound_optimum_and_plan_are_in_order(one: LiveVideo) -> None:
     best = optimum.distribute(one).proof.objective
     found = columns.distribute(one, options=QUICK)
@@ -52,7 +52,10 @@ def test_more_capacity_never_lowers_the_optimum(one: LiveVideo, seed: int) -> No
         one,
         links=one.links.assign(capacity_mbps=one.links["capacity_mbps"] + rng.integers(0, 3, len(one.links))),
     )
-    assert optimum.distribute(more).proof.objective >= optimum.distribute(one).proof.objective - 1e-9
+    after, before = optimum.distribute(more).proof.objective, optimum.distribute(one).proof.objective
+    assert after is not None
+    assert before is not None
+    assert after >= before - 1e-9
 
 
 def test_the_plan_is_a_point_of_the_explicit_program() -> None:
@@ -109,7 +112,7 @@ def test_a_plan_survives_the_way_through_the_layers(one: LiveVideo) -> None:
 
 
 def test_nobody_asks() -> None:
-    one = generate.test_bed(videos=2)
+    one = generate.ec2_testbed(videos=2)
     idle = one.with_requests(one.requests.iloc[:0])
     assert columns.distribute(idle).proof.objective == 0.0
     assert optimum.distribute(idle).proof.objective == 0.0
@@ -117,4 +120,4 @@ def test_nobody_asks() -> None:
 
 def test_another_backend_is_refused() -> None:
     with pytest.raises(InputError, match="'vdn' is a solver of its own, leave it out"):
-        columns.distribute(generate.test_bed(videos=2), options=Options(backend="ortools"))
+        columns.distribute(generate.ec2_testbed(videos=2), options=Options(backend="ortools"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner import Options
 from planner_models.livevideo import LiveVideo, check, generate
 from planner_models.livevideo.control import simulate
-from planner_models.livevideo.execution import Change, Delivery
+from planner_models.livevideo.execution import Change, Control, Delivery
 from planner_models.livevideo.local import Table
 
 QUICK = Options(time_limit_s=0.1, threads=1, gap=1e-2)
@@ -21,7 +21,7 @@ QUICK = Options(time_limit_s=0.1, threads=1, gap=1e-2)
 
 def bed(videos: int, *, link_mbps: float = 75.0, seed: int = 0) -> LiveVideo:
     """The test bed with three bitrates to fall back on."""
-    one = generate.test_bed(videos=videos, link_mbps=link_mbps, seed=seed)
+    one = generate.ec2_testbed(videos=videos, link_mbps=link_mbps, seed=seed)
     rungs = pd.concat(
         [one.objects.assign(bitrate_kbps=rate) for rate in (1400.0, 600.0, 200.0)], ignore_index=True
     )
@@ -53,12 +53,19 @@ def events(draw: st.DrawFn) -> tuple[LiveVideo, tuple[Change, ...]]:
 @given(events(), st.sampled_from(["distributed", "centralized", "hybrid"]), st.floats(0, 1))
 @settings(max_examples=8)
 def test_what_is_set_up_are_trees(
-    drawn: tuple[LiveVideo, tuple[Change, ...]], control: str, loss: float
+    drawn: tuple[LiveVideo, tuple[Change, ...]], control: Control, loss: float
 ) -> None:
     one, changes = drawn
     course = simulate(
-        one, control=control, until_s=14.0, period_s=4.0, solve_s=1.0, loss=loss, changes=changes, options=QUICK  # type: ignore[arg-type]
-    )  # fmt: skip
+        one,
+        control=control,
+        until_s=14.0,
+        period_s=4.0,
+        solve_s=1.0,
+        loss=loss,
+        changes=changes,
+        options=QUICK,
+    )
     check(one, course.plan)  # PlanRejected where a cluster is its own ancestor, or has two parents
     # at most the clusters between the group and the source
     assert course.metrics["touched"] is not None
@@ -68,12 +75,12 @@ def test_what_is_set_up_are_trees(
 class Fresh(Delivery):
     """Agents that always know how things stand."""
 
-    def _up(self, object: int, cluster: int) -> list[int] | None:
+    def _up(self, item: int, cluster: int) -> list[int] | None:
         self.table = Table(self.streams)
         before = self.streams.room_mbps.copy()
-        path = super()._up(object, cluster)
+        path = super()._up(item, cluster)
         if path is not None:
-            need = self.streams.bitrate[object]
+            need = self.streams.bitrate[item]
             assert all(before[link] >= need * (1 - 1e-9) for link in path if self.control == "distributed")
         return path
 
@@ -126,13 +133,13 @@ def test_announcements_count_hops_and_room() -> None:
     one = bed(2)
     execution = Delivery(problem=one, control="distributed")
     execution.advance(0.5)
-    object = int(one.object[0])
+    item = int(one.object[0])
     fresh = Table(execution.streams)
-    taken = {link for (o, _), link in execution.streams.parent.items() if o == object}
+    taken = {link for (o, _), link in execution.streams.parent.items() if o == item}
     root = next(link for link in taken if one.level[one.tail[link]] == 0)
     reflector = int(one.head[root])
-    assert fresh.announced(object, reflector)[0] == 0
+    assert fresh.announced(item, reflector)[0] == 0
     other = next(int(c) for c in np.flatnonzero(one.level == 1) if int(c) != reflector)
-    hops, room = fresh.announced(object, other)
+    hops, room = fresh.announced(item, other)
     assert hops == 1
     assert room == pytest.approx(75.0)

@@ -48,8 +48,10 @@ def test_no_design_beats_the_optimum(one: LiveVideo) -> None:
     assert best is not None
     for design in DESIGNS:
         plan = design.decide(design.sees(one), options=QUICK, previous=None).plan
+        assert plan is not None
         worth = measure(one, plan, None)["service_minus_cost"]
-        assert worth is not None and worth <= best + 1e-9, design.name
+        assert worth is not None
+        assert worth <= best + 1e-9, design.name
 
 
 def test_calibration() -> None:

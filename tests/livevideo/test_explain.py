@@ -22,6 +22,7 @@ def test_the_narrow_link_is_named() -> None:
     options = Options(time_limit_s=0.5, threads=1)
     decision = design.decide(one, options=options, previous=None)
     assert SYSTEM.explain is not None
+    assert decision.plan is not None
     told = SYSTEM.explain(
         one,
         Decided(design=design, parameters={}, decision=decision, metrics=measure(one, decision.plan, None)),

@@ -121,7 +121,8 @@ def test_pinned_and_forbidden_are_kept() -> None:
     one = coordination(third=True)
     rules = ["channel", "bitrate_kbps", "tail", "head"]
     pinned = LiveVideo(
-        clusters=one.clusters, links=one.links, objects=one.objects, requests=one.requests, settings=one.settings,
+        clusters=one.clusters, links=one.links, objects=one.objects,
+        requests=one.requests, settings=one.settings,
         pinned=pd.DataFrame([("V1", "*", "X", "A")], columns=rules),
         forbidden=pd.DataFrame([("*", "*", "Y", "A")], columns=rules),
     )  # fmt: skip

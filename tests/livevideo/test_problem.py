@@ -60,10 +60,10 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     (
         "an unreachable channel",
         {"links": links(("S", "G", 0.5), ("G", "C", 9.0)), "clusters": pd.DataFrame(
-            [("S", "source"), ("E", "edge"), ("F", "edge"), ("G", "edge"), ("A", "group"), ("B", "group"), ("C", "group")],
+            [("S", "source"), *((name, "edge") for name in "EFG"), *((name, "group") for name in "ABC")],
             columns=["cluster", "tier"]), "requests": requests("C", "w", 2000.0)},
-        "objects row 2: channel 'w' is unreachable: no path of links with 2000 kbit/s from a source that "
-        "has it to a group that asks for it",
+        ("objects row 2: channel 'w' is unreachable: no path of links with 2000 kbit/s from a source that "
+        "has it to a group that asks for it"),
     ),
     (
         "an unknown object",
@@ -88,8 +88,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     (
         "a link that leaves out a tier",
         {"links": links(("S", "A", 1.0))},
-        "links row 1: leads from tier 'source' to 'edge', other links from 'source' to 'group': a tier must "
-        "lead to one next tier only",
+        ("links row 1: leads from tier 'source' to 'edge', other links from 'source' to 'group': a tier must "
+        "lead to one next tier only"),
     ),
     (
         "zero capacity",
@@ -97,10 +97,13 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
         "links row 1: capacity_mbps is 0.0, must be greater than 0",
     ),
     ("an unknown cluster", {"links": links(("S", "Ee", 1.0))}, "links row 5: head 'Ee' is no cluster"),
-    ("a request at an edge", {"requests": requests("E", "v", 1000.0)}, "requests row 1: group 'E' is of tier 'edge', must be of tier 'group'"),
+    ("a request at an edge", {"requests": requests("E", "v", 1000.0)},
+     "requests row 1: group 'E' is of tier 'edge', must be of tier 'group'"),
     ("a pin without a link", {"pinned": rule("v", "*", "E", "B")}, "pinned row 1: there is no such link"),
-    ("a pin without a channel", {"pinned": rule("x", "*", "*", "*")}, "pinned row 1: channel 'x' is unknown; valid: v, w"),
-    ("a rule without a number", {"forbidden": rule("v", "high", "*", "*")}, "forbidden row 1: bitrate_kbps is 'high', must be a number or *"),
+    ("a pin without a channel", {"pinned": rule("x", "*", "*", "*")},
+     "pinned row 1: channel 'x' is unknown; valid: v, w"),
+    ("a rule without a number", {"forbidden": rule("v", "high", "*", "*")},
+     "forbidden row 1: bitrate_kbps is 'high', must be a number or *"),
     (
         "two rows of settings",
         {"settings": pd.DataFrame({"service_weight": [1.0, 2.0], "cost_weight": [0.0, 0.0]})},

@@ -46,7 +46,7 @@ def star(rng: np.random.Generator, requests: int, edges: int, reflectors: int) -
 
 
 def best_by_force(one: dict[str, Any]) -> float:
-    """The best value of all trees: every open set of reflectors, every edge under its cheapest one or closed."""
+    """The best value of all trees: every set of reflectors, every edge under its cheapest one or closed."""
     edges, reflectors = len(one["above"]), len(one["r"])
     best = 0.0
     for count in range(reflectors + 1):
@@ -72,8 +72,10 @@ def value_of(one: dict[str, Any], s: Any, choice: np.ndarray) -> float:
     edge = {i: int(s.c_edge[choice[i, 2]]) for i in served}
     links = {(edge[i], int(s.b_reflector[choice[i, 1]])) for i in served}
     assert len({j for j, _ in links}) == len(links), "an edge under two reflectors"
-    total = sum(one["value"][i] - one["c"][i, edge[i]] for i in served)
-    return total - sum(one["b"][link] for link in links) - sum(one["r"][r] for r in {r for _, r in links})
+    total: float = sum(one["value"][i] - one["c"][i, edge[i]] for i in served)
+    total -= sum(one["b"][link] for link in links)
+    total -= sum(one["r"][r] for r in {r for _, r in links})
+    return total
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -56,7 +56,7 @@ def test_a_limit_on_what_moves() -> None:
 def test_a_run_that_stops_leaves_what_was_finished(tmp_path: Path) -> None:
     rows = roll(FOLDER, options=QUICK, out=tmp_path, window_s=200.0)
     first = next(rows)
-    rows.close()
+    del rows  # the run is over
     assert sorted(path.name for path in tmp_path.iterdir()) == ["window-0000.json", "window-0000.parquet"]
     again = list(roll(FOLDER, options=QUICK, out=tmp_path, window_s=200.0))
     assert again[0] == first

@@ -19,7 +19,11 @@ them by min-cost flow, whose prices of room prove a bound, and repairs what is l
 
 Designs are choices of Share, Matching and Announce (Table 3.2): `brokered`, `multicluster`,
 `dynamic_pricing`, `dynamic_multicluster`, `best_lookup`, `marketplace`, `omniscient`, and `protocol`,
-which composes one; beyond the evaluation there, `several_brokers` and `transactions`.
+which composes one; beyond the evaluation there, `several_brokers` and `transactions`. `learning.play`
+runs rounds of the market in time, with CDNs that learn from what is accepted.
+
+Around a plan: `protocol` has the messages of a round, `profit` who earns, `billing` what a series of
+`windows` costs by the bit or by the 95th percentile, `figures` the tables and figures of the chapter.
 
 Tables: `clients(location, isp, content, bitrate_kbps, clients)`, `locations(location, country,
 latitude, longitude)`, `clusters(cluster, cdn, location, capacity_mbps, bandwidth_cost,

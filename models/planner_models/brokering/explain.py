@@ -126,29 +126,37 @@ def _room(
         assert relaxed.bound is not None
         gains.append(np.nan if more is None else relaxed.bound - more)
     shown = full[:SHOWN]
+    terms = problem.terms
+    weight = terms.cost_weight if terms.cost_weight > 0 else 1.0  # objective to money, where it has a price
+    unit = f"{terms.currency}/h" if terms.cost_weight > 0 else "objective"
     frame = pd.DataFrame(
         {
             "cluster": problem.clusters["cluster"].iloc[shown].to_list(),
-            "cdn": problem.clusters["cdn"].iloc[shown].to_list(),
             "load_mbps": load[shown],
             "free_mbps": problem.free_mbps[shown],
-            "worth_per_gbps": relaxed.price[shown] * GBPS,
-            "gain_of_a_gbps": gains,
+            "worth_per_gbps": relaxed.price[shown] * GBPS / weight,
+            "gain_of_a_gbps": np.array(gains) / weight,
         }
     )
     section = Section(
         title="full clusters",
         frame=frame,
-        units={"load_mbps": "Mbit/s", "free_mbps": "Mbit/s", "worth_per_gbps": "objective per Gbit/s"},
-        note="worth_per_gbps holds at the margin; gain_of_a_gbps is a whole Gbit/s, solved again",
+        units={
+            "load_mbps": "Mbit/s",
+            "free_mbps": "Mbit/s",
+            "worth_per_gbps": unit,
+            "gain_of_a_gbps": unit,
+        },
+        note="what room is worth in money and in performance, by the broker's weights: worth_per_gbps at "
+        "the margin; gain_of_a_gbps of a whole Gbit/s, solved again",
     )
     if not len(full):
         return section, "No cluster is full: more room anywhere is worth nothing."
     best = frame.iloc[0]
     how_many = "1 cluster is" if len(full) == 1 else f"{len(full)} clusters are"
     return section, (
-        f"{how_many} full. Room is worth most in {best['cluster']}: "
-        f"{best['worth_per_gbps']:,.6g} of objective per Gbit/s at the margin."
+        f"{how_many} full. Room is worth most in {best['cluster']}: at the margin a Gbit/s more is worth "
+        f"{best['worth_per_gbps']:,.6g} {unit} to the broker."
     )
 
 

@@ -138,10 +138,11 @@ def world(
 ) -> Brokering:
     """14 world-wide CDNs and one broker, on real cities.
 
-    Calibrated: what the text leaves open was searched for the medians of Table 3.3 relative to
+    Calibrated: what the text leaves open was searched for the figures of Table 3.3 relative to
     Brokered. Decisive were clients that gather in few large cities, so that the median cluster, by
-    which a broker guesses, is small beside those that matter; costs that differ within a country as
-    much as they do; and a weight of cost that makes a fifth of the cost worth a fifth of the score.
+    which a broker guesses, is small beside those that matter; costs that differ within a country
+    nearly as much as their mean; and a cost that weighs about as much as the score. The table's
+    Load does not come out: by these rules it is largest for Brokered, not smallest.
 
     source  Mukerjee 2018, 3.5.1
     """

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner import backends
 from planner.backends.linear import Columns, LinearProgram, Rows
+from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Proof, Status, relative_gap
 from planner.system import Decision
@@ -45,13 +46,18 @@ def assign(
     flow, whose prices of room give the bound; whole ones are made by rounding and trading places.
 
     returns  Decision with an Assignment; objective and bound are of metric "objective"
-    raises   InputError for a backend that cannot solve integer programs
+    raises   InputError for a backend that cannot solve integer programs, or an algorithm that is not used
     source   Mukerjee 2018, Fig. 3.10
     """
     if options.backend.startswith("pyomo:"):
         return _by_reference(problem, options)
     if method == "exact" or options.backend != "highs":
         return _exact(problem, options)
+    if options.algorithm != "auto":
+        raise InputError(
+            f"algorithm is '{options.algorithm}': min-cost flow and repair take none; leave it out, "
+            "or take method 'exact'"
+        )
     started = time.perf_counter()
     gap = GAP if options.gap is None else options.gap
     limit = REPAIR_S if options.time_limit_s is None else options.time_limit_s
@@ -155,18 +161,18 @@ def _exact(problem: Brokering, options: Options) -> Decision[Assignment]:
         return Decision(plan=None, proof=proof)
     sent = np.zeros(transport.cost.shape, dtype=np.int32)
     sent[group, cluster] = np.rint(solution.x)
-    _keep_room(transport, sent)
     gap = GAP if options.gap is None else options.gap
-    decision = _decision(problem, transport, sent, solution.bound, gap)
+    whole = sent if _keep_room(transport, sent) else None
+    decision = _decision(problem, transport, whole, solution.bound, gap)
     return replace(decision, proof=replace(decision.proof, backend=solution.backend))
 
 
-def _keep_room(transport: flow.Transport, sent: Any) -> None:
-    """Solvers keep rows to about 1e-6 only: where whole clients then exceed the room, trade them away."""
+def _keep_room(transport: flow.Transport, sent: Any) -> bool:
+    """Solvers keep rows to about 1e-6 only: move clients that exceed the room; False if none has any."""
     load = transport.weight @ sent
     slack = repair.SLACK * np.maximum(transport.room, 1.0)
     if (load <= transport.room + slack).all():
-        return
+        return True
     room = transport.room + slack - load
     left = np.zeros(len(transport.count), dtype=np.int64)
     for cluster in np.flatnonzero(room < 0):
@@ -175,7 +181,7 @@ def _keep_room(transport: flow.Transport, sent: Any) -> None:
                 sent[group, cluster] -= 1
                 room[cluster] += transport.weight[group]
                 left[group] += 1
-    repair.place(transport.cost, transport.weight, sent, room, left, np.zeros(len(room)))
+    return bool(repair.place(transport.cost, transport.weight, sent, room, left, np.zeros(len(room))))
 
 
 def _by_reference(problem: Brokering, options: Options) -> Decision[Assignment]:

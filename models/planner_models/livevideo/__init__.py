@@ -74,7 +74,7 @@ SYSTEM = System(
         "heavy_tail_active": generate.heavy_tail_active,
         "average_day": generate.average_day,
         "large_event": generate.large_event,
-        "test_bed": generate.test_bed,
+        "testbed": generate.ec2_testbed,
     },
     adjust=adjust,
     designs=DESIGNS,

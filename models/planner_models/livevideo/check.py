@@ -73,8 +73,8 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
 
 def delivered(problem: LiveVideo, plan: Trees) -> Delivered:
     """Loads and served requests, once the plan is proven to be trees; PlanRejected otherwise."""
-    object, link = rows_of(problem, plan)
-    for places, what in ((object, "object"), (link, "link")):
+    item, link = rows_of(problem, plan)
+    for places, what in ((item, "object"), (link, "link")):
         if (places < 0).any():
             row = int(np.flatnonzero(places < 0)[0])
             line = plan.trees.iloc[row]
@@ -85,28 +85,28 @@ def delivered(problem: LiveVideo, plan: Trees) -> Delivered:
             )
             raise PlanRejected(f"trees row {row + 1}: {name} is no {what} of the problem")
     count = len(problem.clusters)
-    receives = object * count + problem.head[link]
+    receives = item * count + problem.head[link]
     _, first, times = np.unique(receives, return_index=True, return_counts=True)
     if (times > 1).any():
         row = int(first[np.argmax(times > 1)])
         raise PlanRejected(
             f"trees: {problem.clusters['cluster'].iloc[problem.head[link[row]]]} receives "
-            f"{problem.object_labels[object[row]]} {times.max()} times"
+            f"{problem.object_labels[item[row]]} {times.max()} times"
         )
     tail = problem.tail[link]
     at_source = problem.level[tail] == 0
     source = np.searchsorted(problem.sources, tail)
     holds = np.zeros(len(tail), dtype=bool)
-    holds[at_source] = problem.held[object[at_source], source[at_source]]
-    has = np.where(at_source, holds, np.isin(object * count + tail, receives))
+    holds[at_source] = problem.held[item[at_source], source[at_source]]
+    has = np.where(at_source, holds, np.isin(item * count + tail, receives))
     if not has.all():
         row = int(np.flatnonzero(~has)[0])
         name = problem.clusters["cluster"].iloc[tail[row]]
         why = "does not hold" if at_source[row] else "does not receive"
-        raise PlanRejected(f"trees row {row + 1}: {name} {why} {problem.object_labels[object[row]]}")
-    load = np.bincount(link, weights=problem.bitrate_mbps[object], minlength=len(problem.links))
+        raise PlanRejected(f"trees row {row + 1}: {name} {why} {problem.object_labels[item[row]]}")
+    load = np.bincount(link, weights=problem.bitrate_mbps[item], minlength=len(problem.links))
     served = np.isin(problem.object * count + problem.group, receives)
-    return Delivered(object=object, link=link, load_mbps=load.astype(float), served=served)
+    return Delivered(object=item, link=link, load_mbps=load.astype(float), served=served)
 
 
 def intact(problem: LiveVideo, found: Delivered) -> NDArray[np.bool_]:
@@ -119,9 +119,9 @@ def intact(problem: LiveVideo, found: Delivered) -> NDArray[np.bool_]:
     good = np.zeros(0, dtype=np.int64)  # (object, cluster) that receives over links that are not full
     for step in range(len(problem.tiers) - 1):
         at = level == step
-        object, link = found.object[at], found.link[at]
+        item, link = found.object[at], found.link[at]
         sound = ~over[link]
         if step:
-            sound &= np.isin(object * count + problem.tail[link], good)
-        good = object[sound] * count + problem.head[link[sound]]
+            sound &= np.isin(item * count + problem.tail[link], good)
+        good = item[sound] * count + problem.head[link[sound]]
     return np.asarray(np.isin(problem.object * count + problem.group, good))

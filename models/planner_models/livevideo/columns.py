@@ -66,7 +66,7 @@ def distribute(
     problem: LiveVideo,
     *,
     most_moved: Moved = None,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Trees] | None = None,
 ) -> Decision[Trees]:
     """Trees for all objects by decomposition, with a proven bound; the default at scale.
@@ -172,14 +172,14 @@ class _Search:
         if self.previous is not None and self.previous.plan is not None:
             before = self.layers.choice(self.previous.plan)
             carried = np.zeros(len(self.layers.klass), dtype=bool)
-            object = self.found.of_request
-            carried[object[before[:, 2] >= 0]] = True
-            start = np.where(carried[object][:, None], before, self.choice)
+            item = self.found.of_request
+            carried[item[before[:, 2] >= 0]] = True
+            start = np.where(carried[item][:, None], before, self.choice)
             if self.most_moved is not None:
                 known, _ = rows_of(self.problem, self.previous.plan)
                 carried[known[known >= 0]] = True
                 self._hold(before, carried)
-                start = np.where(carried[object][:, None], before, self.choice)
+                start = np.where(carried[item][:, None], before, self.choice)
         self.packing.rebuild(start, self.by_link, self.dual, self.merit)
         self.packing.prices = self.by_link
 
@@ -189,9 +189,9 @@ class _Search:
         served = before[:, 2] >= 0
         own = self.found.of_request
         now = np.bincount(own[served], weights=layers.value[served], minlength=len(carried))
-        object, link = uses(layers, before)
-        price = np.concatenate([part for part in self.by_link], axis=1)
-        now -= np.bincount(object, weights=price[layers.klass[object], link], minlength=len(carried))
+        item, link = uses(layers, before)
+        price = np.concatenate(self.by_link, axis=1)
+        now -= np.bincount(item, weights=price[layers.klass[item], link], minlength=len(carried))
         gain = np.where(carried, self.merit - now, -np.inf)
         last = np.flatnonzero(carried)
         moving = np.argsort(-gain, kind="stable")[: min(self.most_moved or 0, len(last))]
@@ -289,9 +289,9 @@ class _Search:
 
 def choice_any(choice: Ints, layers: Layers) -> NDArray[np.bool_]:
     """(O,) whether each object has a tree."""
-    object = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
+    item = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
     some = np.zeros(len(layers.klass), dtype=bool)
-    some[object[choice[:, 2] >= 0]] = True
+    some[item[choice[:, 2] >= 0]] = True
     return some
 
 
@@ -418,10 +418,10 @@ class _Found:
 
     def load(self, choice: Ints) -> Floats:
         """(M,) what chosen trees put on the rows."""
-        object, link = uses(self.layers, choice)
+        item, link = uses(self.layers, choice)
         per = np.zeros(len(self.rows.link))
         for k in range(len(self.layers.class_rate)):
-            mine = self.layers.klass[object] == k
+            mine = self.layers.klass[item] == k
             times = np.bincount(link[mine], minlength=self.rows.count)
             per += times[self.rows.link] * self.rows.takes[k]
         return per
@@ -429,18 +429,18 @@ class _Found:
     def add(self, choice: Ints) -> int:
         """Take in the trees that are new; how many."""
         layers, rows = self.layers, self.rows
-        object, link = uses(layers, choice)
+        item, link = uses(layers, choice)
         self.peak = np.maximum(self.peak, self.load(choice) / rows.limit)
-        order = np.lexsort((link, object))
-        object, link = object[order], link[order]
+        order = np.lexsort((link, item))
+        item, link = item[order], link[order]
         count = len(layers.klass)
         key = np.zeros(count, dtype=np.int64)
-        np.add.at(key, object, self.hash[link])  # wraps around: a sum of random numbers
-        cost = np.bincount(object, weights=rows.cost[link] * layers.bitrate[object], minlength=count)
+        np.add.at(key, item, self.hash[link])  # wraps around: a sum of random numbers
+        cost = np.bincount(item, weights=rows.cost[link] * layers.bitrate[item], minlength=count)
         served = choice[:, 2] >= 0
         value = np.bincount(self.of_request[served], weights=layers.value[served], minlength=count) - cost
         fresh = np.zeros(count, dtype=bool)
-        for o in np.unique(object).tolist():
+        for o in np.unique(item).tolist():
             name = (o, int(key[o]))
             if name not in self.seen:
                 self.seen.add(name)
@@ -448,17 +448,17 @@ class _Found:
         new = np.flatnonzero(fresh)
         if not len(new):
             return 0
-        mine = fresh[object]
-        object, link = object[mine], link[mine]
+        mine = fresh[item]
+        item, link = item[mine], link[mine]
         times = rows.first[link + 1] - rows.first[link]
         entry = np.repeat(np.arange(len(link)), times)
         offset = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
         row = rows.of_link[rows.first[link[entry]] + offset]
-        amount = rows.takes[layers.klass[object[entry]], row]
+        amount = rows.takes[layers.klass[item[entry]], row]
         some = amount > 0
         self.object.append(new)
-        self.value.append(value[new])
-        self.count.append(np.bincount(object[entry[some]], minlength=count)[new])
+        self.value.append(np.asarray(value[new], dtype=np.float64))
+        self.count.append(np.bincount(item[entry[some]], minlength=count)[new].astype(np.int64))
         self.row.append(row[some])
         self.amount.append(amount[some])
         self.choices.append(choice.astype(np.int32))
@@ -467,7 +467,7 @@ class _Found:
     def columns(self) -> master.Columns:
         """All trees, sorted by object, each object's empty one first."""
         groups = len(self.active)
-        object = np.concatenate([self.active, *self.object])
+        item = np.concatenate([self.active, *self.object])
         value = np.concatenate([np.zeros(groups), *self.value])
         count = np.concatenate([np.zeros(groups, dtype=np.int64), *self.count])
         row, amount = np.concatenate(self.row), np.concatenate(self.amount)
@@ -482,14 +482,14 @@ class _Found:
         last = np.cumsum(count)
         count = ends[last] - ends[last - count]
         row, amount = number[row[mine]], amount[mine]
-        self.order = np.argsort(object, kind="stable")
+        self.order = np.argsort(item, kind="stable")
         start = np.cumsum(count) - count
         times = count[self.order]
         first = np.cumsum(times) - times
         source = np.repeat(start[self.order] - first, times) + np.arange(int(times.sum()))
         self.made = master.Columns(
             value=value[self.order],
-            first=np.searchsorted(object[self.order], np.append(self.active, len(self.layers.klass))).astype(
+            first=np.searchsorted(item[self.order], np.append(self.active, len(self.layers.klass))).astype(
                 np.int64
             ),
             start=np.append(first, int(times.sum())).astype(np.int64),

@@ -68,7 +68,7 @@ def simulate(
     )
     controllers: list[Controller[Update | Exchange]] = []
     if control != "distributed":
-        decide = partial(_decide, problem, options, silent_from_s)
+        decide = partial(_decide, options, silent_from_s)
         controllers.append(
             Controller(name="central", decide=decide, period_s=period_s, computing_s=solve_s, link_s=link_s)
         )
@@ -82,7 +82,6 @@ def simulate(
 
 
 def _decide(
-    problem: LiveVideo,
     options: Options,
     silent_from_s: float | None,
     seen: Seen,

@@ -23,7 +23,7 @@ def distribute(
     *,
     ttl_s: Ttl = 30.0,
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: B008, ARG001
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """Requests in the order they come; each cluster takes the parent with the highest path capacity.
@@ -41,28 +41,28 @@ def distribute(
     random = np.random.default_rng(seed)
     known = _Known(streams, random)
     refreshed = 0
-    for object, group, time in in_order(problem):
+    for item, group, time in in_order(problem):
         if int(time // ttl_s) > refreshed:
             refreshed = int(time // ttl_s)
             known = _Known(streams, random)
-        if streams.has(object, group):
+        if streams.has(item, group):
             continue
         path: list[int] = []
         cluster = group
-        while not streams.has(object, cluster):
-            link = known.answers.get((object, cluster))
+        while not streams.has(item, cluster):
+            link = known.answers.get((item, cluster))
             if link is None:
                 if cluster == group:
-                    link = next((one for one in near[group] if known.usable(object, one)), None)
+                    link = next((one for one in near[group] if known.usable(item, one)), None)
                 else:
-                    link = known.parent(object, cluster)
+                    link = known.parent(item, cluster)
                 if link is None:
                     break
-                known.answers[object, cluster] = link
+                known.answers[item, cluster] = link
             path.append(link)
             cluster = streams.tail[link]
-        if path and streams.has(object, cluster) and all(streams.fits(object, link) for link in path):
-            streams.add_path(object, path[::-1])
+        if path and streams.has(item, cluster) and all(streams.fits(item, link) for link in path):
+            streams.add_path(item, path[::-1])
     return decided(problem, streams.plan(), keeps=KEPT)
 
 
@@ -71,7 +71,7 @@ def distribute_1s(
     *,
     ttl_s: Ttl = 1.0,
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: B008
+    options: Options = Options(),
     previous: Decision[Trees] | None = None,
 ) -> Decision[Trees]:
     """CDN with answers kept for one second only: fresher, at thirty times the DNS queries.
@@ -98,20 +98,20 @@ class _Known:
                     min(self.room[link], self.supply[streams.tail[link]]) for link in streams.into[cluster]
                 )
 
-    def usable(self, object: int, link: int) -> bool:
+    def usable(self, item: int, link: int) -> bool:
         """Whether the link had room."""
         streams = self.streams
-        return self.room[link] >= streams.bitrate[object] * (1 - SLACK) and streams.allowed(object, link)
+        return self.room[link] >= streams.bitrate[item] * (1 - SLACK) and streams.allowed(item, link)
 
-    def parent(self, object: int, cluster: int) -> int | None:
-        """The link from the parent with the highest path capacity; from one that had the object, if any had."""
+    def parent(self, item: int, cluster: int) -> int | None:
+        """The link from the parent of the highest path capacity, of those that had the object if any had."""
         streams = self.streams
         best: tuple[bool, float, float, int] | None = None
         for link in streams.into[cluster]:
-            if not streams.allowed(object, link):
+            if not streams.allowed(item, link):
                 continue
             tail = streams.tail[link]
-            subscribed = (object, tail) in self.has
+            subscribed = (item, tail) in self.has
             width = self.room[link] if subscribed else min(self.room[link], self.supply[tail])
             key = (subscribed, width, float(self.random.random()), link)
             if best is None or key > best:

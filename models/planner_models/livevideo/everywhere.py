@@ -22,7 +22,7 @@ def distribute(
     problem: LiveVideo,
     *,
     seed: Annotated[int, Field(ge=0, description="order in which objects are sent out")] = 0,
-    options: Options = Options(),  # noqa: B008, ARG001
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """Every object to every edge while there is room; groups ask their nearest edge only.
@@ -35,28 +35,28 @@ def distribute(
     streams = Streams(problem)
     by_level = [np.flatnonzero(problem.level == step).tolist() for step in range(len(problem.tiers))]
     cost, latency = problem.cost.tolist(), problem.latency_ms.tolist()
-    for object in np.random.default_rng(seed).permutation(len(problem.objects)).tolist():
+    for item in np.random.default_rng(seed).permutation(len(problem.objects)).tolist():
         for clusters in by_level[1:-1]:
             for cluster in clusters:
                 usable = [
                     link
                     for link in streams.into[cluster]
-                    if streams.has(object, streams.tail[link])
-                    and streams.fits(object, link)
-                    and streams.allowed(object, link)
+                    if streams.has(item, streams.tail[link])
+                    and streams.fits(item, link)
+                    and streams.allowed(item, link)
                 ]
                 if usable:
-                    streams.add(object, min(usable, key=lambda link: (cost[link], link)))
-    for object, group in zip(problem.object.tolist(), problem.group.tolist(), strict=True):
+                    streams.add(item, min(usable, key=lambda link: (cost[link], link)))
+    for item, group in zip(problem.object.tolist(), problem.group.tolist(), strict=True):
         if not streams.into[group]:
             continue
         nearest = min(streams.into[group], key=lambda link: (latency[link], link))
         if (
-            streams.has(object, streams.tail[nearest])
-            and streams.fits(object, nearest)
-            and streams.allowed(object, nearest)
+            streams.has(item, streams.tail[nearest])
+            and streams.fits(item, nearest)
+            and streams.allowed(item, nearest)
         ):
-            streams.add(object, nearest)
+            streams.add(item, nearest)
     return decided(problem, streams.plan(), keeps=KEPT)
 
 

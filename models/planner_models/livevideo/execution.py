@@ -66,7 +66,7 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Something that happens: from `time_s` on a link has another share of its capacity, or a cluster is down.
+    """From `time_s` on a link has another share of its capacity, or a cluster is down.
 
     share  of the capacity that is left; 1 restores it
     """
@@ -169,9 +169,9 @@ class Delivery:
             if self.control != "centralized":
                 self._ask_again()
             return
-        object, link = rows_of(self.problem, decision.plan)
+        item, link = rows_of(self.problem, decision.plan)
         reached: dict[int, bool] = {}
-        for o, used in zip(object.tolist(), link.tolist(), strict=True):
+        for o, used in zip(item.tolist(), link.tolist(), strict=True):
             head = self.streams.head[used]
             if head not in reached:
                 reached[head] = head not in self.cut_off and self.random.random() >= self.loss
@@ -262,8 +262,8 @@ class Delivery:
         self.now_s = until_s
 
     def _come(self, client: _Client) -> None:
-        for object in client.rungs:
-            if self._serve(client, object):
+        for item in client.rungs:
+            if self._serve(client, item):
                 return
 
     def _ask_again(self) -> None:
@@ -276,71 +276,71 @@ class Delivery:
             if client.object is None:
                 self._come(client)
 
-    def _serve(self, client: _Client, object: int) -> bool:
+    def _serve(self, client: _Client, item: int) -> bool:
         """Find a way for a client's object; whether there was one."""
         streams, group = self.streams, client.group
-        if not streams.has(object, group):
-            path = self._way(object, group)
+        if not streams.has(item, group):
+            path = self._way(item, group)
             if path is None:
                 return False
-            new = [link for link in path if not streams.has(object, streams.head[link])]
+            new = [link for link in path if not streams.has(item, streams.head[link])]
             self.touched.append(
                 len({streams.tail[link] for link in new if streams.level[streams.tail[link]] > 0})
             )
-            streams.add_path(object, path)
+            streams.add_path(item, path)
             client.hops = len(new)
         first = client.joined_s is None
-        client.object = object
+        client.object = item
         if first:
-            client.joined_s = self.now_s + self._join_s(object, group, max(client.hops, 1))
+            client.joined_s = self.now_s + self._join_s(item, group, max(client.hops, 1))
         return True
 
-    def _join_s(self, object: int, group: int, hops: int) -> float:
-        """Round trips up to where the object was already, and the fetch of a chunk over the narrowest link."""
+    def _join_s(self, item: int, group: int, hops: int) -> float:
+        """Round trips up to where the object was, and the fetch of a chunk over the narrowest link."""
         trips, narrowest, at = 0.0, np.inf, group
         one = self.problem
         for step in range(len(one.tiers) - 1):
-            link = self.streams.parent[object, at]
+            link = self.streams.parent[item, at]
             if step < hops:
                 trips += 2 * float(one.latency_ms[link]) / 1000
             narrowest = min(narrowest, float(self.capacity[link]))
             at = self.streams.tail[link]
-        return trips + one.chunk_s * float(one.bitrate_mbps[object]) / max(narrowest, 1e-9)
+        return trips + one.chunk_s * float(one.bitrate_mbps[item]) / max(narrowest, 1e-9)
 
-    def _way(self, object: int, group: int) -> list[int] | None:
+    def _way(self, item: int, group: int) -> list[int] | None:
         """The links down to a group: by forwarding entries, and by Algorithm 1 where there are none."""
         streams = self.streams
         latency = self.problem.latency_ms
-        assigned = self.assigned.get((object, group))
+        assigned = self.assigned.get((item, group))
         links = sorted(
             streams.into[group],
-            key=lambda link: (link != assigned, not streams.has(object, streams.tail[link]), latency[link]),
+            key=lambda link: (link != assigned, not streams.has(item, streams.tail[link]), latency[link]),
         )
         for link in links:
-            if self._dead(link) or not streams.fits(object, link) or not streams.allowed(object, link):
+            if self._dead(link) or not streams.fits(item, link) or not streams.allowed(item, link):
                 continue
             if self.control == "centralized" and link != assigned:
                 continue
-            above = self._up(object, streams.tail[link])
+            above = self._up(item, streams.tail[link])
             if above is not None:
                 return [*above, link]
         return None
 
-    def _up(self, object: int, cluster: int) -> list[int] | None:
+    def _up(self, item: int, cluster: int) -> list[int] | None:
         streams = self.streams
         path: list[int] = []
-        while not streams.has(object, cluster):
-            entry = self._fib(object, cluster)
-            if entry is not None and streams.fits(object, entry.link):
+        while not streams.has(item, cluster):
+            entry = self._fib(item, cluster)
+            if entry is not None and streams.fits(item, entry.link):
                 link = entry.link
             elif self.control == "centralized":
                 return None
             else:
-                rest = climb(streams, self.table, object, cluster, self.random)
+                rest = climb(streams, self.table, item, cluster, self.random)
                 if rest is None or any(self._dead(one) for one in rest):
                     return None
                 for one in rest:
-                    self.rib.setdefault((object, streams.head[one]), {})[False] = Entry(
+                    self.rib.setdefault((item, streams.head[one]), {})[False] = Entry(
                         link=one, seen_s=self.now_s, central=False, evidence_mbps=float(self.capacity[one])
                     )
                 return [*rest, *path[::-1]]
@@ -348,9 +348,9 @@ class Delivery:
             cluster = streams.tail[link]
         return path[::-1]
 
-    def _fib(self, object: int, cluster: int) -> Entry | None:
+    def _fib(self, item: int, cluster: int) -> Entry | None:
         """The entry that counts: the controller's unless it is stale, or older than the cluster's own."""
-        entries = self.rib.get((object, cluster), {})
+        entries = self.rib.get((item, cluster), {})
         central, own = entries.get(True), entries.get(False)
         if central is not None and not self._stale(central) and (own is None or own.seen_s <= central.seen_s):
             return central
@@ -416,11 +416,11 @@ class Delivery:
         """Streams over links that changed too much are treated as new requests (4.4.2), as far as needed."""
         streams = self.streams
         dropped = False
-        for (object, head), link in sorted(streams.parent.items()):
+        for (item, head), link in sorted(streams.parent.items()):
             overloaded = streams.room_mbps[link] < -1e-9 and self._changed(link)
             if self._dead(link) or overloaded:
-                del streams.parent[object, head]
-                streams.room_mbps[link] += streams.bitrate[object]
+                del streams.parent[item, head]
+                streams.room_mbps[link] += streams.bitrate[item]
                 dropped = True
         if dropped:
             self.table = Table(self.streams)
@@ -434,13 +434,13 @@ class Delivery:
         """Take away what hangs in the air, and what leads to nobody."""
         streams, last = self.streams, len(self.problem.tiers) - 1
         for level in range(1, last + 1):
-            for (object, head), link in list(streams.parent.items()):
-                if streams.level[head] == level and not streams.has(object, streams.tail[link]):
-                    del streams.parent[object, head]
-                    streams.room_mbps[link] += streams.bitrate[object]
+            for (item, head), link in list(streams.parent.items()):
+                if streams.level[head] == level and not streams.has(item, streams.tail[link]):
+                    del streams.parent[item, head]
+                    streams.room_mbps[link] += streams.bitrate[item]
         for level in range(last - 1, 0, -1):
-            feeding = {(object, streams.tail[link]) for (object, _), link in streams.parent.items()}
-            for (object, head), link in list(streams.parent.items()):
-                if streams.level[head] == level and (object, head) not in feeding:
-                    del streams.parent[object, head]
-                    streams.room_mbps[link] += streams.bitrate[object]
+            feeding = {(item, streams.tail[link]) for (item, _), link in streams.parent.items()}
+            for (item, head), link in list(streams.parent.items()):
+                if streams.level[head] == level and (item, head) not in feeding:
+                    del streams.parent[item, head]
+                    streams.room_mbps[link] += streams.bitrate[item]

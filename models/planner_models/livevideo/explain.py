@@ -34,7 +34,7 @@ def explain(
         float, Field(gt=0, description="what an upgrade adds, as a share of the link's capacity")
     ] = 1.0,
     previous: Trees | None = None,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
 ) -> Explanation:
     """Full links and their prices, upgrades and losses verified by deciding again, and what moved.
 
@@ -68,7 +68,7 @@ def explain(
             title="Upgrades",
             frame=pd.DataFrame(rows, columns=["link", "added_mbps", "promised", "gained", "clear"]),
             units={"added_mbps": "Mbit/s"},
-            note="promised: price times what is added; gained: by deciding again; clear: more than the gap of the plan",
+            note="promised: price times what is added; gained: by deciding again; clear: beyond the gap",
         )
     )
     if rows:
@@ -104,7 +104,7 @@ def explain(
     sections.append(Section(title=f"Trees that differ from {name}", frame=moved.head(SHOWN)))
     sentences.append(
         f"Against {name}: {len(moved)} trees of objects that both carry differ, "
-        f"{int((changes['change'] == '+').sum())} links gained and {int((changes['change'] == '-').sum())} lost"
+        f"{int((changes['change'] == '+').sum())} links gained, {int((changes['change'] == '-').sum())} lost"
     )
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 

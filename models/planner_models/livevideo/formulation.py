@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyomo.environ as pyo
 
 
-def formulation(problem: LiveVideo) -> pyo.ConcreteModel:
+def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
     """Fig. 4.8, over every link and every requested object.
 
     maximize    ws sum_{l in LAS, o} Priority_o Request_{l,o} Serves_{l,o}

@@ -195,14 +195,14 @@ def large_event(
     return _problem(network, workloads.together(usual, event), workloads.AVERAGE_DAY_KBPS, priority)
 
 
-def test_bed(
+def ec2_testbed(
     *,
     videos: Annotated[int, Field(gt=0, description="channels, one client each")] = 200,
     link_mbps: Annotated[float, Field(gt=0, description="capacity of every link, Mbit/s")] = 75.0,
     bitrate_kbps: Annotated[float, Field(gt=0, description="bitrate that every client asks for")] = 1_400.0,
     seed: Seed = 0,
 ) -> LiveVideo:
-    """The test bed of section 4.7.2: 2 sources, 2 reflectors, 6 edges, each tier linked to all of the next."""
+    """The test bed of section 4.7.2: 2 sources, 2 reflectors, 6 edges, linked to all of the next tier."""
     random = np.random.default_rng(seed)
     counts = {"S": ("source", 2), "R": ("reflector", 2), "E": ("edge", 6), "G": ("group", 6)}
     names = {letter: [f"{letter}{i + 1}" for i in range(n)] for letter, (_, n) in counts.items()}

@@ -1,4 +1,4 @@
-"""Central, hybrid: what a controller knows is old; what has come since, clusters serve by themselves or not."""
+"""Central and hybrid control: a controller knows of old; clusters may serve what has come since."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def distribute(
     age_s: Age = 10.0,
     period_s: local.Period = 0.0,
     seed: local.Seed = 0,
-    options: Options = Options(),  # noqa: B008
+    options: Options = Options(),
     previous: Decision[Trees] | None = None,
 ) -> Decision[Trees]:
     """The controller's trees for the requests it knows of, Algorithm 1 for those that came since.

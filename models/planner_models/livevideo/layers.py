@@ -85,12 +85,12 @@ class Layers:
 
     def plan(self, choice: Ints) -> Trees:
         """The trees of (Q, 3) chosen links."""
-        object = np.repeat(np.arange(len(self.klass)), np.diff(self.object_first))
+        item = np.repeat(np.arange(len(self.klass)), np.diff(self.object_first))
         pairs = []
         for layer, column in ((self.a, 0), (self.b, 1), (self.c, 2)):
             used = choice[:, column] >= 0
             link = layer.link[choice[used, column]]
-            pairs.append(np.stack([object[used], link], axis=1)[link >= 0])
+            pairs.append(np.stack([item[used], link], axis=1)[link >= 0])
         both = np.unique(np.concatenate(pairs), axis=0)
         return plan_of(self.problem, both[:, 0], both[:, 1])
 
@@ -99,9 +99,9 @@ class Layers:
 
         Rows of objects or links that the problem does not have are passed over.
         """
-        object, link = rows_of(self.problem, plan)
-        known = (object >= 0) & (link >= 0)
-        object, link = object[known], link[known]
+        item, link = rows_of(self.problem, plan)
+        known = (item >= 0) & (link >= 0)
+        item, link = item[known], link[known]
         chosen = np.full((len(self.group), 3), -1, dtype=np.int64)
         count = len(self.klass)
         at = np.repeat(np.arange(count), np.diff(self.object_first))
@@ -111,7 +111,7 @@ class Layers:
             own = np.flatnonzero(layer.link >= 0)
             local[layer.link[own]] = own
             mine = local[link] >= 0
-            keys = object[mine] * (len(layer.first)) + layer.head[local[link[mine]]]
+            keys = item[mine] * (len(layer.first)) + layer.head[local[link[mine]]]
             order = np.argsort(keys)
             wanted = at * len(layer.first) + head
             if len(own) == len(layer.link):
@@ -164,8 +164,8 @@ def of(problem: LiveVideo) -> Layers:
         place = 1 if tiers == 3 else 0
         raw.insert(place, free)
         heads.insert(place, count)
-    raw, heads, object, group, value, request, pins, must = _wanted(problem, raw, heads, local)
-    order = np.argsort(object, kind="stable")
+    raw, heads, item, group, value, request, pins, must = _wanted(problem, raw, heads, local)
+    order = np.argsort(item, kind="stable")
     count = len(problem.objects)
     layers = [_layer(part, size) for part, size in zip(raw, heads, strict=True)]
     klass, first_of = _classes(problem, pins)
@@ -175,7 +175,7 @@ def of(problem: LiveVideo) -> Layers:
         a=layers[0],
         b=layers[1],
         c=layers[2],
-        object_first=np.searchsorted(object[order], np.arange(count + 1)).astype(np.int64),
+        object_first=np.searchsorted(item[order], np.arange(count + 1)).astype(np.int64),
         group=group[order],
         value=value[order],
         request=request[order],
@@ -195,10 +195,10 @@ def _wanted(
 ) -> tuple[list[list[NDArray[Any]]], list[int], Ints, Ints, Floats, Ints, Ints, float]:
     """Requests, and stand-ins for pinned links: below the end of each a group of its own."""
     pins = problem.pinned_links
-    object, group = problem.object, local[problem.group]
+    item, group = problem.object, local[problem.group]
     value, request = problem.value.copy(), np.arange(len(problem.requests))
     if not len(pins) and not len(problem.pinned_requests):
-        return raw, heads, object, group, value, request, pins, 0.0
+        return raw, heads, item, group, value, request, pins, 0.0
     # serving all the rest and carrying nothing is worth less than one of these
     spent = float((problem.cost * problem.capacity_mbps).sum()) * problem.cost_weight
     must = 1.0 + 2.0 * (float(value.sum()) + spent)
@@ -208,7 +208,7 @@ def _wanted(
         step = int(problem.level[problem.head[link]])
         head = int(local[problem.head[link]])
         if step == tiers - 1:
-            asked = np.flatnonzero((object == o) & (group == head) & (request >= 0))
+            asked = np.flatnonzero((item == o) & (group == head) & (request >= 0))
             if len(asked):
                 value[asked] = np.where(value[asked] < must, value[asked] + must, value[asked])
                 continue
@@ -222,9 +222,9 @@ def _wanted(
                 ]
                 heads[depth] += 1
                 head, depth = new, depth + 1
-        object, group = np.append(object, o), np.append(group, head)
+        item, group = np.append(item, o), np.append(group, head)
         value, request = np.append(value, must), np.append(request, -1)
-    return raw, heads, object, group, value, request, pins, must
+    return raw, heads, item, group, value, request, pins, must
 
 
 def _layer(part: list[NDArray[Any]], heads: int) -> Layer:

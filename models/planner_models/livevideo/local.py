@@ -29,7 +29,7 @@ def distribute(
     *,
     period_s: Period = 0.0,
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: B008, ARG001
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """Requests in the order they come, each by Algorithm 1 alone: a random parent of the fewest hops.
@@ -59,21 +59,21 @@ def serve(
     table = Table(streams)
     told = 0
     denied = 0
-    for object, group, time in requests:
+    for item, group, time in requests:
         if period_s > 0 and int(time // period_s) > told:
             told = int(time // period_s)
             table = Table(streams)
         elif period_s == 0:
             table.forget()
-        if streams.has(object, group):
+        if streams.has(item, group):
             continue
-        links = sorted(near[group], key=lambda link: not streams.has(object, streams.tail[link]))
+        links = sorted(near[group], key=lambda link: not streams.has(item, streams.tail[link]))
         for link in links:  # DNS knows the room on its own links to clients
-            if not (streams.fits(object, link) and streams.allowed(object, link)):
+            if not (streams.fits(item, link) and streams.allowed(item, link)):
                 continue
-            path = climb(streams, table, object, streams.tail[link], random)
+            path = climb(streams, table, item, streams.tail[link], random)
             if path is not None:
-                streams.add_path(object, [*path, link])
+                streams.add_path(item, [*path, link])
                 break
         else:
             denied += 1
@@ -81,15 +81,15 @@ def serve(
 
 
 def climb(
-    streams: Streams, table: Table, object: int, cluster: int, random: np.random.Generator
+    streams: Streams, table: Table, item: int, cluster: int, random: np.random.Generator
 ) -> list[int] | None:
     """Algorithm 1 from a cluster up to one that has the object: the links down, or None.
 
     Each cluster picks at random among the parents of the fewest hops with enough path capacity.
     """
     path: list[int] = []
-    while not streams.has(object, cluster):
-        useful = table.parents(object, cluster)
+    while not streams.has(item, cluster):
+        useful = table.parents(item, cluster)
         if not useful:
             return None
         link = useful[int(random.integers(len(useful)))] if len(useful) > 1 else useful[0]
@@ -118,34 +118,34 @@ class Table:
             self.room, self.has, self.fresh = self.streams.room_mbps, self.streams.parent, True
         self.known.clear()
 
-    def announced(self, object: int, cluster: int) -> tuple[float, float]:
+    def announced(self, item: int, cluster: int) -> tuple[float, float]:
         """(hops to the nearest cluster that has the object with room on the way, room on that way)."""
         streams = self.streams
         if streams.level[cluster] == 0:
-            return (0.0, float("inf")) if streams.has(object, cluster) else (float("inf"), 0.0)
-        if (object, cluster) in self.has:
+            return (0.0, float("inf")) if streams.has(item, cluster) else (float("inf"), 0.0)
+        if (item, cluster) in self.has:
             return 0.0, float("inf")
-        key = (object, cluster)
+        key = (item, cluster)
         if key not in self.known:
-            ways = [self.via(object, link) for link in streams.into[cluster]]
-            enough = [way for way in ways if way[1] > streams.bitrate[object] * (1 - 1e-9)]
+            ways = [self.via(item, link) for link in streams.into[cluster]]
+            enough = [way for way in ways if way[1] > streams.bitrate[item] * (1 - 1e-9)]
             hops = min((way[0] for way in enough), default=float("inf"))
             room = max((way[1] for way in enough if way[0] == hops), default=0.0)
             self.known[key] = (hops, room)
         return self.known[key]
 
-    def via(self, object: int, link: int) -> tuple[float, float]:
+    def via(self, item: int, link: int) -> tuple[float, float]:
         """Distance and path capacity over a link from a parent."""
-        if not self.streams.allowed(object, link):
+        if not self.streams.allowed(item, link):
             return float("inf"), 0.0
-        hops, room = self.announced(object, self.streams.tail[link])
+        hops, room = self.announced(item, self.streams.tail[link])
         return hops + 1, min(room, float(self.room[link]))
 
-    def parents(self, object: int, cluster: int) -> list[int]:
+    def parents(self, item: int, cluster: int) -> list[int]:
         """The links that Algorithm 1 calls useful: fewest hops, and more room than the bitrate."""
         streams = self.streams
-        ways = [(self.via(object, link), link) for link in streams.into[cluster]]
-        need = streams.bitrate[object] * (1 - 1e-9)
+        ways = [(self.via(item, link), link) for link in streams.into[cluster]]
+        need = streams.bitrate[item] * (1 - 1e-9)
         enough = [(hops, link) for (hops, room), link in ways if room >= need and hops < float("inf")]
         fewest = min((hops for hops, _ in enough), default=0.0)
         return [link for hops, link in enough if hops == fewest]

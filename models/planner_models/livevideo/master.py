@@ -92,6 +92,19 @@ def solve(
     u = np.maximum.reduceat(reduced, first[:-1])
     u = u + 0.02 * max(float(np.abs(u).mean()), 1e-3)
     z = u[group] - reduced
+
+    def toward(
+        factor: Floats, ratio: Floats, mass: Floats, z: Floats, s: Floats, y: Floats, wz: Floats, sy: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Changes of w, s, y and z that change the products w z and s y by wz and sy."""
+        push = wz / z
+        pushed = np.add.reduceat(push, first[:-1]) / mass
+        dy = _substitute(factor, times(push - ratio * pushed[group]) + sy / y)
+        along = transposed(dy)
+        du = pushed - np.add.reduceat(ratio * along, first[:-1]) / mass
+        dz = du[group] + along
+        return push - ratio * dz, (sy - s * dy) / y, dy, dz
+
     value, bound, best_y, best_w = -np.inf, np.inf, y, w
     for _ in range(STEPS):
         primal, dual = float(v @ w), float(y.sum() + np.maximum.reduceat(v - transposed(y), first[:-1]).sum())
@@ -105,26 +118,17 @@ def solve(
         mass = np.add.reduceat(ratio, first[:-1])
         normal = _normal(first, start, row, amount, ratio, mass, rows)
         normal[np.diag_indices(rows)] += s / y
-        factor = normal
+        factor = normal  # in place
         if not _factorize(factor):  # as exact as these numbers allow
             break
 
-        def toward(wz: Floats, sy: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-            push = wz / z
-            pushed = np.add.reduceat(push, first[:-1]) / mass
-            right = times(push - ratio * pushed[group]) + sy / y
-            dy = _substitute(factor, right)  # noqa: B023 - used at once
-            along = transposed(dy)
-            du = pushed - np.add.reduceat(ratio * along, first[:-1]) / mass
-            dz = du[group] + along
-            return push - ratio * dz, (sy - s * dy) / y, dy, dz  # noqa: B023
-
         middle = float(w @ z + s @ y) / (len(w) + rows)
-        dw, ds, dy, dz = toward(-w * z, -s * y)
+        dw, ds, dy, dz = toward(factor, ratio, mass, z, s, y, -w * z, -s * y)
         a, b = _furthest(w, dw, s, ds), _furthest(y, dy, z, dz)
         after = float((w + a * dw) @ (z + b * dz) + (s + a * ds) @ (y + b * dy)) / (len(w) + rows)
         aim = middle * min(1.0, max(after / middle, 0.0)) ** 3
-        dw, ds, dy, dz = toward(aim - w * z - dw * dz, aim - s * y - ds * dy)
+        wz, sy = aim - w * z - dw * dz, aim - s * y - ds * dy
+        dw, ds, dy, dz = toward(factor, ratio, mass, z, s, y, wz, sy)
         a, b = 0.97 * _furthest(w, dw, s, ds), 0.97 * _furthest(y, dy, z, dz)
         w, s = w + a * dw, np.maximum(s + a * ds, 1e-14)
         y, z = y + b * dy, np.maximum(z + b * dz, 1e-14)
@@ -132,7 +136,7 @@ def solve(
 
 
 @nb.njit(cache=True, nogil=True)
-def _normal(
+def _normal(  # noqa: C901
     first: Ints, start: Ints, row: Ints, amount: Floats, ratio: Floats, mass: Floats, rows: int
 ) -> Floats:
     """A D A' less the rank-one part of each object, lower triangle and diagonal."""

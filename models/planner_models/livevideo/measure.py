@@ -104,7 +104,7 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
 
 def _latency(
     problem: LiveVideo,
-    object: np.ndarray,
+    item: np.ndarray,
     link: np.ndarray,
     served: np.ndarray,
 ) -> float | None:
@@ -114,11 +114,11 @@ def _latency(
     count = len(problem.clusters)
     delay = problem.latency_ms[link].copy()  # from the source to where each row ends
     level = problem.level[problem.tail[link]]
-    arrives = object * count + problem.head[link]
+    arrives = item * count + problem.head[link]
     order = np.argsort(arrives)
     for step in range(1, len(problem.tiers) - 1):
         at = np.flatnonzero(level == step)
-        above = order[np.searchsorted(arrives[order], object[at] * count + problem.tail[link[at]])]
+        above = order[np.searchsorted(arrives[order], item[at] * count + problem.tail[link[at]])]
         delay[at] += delay[above]
     wanted = problem.object[served] * count + problem.group[served]
     row = order[np.searchsorted(arrives[order], wanted)]

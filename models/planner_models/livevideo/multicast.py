@@ -25,7 +25,7 @@ def distribute(
     sees_load: Annotated[
         bool, Field(description="each channel knows what room those before it have left, instead of none")
     ] = True,
-    options: Options = Options(),  # noqa: B008, ARG001
+    options: Options = Options(),  # noqa: ARG001
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """The best tree for each object alone, admitted in the order of their first requests.
@@ -60,13 +60,13 @@ def distribute(
         return decided(problem, layers.plan(packing.choice), keeps=KEPT)
     streams = Streams(problem)
     parts = (layers.a.link, layers.b.link, layers.c.link)
-    for object in order.tolist():
-        for q in range(layers.object_first[object], layers.object_first[object + 1]):
+    for item in order.tolist():
+        for q in range(layers.object_first[item], layers.object_first[item + 1]):
             if choice[q, 2] < 0:
                 continue
             links = [int(part[choice[q, column]]) for column, part in enumerate(parts)]
             path = [link for link in links if link >= 0]
-            new = [link for link in path if not streams.has(object, streams.head[link])]
-            if all(streams.fits(object, link) for link in new):
-                streams.add_path(object, new)
+            new = [link for link in path if not streams.has(item, streams.head[link])]
+            if all(streams.fits(item, link) for link in new):
+                streams.add_path(item, new)
     return decided(problem, streams.plan(), keeps=KEPT)

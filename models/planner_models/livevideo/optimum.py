@@ -17,7 +17,7 @@ from planner_models.livevideo.trees import Trees
 def distribute(
     problem: LiveVideo,
     *,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """The best trees for all objects together, by integer programming.

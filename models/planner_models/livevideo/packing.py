@@ -174,13 +174,13 @@ def refill(
 
 
 @nb.njit(cache=True, nogil=True)
-def ruin(
-    rounds: int, seed: int, chosen: int, temperature: float,
+def ruin(  # noqa: C901
+    rounds: int, random: Any, chosen: int, temperature: float,
     members: Ints, member_first: Ints, waiting: Ints, priority: Floats,
     object_first: Ints, group: Ints, value: Floats, klass: Ints, rate: Floats,
     c_first: Ints, c_tail: Ints, c_price: Floats, c_room: Floats, c_cost: Floats,
     b_first: Ints, b_tail: Ints, b_price: Floats, b_room: Floats, b_cost: Floats,
-    a_first: Ints, a_tail: Ints, a_price: Floats, a_room: Floats, a_cost: Floats, own: Floats,
+    a_first: Ints, a_price: Floats, a_room: Floats, a_cost: Floats,
     s: Any, dual: Floats, choice: Ints, b_of_c: Ints, kept: Ints, marks: Ints,
 ) -> float:  # fmt: skip
     """Rounds of: take away the trees of some objects that share a reflector, place them and others again.
@@ -189,25 +189,24 @@ def ruin(
     those that serve not all, priority the worth of an object per Mbit/s by which they are placed.
     A round that loses more than `temperature` allows is undone. Returns what was gained.
     """
-    np.random.seed(seed)
     total = 0.0
     reflectors = len(member_first) - 1
     ruined = np.zeros(2 * chosen, dtype=np.int64)
     keys = np.zeros(2 * chosen)
     for _ in range(rounds):
         count = 0
-        r = np.random.randint(reflectors)
+        r = random.integers(0, reflectors)
         size = member_first[r + 1] - member_first[r]
         if size > 0:
-            for _ in range(1 + np.random.randint(chosen)):
-                o = members[member_first[r] + np.random.randint(size)]
+            for _ in range(1 + random.integers(0, chosen)):
+                o = members[member_first[r] + random.integers(0, size)]
                 if marks[o] == 0:
                     marks[o] = 1
                     ruined[count] = o
                     count += 1
         if len(waiting):
-            for _ in range(1 + np.random.randint(chosen)):
-                o = waiting[np.random.randint(len(waiting))]
+            for _ in range(1 + random.integers(0, chosen)):
+                o = waiting[random.integers(0, len(waiting))]
                 if marks[o] == 0:
                     marks[o] = 1
                     ruined[count] = o
@@ -224,7 +223,7 @@ def ruin(
                     kept[rows, column] = choice[i, column]
                     choice[i, column] = -1
                 rows += 1
-            keys[n] = -priority[o] * (0.5 + np.random.random())
+            keys[n] = -priority[o] * (0.5 + random.random())
         order = np.argsort(keys[:count])
         after = 0.0
         for n in order:
@@ -236,7 +235,7 @@ def ruin(
             first, last = object_first[o], object_first[o + 1]
             carry(first, last, rate[o], -1.0, choice, b_of_c, a_room, b_room, c_room)
             after += worth(first, last, rate[o], value, a_cost, b_cost, c_cost, choice)
-        if after >= before - temperature * -np.log(max(np.random.random(), 1e-12)):
+        if after >= before - temperature * -np.log(max(random.random(), 1e-12)):
             total += after - before
             continue
         rows = 0
@@ -310,7 +309,8 @@ class Packing:
     def objective(self) -> float:
         """Worth of all trees together, added up anew."""
         layers = self.layers
-        return float(total_worth(layers.object_first, layers.bitrate, layers.value, *self.costs, self.choice))
+        a, b, c = self.costs
+        return float(total_worth(layers.object_first, layers.bitrate, layers.value, a, b, c, self.choice))
 
     def work(self, seconds: float) -> None:
         """Shake for about so long: mostly at the prices, now and then below them to fill what is left."""
@@ -332,7 +332,7 @@ class Packing:
     def rebuild(
         self, choice: Ints, prices: tuple[Floats, Floats, Floats], dual: Floats, merit: Floats
     ) -> None:
-        """Place all objects anew, the highest merit per Mbit/s first, with the trees of `choice` where they fit."""
+        """Place all anew, the highest merit per Mbit/s first; trees of `choice` stay where they fit."""
         layers = self.layers
         before = (self.choice, self.rooms, self.total)
         self.choice = choice.copy()
@@ -341,8 +341,8 @@ class Packing:
         order = np.argsort(-merit / layers.bitrate, kind="stable").astype(np.int64)
         if not self.free.all():  # what must stay as it is gets no tree that it did not have
             some = np.zeros(len(self.free), dtype=bool)
-            object = np.repeat(np.arange(len(some)), np.diff(layers.object_first))
-            some[object[choice[:, 2] >= 0]] = True
+            item = np.repeat(np.arange(len(some)), np.diff(layers.object_first))
+            some[item[choice[:, 2] >= 0]] = True
             order = order[(self.free | some)[order]]
         a, b, c = self.price_of(prices, 1.0)
         place_all(
@@ -386,22 +386,22 @@ class Packing:
     ) -> float:
         """Ruin and recreate: that many rounds of up to so many objects; the gain."""
         layers = self.layers
-        object = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
+        item = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
         on = self.choice[:, 2] >= 0
-        partly = np.unique(object[~on])
+        partly = np.unique(item[~on])
         waiting = partly[self.small[partly]].astype(np.int64)
-        on &= self.small[object]
-        pairs = np.unique(layers.b.tail[self.choice[on, 1]] * len(layers.klass) + object[on])
+        on &= self.small[item]
+        pairs = np.unique(layers.b.tail[self.choice[on, 1]] * len(layers.klass) + item[on])
         at, members = pairs // len(layers.klass), (pairs % len(layers.klass)).astype(np.int64)
         first = np.searchsorted(at, np.arange(layers.reflectors + 1)).astype(np.int64)
         a, b, c = self.price_of(prices, factor)
         gained = ruin(
-            rounds, int(self.random.integers(2**31)), chosen, temperature,
+            rounds, self.random, chosen, temperature,
             members, first, waiting, self.density, layers.object_first, layers.group, layers.value,
             layers.klass, layers.bitrate,
             layers.c.first, layers.c.tail, c, self.rooms[2], self.costs[2],
             layers.b.first, layers.b.tail, b, self.rooms[1], self.costs[1],
-            layers.a.first, layers.a.tail, a, self.rooms[0], self.costs[0], self.none.astype(float),
+            layers.a.first, a, self.rooms[0], self.costs[0],
             self.space, self.dual, self.choice, self.none, self.kept, self.marks,
         )  # fmt: skip
         return float(gained)

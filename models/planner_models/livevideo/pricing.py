@@ -20,8 +20,8 @@ ROUNDING = 1e-9
 
 
 @nb.njit(cache=True, nogil=True)
-def gather(
-    o: int,
+def gather(  # noqa: C901
+    o: int,  # noqa: ARG001
     first: int,
     last: int,
     rate: float,
@@ -181,7 +181,7 @@ def solve_some(
 
 @nb.njit(cache=True, nogil=True)
 def carry(
-    first: int, last: int, rate: float, sign: float, choice: Ints, b_of_c: Ints,
+    first: int, last: int, rate: float, sign: float, choice: Ints, b_of_c: Ints,  # noqa: ARG001
     a_load: Floats, b_load: Floats, c_load: Floats,
 ) -> None:  # fmt: skip
     """Add (sign 1) or take away (-1) what an object's tree carries; each link of it counts once."""
@@ -264,11 +264,11 @@ class Pricer:
 
 def uses(layers: Layers, choice: Ints) -> tuple[Ints, Ints]:
     """Object and link of what the chosen trees cross, links numbered through layers a, b, c."""
-    object = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
+    item = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
     n_a, n_b, n_c = len(layers.a.tail), len(layers.b.tail), len(layers.c.tail)
     links = n_a + n_b + n_c
     on = choice[:, 2] >= 0
-    o = object[on]
+    o = item[on]
     keys_a = np.unique(o * n_a + choice[on, 0])
     keys_b = np.unique(o * n_b + choice[on, 1])
     objects = np.concatenate([keys_a // n_a, keys_b // n_b, o])

@@ -459,7 +459,8 @@ class LiveVideo:
         where = file_name(self.links, "links")
         for (one, other), row in pairs.items():
             if one == other:
-                yield f"{row_name(self.links, 'links', row)}: joins two clusters of tier '{one}', must lead to the next"
+                where = row_name(self.links, "links", row)
+                yield f"{where}: joins two clusters of tier '{one}', must lead to the next"
                 return
         if cycle := _cycle(pairs):
             yield f"{where}: the tiers form a cycle: " + " -> ".join(cycle)
@@ -470,7 +471,8 @@ class LiveVideo:
                 longer = [p for p in pairs if p[0] == one and p[1] != other]
                 if longer:
                     yield (
-                        f"{row_name(self.links, 'links', row)}: leads from tier '{one}' to '{other}', other links "
+                        f"{row_name(self.links, 'links', row)}: "
+                        f"leads from tier '{one}' to '{other}', other links "
                         f"from '{one}' to '{longer[0][1]}': a tier must lead to one next tier only"
                     )
                     return
@@ -516,7 +518,8 @@ class LiveVideo:
         where = file_name(self.objects, "objects")
         yield from few(
             [
-                f"{row_name(self.objects, 'objects', o)}: bitrate_kbps {1000 * self.bitrate_mbps[o]:g} is above "
+                f"{row_name(self.objects, 'objects', o)}: "
+                f"bitrate_kbps {1000 * self.bitrate_mbps[o]:g} is above "
                 f"the capacity of every link (at most {1000 * largest:g} kbit/s)"
                 for o in above.tolist()
             ],
@@ -527,8 +530,9 @@ class LiveVideo:
         for o in np.setdiff1d(asked[~self.reached[asked]], above).tolist():
             channel = self.objects["channel"].iloc[o]
             faults.append(
-                f"{row_name(self.objects, 'objects', o)}: channel '{channel}' is unreachable: no path of links with "
-                f"{1000 * self.bitrate_mbps[o]:g} kbit/s from a source that has it to a group that asks for it"
+                f"{row_name(self.objects, 'objects', o)}: channel '{channel}' is unreachable: "
+                f"no path of links with {1000 * self.bitrate_mbps[o]:g} kbit/s "
+                "from a source that has it to a group that asks for it"
             )
         yield from few(faults, where, "of unreachable channels")
 
@@ -549,7 +553,7 @@ class LiveVideo:
                 reached[self.object[mine & on[self.group]]] = True
         return reached
 
-    def _rule_faults(self) -> Iterator[str]:
+    def _rule_faults(self) -> Iterator[str]:  # noqa: C901
         columns = {
             "channel": set(self.objects["channel"]),
             "tail": set(self.clusters["cluster"]),

@@ -31,12 +31,12 @@ class Served:
 
     def point(self, problem: LiveVideo, plan: Trees) -> NDArray[np.float64]:
         """(n,) the plan as values of the variables; ValueError where a row of it has no variable."""
-        object, link = rows_of(problem, plan)
+        item, link = rows_of(problem, plan)
         count = len(problem.links)
         keys = self.object * count + self.link
         order = np.argsort(keys)
-        place = np.minimum(np.searchsorted(keys[order], object * count + link), max(len(keys) - 1, 0))
-        if len(object) and (not len(keys) or (keys[order][place] != object * count + link).any()):
+        place = np.minimum(np.searchsorted(keys[order], item * count + link), max(len(keys) - 1, 0))
+        if len(item) and (not len(keys) or (keys[order][place] != item * count + link).any()):
             raise ValueError("a row of the plan has no variable")
         x = np.zeros(len(keys))
         x[order[place]] = 1.0
@@ -51,11 +51,11 @@ def build(problem: LiveVideo) -> Served:
     of a group is its sum of links in, which is at most 1.
     """
     pairs = _candidates(problem)
-    object, link = pairs[:, 0], pairs[:, 1]
+    item, link = pairs[:, 0], pairs[:, 1]
     count, clusters = len(pairs), len(problem.clusters)
     column = np.arange(count)
-    bitrate = problem.bitrate_mbps[object]
-    receives = object * clusters + problem.head[link]  # where each variable delivers its object
+    bitrate = problem.bitrate_mbps[item]
+    receives = item * clusters + problem.head[link]  # where each variable delivers its object
     places, place = np.unique(receives, return_inverse=True)
     place = place.ravel()
 
@@ -66,7 +66,7 @@ def build(problem: LiveVideo) -> Served:
     np.add.at(worth, where[known], problem.value[known])
 
     inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
-    sends = np.searchsorted(places, object[inner] * clusters + problem.tail[link[inner]])
+    sends = np.searchsorted(places, item[inner] * clusters + problem.tail[link[inner]])
     into = sp.csr_array((np.ones(count), (place, column)), shape=(len(places), count))
     forward = into[sends] - sp.csr_array(
         (np.ones(len(inner)), (np.arange(len(inner)), inner)), shape=(len(inner), count)
@@ -77,7 +77,7 @@ def build(problem: LiveVideo) -> Served:
 
     lower, upper = np.zeros(count), np.ones(count)
     for o, pinned in problem.pinned_links.tolist():
-        lower[(object == o) & (link == pinned)] = 1.0
+        lower[(item == o) & (link == pinned)] = 1.0
     must = problem.pinned_requests
     where_must = problem.object[must] * clusters + problem.group[must]
     needed = np.isin(places, where_must)
@@ -85,7 +85,7 @@ def build(problem: LiveVideo) -> Served:
     pinned_absent = [
         (o, pinned)
         for o, pinned in problem.pinned_links.tolist()
-        if not ((object == o) & (link == pinned)).any()
+        if not ((item == o) & (link == pinned)).any()
     ]
     impossible = int(absent.sum()) + len(pinned_absent)
     labels = problem.link_labels
@@ -96,7 +96,7 @@ def build(problem: LiveVideo) -> Served:
 
     def variable_labels(which: NDArray[np.int64]) -> list[str]:
         objects = problem.object_labels
-        return [f"{objects[object[j]]} on {labels[link[j]]}" for j in which.tolist()]
+        return [f"{objects[item[j]]} on {labels[link[j]]}" for j in which.tolist()]
 
     rows = [
         Rows(
@@ -121,7 +121,7 @@ def build(problem: LiveVideo) -> Served:
         integer=np.ones(count, dtype=bool),
         name="live video",
     )
-    return Served(program=program, object=object, link=link)
+    return Served(program=program, object=item, link=link)
 
 
 def _candidates(problem: LiveVideo) -> NDArray[np.int64]:
@@ -138,9 +138,9 @@ def _candidates(problem: LiveVideo) -> NDArray[np.int64]:
     steps: list[NDArray[np.int64]] = []
     for step in range(len(problem.tiers) - 1, 0, -1):
         here = wanted[problem.level[wanted % clusters] == step]
-        object, cluster = here // clusters, here % clusters
+        item, cluster = here // clusters, here % clusters
         times = first[cluster + 1] - first[cluster]
-        o = np.repeat(object, times)
+        o = np.repeat(item, times)
         start = np.repeat(first[cluster] - np.r_[0, np.cumsum(times)[:-1]], times) if len(times) else times
         link = order[start + np.arange(int(times.sum()))] if len(times) else np.zeros(0, dtype=np.int64)
         fits = wide[link] >= problem.bitrate_mbps[o]
@@ -165,18 +165,18 @@ def _candidates(problem: LiveVideo) -> NDArray[np.int64]:
 
 def trimmed(problem: LiveVideo, plan: Trees) -> Trees:
     """The plan without branches that serve nobody and that no rule pins."""
-    object, link = rows_of(problem, plan)
+    item, link = rows_of(problem, plan)
     clusters = len(problem.clusters)
     needed = np.unique(problem.object * clusters + problem.group)
     pinned = problem.pinned_links
     pins = pinned[:, 0] * len(problem.links) + pinned[:, 1]
-    keep = np.zeros(len(object), dtype=bool)
+    keep = np.zeros(len(item), dtype=bool)
     for step in range(len(problem.tiers) - 2, -1, -1):
         at = problem.level[problem.tail[link]] == step
         mine = at & (
-            np.isin(object * clusters + problem.head[link], needed)
-            | np.isin(object * len(problem.links) + link, pins)
+            np.isin(item * clusters + problem.head[link], needed)
+            | np.isin(item * len(problem.links) + link, pins)
         )
         keep |= mine
-        needed = np.union1d(needed, object[mine] * clusters + problem.tail[link[mine]])
-    return plan_of(problem, object[keep], link[keep])
+        needed = np.union1d(needed, item[mine] * clusters + problem.tail[link[mine]])
+    return plan_of(problem, item[keep], link[keep])

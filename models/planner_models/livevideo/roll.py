@@ -33,7 +33,7 @@ def roll(
     *,
     window_s: float = 60.0,
     most_moved: int | None = None,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: Options = Options(),
     out: Path | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The metrics of each window, in order; each is decided with the last decision at hand.

@@ -34,43 +34,43 @@ class Streams:
         self._source, self._held = source, problem.held
         self._forbidden = problem.forbidden_pairs
 
-    def has(self, object: int, cluster: int) -> bool:
+    def has(self, item: int, cluster: int) -> bool:
         """Whether the cluster receives the object, or is a source that holds it."""
         if self.level[cluster] == 0:
-            return bool(self._held[object, self._source[cluster]])
-        return (object, cluster) in self.parent
+            return bool(self._held[item, self._source[cluster]])
+        return (item, cluster) in self.parent
 
-    def allowed(self, object: int, link: int) -> bool:
+    def allowed(self, item: int, link: int) -> bool:
         """Whether no rule forbids the object on the link, and a source that sends it holds it."""
-        if self._forbidden is not None and self._forbidden[object, link]:
+        if self._forbidden is not None and self._forbidden[item, link]:
             return False
         tail = self.tail[link]
-        return self.level[tail] > 0 or bool(self._held[object, self._source[tail]])
+        return self.level[tail] > 0 or bool(self._held[item, self._source[tail]])
 
-    def fits(self, object: int, link: int) -> bool:
+    def fits(self, item: int, link: int) -> bool:
         """Whether the link has room for the object."""
-        return bool(self.room_mbps[link] >= self.bitrate[object] * (1 - SLACK))
+        return bool(self.room_mbps[link] >= self.bitrate[item] * (1 - SLACK))
 
-    def add(self, object: int, link: int) -> None:
+    def add(self, item: int, link: int) -> None:
         """Send the object over the link; its head must not receive it yet."""
-        self.parent[object, self.head[link]] = link
-        self.room_mbps[link] -= self.bitrate[object]
+        self.parent[item, self.head[link]] = link
+        self.room_mbps[link] -= self.bitrate[item]
 
-    def add_path(self, object: int, links: list[int]) -> None:
+    def add_path(self, item: int, links: list[int]) -> None:
         """Send the object down the links, from wherever it is already."""
         for link in links:
-            if not self.has(object, self.head[link]):
-                self.add(object, link)
+            if not self.has(item, self.head[link]):
+                self.add(item, link)
 
     def add_plan(self, plan: Trees) -> None:
         """Send what the plan says."""
-        for object, link in zip(*(rows.tolist() for rows in rows_of(self.problem, plan)), strict=True):
-            self.add(object, link)
+        for item, link in zip(*(rows.tolist() for rows in rows_of(self.problem, plan)), strict=True):
+            self.add(item, link)
 
     def plan(self) -> Trees:
         """The trees as they are."""
         pairs: NDArray[np.int64] = np.array(
-            [(object, link) for (object, _), link in self.parent.items()], dtype=np.int64
+            [(item, link) for (item, _), link in self.parent.items()], dtype=np.int64
         ).reshape(-1, 2)
         return plan_of(self.problem, pairs[:, 0], pairs[:, 1])
 

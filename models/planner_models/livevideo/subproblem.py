@@ -161,7 +161,7 @@ def workspace(*, requests: int, degree: int, edges: int, reflectors: int, edge_d
 
 
 @nb.njit(cache=True, nogil=True)
-def exact(k: int, edges: int, reflectors: int, s: Any, choice: Ints) -> float:
+def exact(k: int, edges: int, reflectors: int, s: Any, choice: Ints) -> float:  # noqa: C901
     """The best tree for k <= EXACT requests: its value; choice[i] becomes the links (a, b, c) or -1.
 
     part_cost[r, S]  cheapest single edge under r for all of S
@@ -292,7 +292,7 @@ def by_edge(k: int, edges: int, s: Any) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def relaxed(k: int, edges: int, reflectors: int, s: Any, dual: Floats) -> float:
+def relaxed(k: int, edges: int, reflectors: int, s: Any, dual: Floats) -> float:  # noqa: C901
     """Lagrangian bound at prices `dual` on being served: no tree costs less, values left out included.
 
     A request may then be served by several edges, and pays dual[i] to each: an edge opens under
@@ -348,7 +348,7 @@ def useful(edges: int, s: Any) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def assign(k: int, edges: int, reflectors: int, s: Any) -> float:
+def assign(k: int, edges: int, reflectors: int, s: Any) -> float:  # noqa: C901
     """A tree over the reflectors with s.stamp[r] = 1, from the edges with s.open_edge[j] = 1: its cost.
 
     Edges are closed and opened while that pays. s.pick[i] becomes the link c of request i or -1,
@@ -440,8 +440,8 @@ def tree_cost(k: int, edges: int, reflectors: int, s: Any) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def improved(k: int, edges: int, reflectors: int, s: Any, best: float) -> float:
-    """Build a tree from what `relaxed` opened, close reflectors while that pays, and keep it if it is better."""
+def improved(k: int, edges: int, reflectors: int, s: Any, best: float) -> float:  # noqa: C901
+    """Build a tree from what `relaxed` opened, close reflectors while that pays; keep it if it is better."""
     for j in range(edges):
         s.open_edge[j] = 1 if s.served[j] > 0 else 0
     cost = assign(k, edges, reflectors, s)
@@ -488,7 +488,7 @@ def keep(k: int, edges: int, s: Any, cost: float, best: float) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def climb(k: int, edges: int, reflectors: int, s: Any, dual: Floats, steps: int, best: float) -> float:
+def climb(k: int, edges: int, reflectors: int, s: Any, dual: Floats, steps: int, best: float) -> float:  # noqa: C901
     """The best bound of some subgradient steps of Polyak's length, towards `best`.
 
     dual becomes where the bound was found; what `relaxed` opened at the last step is left behind.
@@ -578,7 +578,7 @@ def bounded(
 
 
 @nb.njit(cache=True, nogil=True)
-def search(
+def search(  # noqa: C901
     k: int,
     edges: int,
     reflectors: int,

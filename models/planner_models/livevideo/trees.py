@@ -39,15 +39,15 @@ class Trees:
         return {"trees": self.trees}
 
 
-def plan_of(problem: LiveVideo, object: NDArray[np.int64], link: NDArray[np.int64]) -> Trees:
+def plan_of(problem: LiveVideo, item: NDArray[np.int64], link: NDArray[np.int64]) -> Trees:
     """The plan in which the i-th object crosses the i-th link, sorted by object and tier."""
-    order = np.lexsort((link, problem.level[problem.tail[link]], object))
-    object, link = object[order], link[order]
+    order = np.lexsort((link, problem.level[problem.tail[link]], item))
+    item, link = item[order], link[order]
     return Trees(
         trees=pd.DataFrame(
             {
-                "channel": problem.objects["channel"].to_numpy()[object],
-                "bitrate_kbps": problem.objects["bitrate_kbps"].to_numpy(float)[object],
+                "channel": problem.objects["channel"].to_numpy()[item],
+                "bitrate_kbps": problem.objects["bitrate_kbps"].to_numpy(float)[item],
                 "tail": problem.links["tail"].to_numpy()[link],
                 "head": problem.links["head"].to_numpy()[link],
             }

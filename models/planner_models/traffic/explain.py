@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
@@ -528,6 +527,8 @@ def _may_cut(problem: Traffic, lines: _Lines, loaded: NDArray[np.int64]) -> list
     if any((head, tail) not in ends for tail, head in ends):
         return wanted
     # where every link has one back, a path is lost only with a bridge of the undirected network
+    import networkx as nx  # only where losses are tried
+
     graph = nx.MultiGraph()
     graph.add_nodes_from(range(len(problem.nodes)))
     pairs = zip(problem.tail.tolist(), problem.head.tolist(), problem.parallel.tolist(), strict=True)
