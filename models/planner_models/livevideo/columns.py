@@ -155,15 +155,21 @@ class _Search:
         density = np.sort(self.packing.density)
         unit = float(np.median(density)) if len(density) else 1.0
         prices = self.rows.start(self.found.load(choice), unit)
+        # what lies below is only worth a price once the sources have theirs
+        top = self.rows.link < self.rows.sizes[0]
+        prices = np.where(top, prices, 0.0)
         step = 0.5
-        for _ in range(10):
+        for turn in range(16):
             choice, _ = self._price(prices, 6, 1)
-            self.found.add(choice)
+            if turn > 3:
+                self.found.add(choice)
             ratio = self.found.load(choice) / self.rows.limit
-            prices = np.where(
-                prices > 0, prices * np.clip(ratio, 0.2, 4.0) ** step, np.where(ratio > 1, 1e-2 * unit, 0.0)
-            )
-            step *= 0.85
+            moved = prices * np.clip(ratio, 0.2, 4.0) ** step
+            fresh = np.where((ratio > 1) & (top | (turn > 4)), 2e-2 * unit, 0.0)
+            prices = np.where(prices > 0, moved, fresh)
+            step *= 0.9
+        # what was overloaded while everything was free may never be again
+        self.found.peak = ratio
         self._pack()
 
     def _pack(self) -> None:
@@ -216,7 +222,7 @@ class _Search:
                 self.rows.limit[active],
                 weight=weight,
                 price=self.prices[active],
-                gap=min(1e-2, max(self.gap / 10, 0.05 * rough)),
+                gap=min(0.03, max(self.gap / 10, 0.1 * rough)),
                 until=self.until,
             )
             weight = solved.weight

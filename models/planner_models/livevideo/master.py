@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from threadpoolctl import threadpool_limits
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -60,6 +62,14 @@ def solve(
     weight  (P,), price (M,) where to start; they are moved inside the limits
     until   a moment of time.perf_counter() to stop at
     """
+    # a BLAS that spreads over all cores stalls where others need them
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _solve(columns, limit, weight, price, gap, until)
+
+
+def _solve(
+    columns: Columns, limit: Floats, weight: Floats, price: Floats, gap: float, until: float
+) -> Solved:
     first, start, row, amount, v = columns.first, columns.start, columns.row, columns.amount, columns.value
     size = np.diff(first)
     group = np.repeat(np.arange(len(size)), size)
@@ -94,12 +104,12 @@ def solve(
     z = u[group] - reduced
 
     def toward(
-        factor: Floats, ratio: Floats, mass: Floats, z: Floats, s: Floats, y: Floats, wz: Floats, sy: Floats
+        factor: Any, ratio: Floats, mass: Floats, z: Floats, s: Floats, y: Floats, wz: Floats, sy: Floats
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Changes of w, s, y and z that change the products w z and s y by wz and sy."""
         push = wz / z
         pushed = np.add.reduceat(push, first[:-1]) / mass
-        dy = _substitute(factor, times(push - ratio * pushed[group]) + sy / y)
+        dy = cho_solve(factor, times(push - ratio * pushed[group]) + sy / y, check_finite=False)
         along = transposed(dy)
         du = pushed - np.add.reduceat(ratio * along, first[:-1]) / mass
         dz = du[group] + along
@@ -118,8 +128,9 @@ def solve(
         mass = np.add.reduceat(ratio, first[:-1])
         normal = _normal(first, start, row, amount, ratio, mass, rows)
         normal[np.diag_indices(rows)] += s / y
-        factor = normal  # in place
-        if not _factorize(factor):  # as exact as these numbers allow
+        try:
+            factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:  # as exact as these numbers allow
             break
 
         middle = float(w @ z + s @ y) / (len(w) + rows)
@@ -169,42 +180,6 @@ def _normal(  # noqa: C901
         for n in range(count):
             mean[touched[n]] = 0.0
     return normal
-
-
-# of our own, since a BLAS that spreads over all cores stalls where others need them
-@nb.njit(cache=True, nogil=True, fastmath=True)
-def _factorize(matrix: Floats) -> bool:
-    """Cholesky of the lower triangle, in place; False where it is not positive definite."""
-    for i in range(len(matrix)):
-        for j in range(i):
-            total = 0.0
-            for k in range(j):
-                total += matrix[i, k] * matrix[j, k]
-            matrix[i, j] = (matrix[i, j] - total) / matrix[j, j]
-        total = 0.0
-        for k in range(i):
-            total += matrix[i, k] * matrix[i, k]
-        left = matrix[i, i] - total
-        if not left > 0.0:
-            return False
-        matrix[i, i] = np.sqrt(left)
-    return True
-
-
-@nb.njit(cache=True, nogil=True)
-def _substitute(factor: Floats, right: Floats) -> Floats:
-    """Solve factor factor' x = right."""
-    x = right.copy()
-    count = len(x)
-    for i in range(count):
-        for j in range(i):
-            x[i] -= factor[i, j] * x[j]
-        x[i] /= factor[i, i]
-    for i in range(count - 1, -1, -1):
-        x[i] /= factor[i, i]
-        for j in range(i):
-            x[j] -= factor[i, j] * x[i]
-    return x
 
 
 def _furthest(one: Floats, done: Floats, other: Floats, dother: Floats) -> float:

@@ -15,7 +15,7 @@ from planner.system import Violations
 from planner_models.traffic.problem import Traffic, totals
 from planner_models.traffic.routing import Routing, links_of, node_rows
 
-TOLERANCE: Final = 1e-6  # of a link's capacity, of the largest demand
+TOLERANCE: Final = 1e-6  # of a link's capacity, of a demand, of the flow to a target
 ROUNDING: Final = 1e-12  # of what passes a node: sums and differences are not more exact
 
 
@@ -47,7 +47,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         allowed=allowed[over],
         unit="Mbit/s",
     )
-    short = flow.served_mbps < problem.rate_mbps - TOLERANCE * np.maximum(problem.rate_mbps, _grain(problem))
+    short = flow.served_mbps < problem.rate_mbps * (1 - TOLERANCE)
     demand = Violations.of(
         "demand",
         where=[problem.demand_labels[k] for k in np.flatnonzero(short)],
@@ -72,7 +72,9 @@ def carried(problem: Traffic, plan: Routing) -> Carried:
     commodity, names = _commodities(problem, flows)
     flow = sp.coo_array((rate, (commodity, link)), shape=(len(names), len(problem.links))).tocsr()
     surplus = (flow @ problem.balance.T).tocoo()  # (C, N): what each node puts in, per commodity
-    served = _served(problem, surplus, names, by_pair="source" in flows)
+    # how exact each commodity is: to a share of the most that it puts on a link
+    grain = TOLERANCE * flow.max(axis=1).toarray().ravel()
+    served = _served(problem, surplus, names, grain, by_pair="source" in flows)
     if "source" not in flows:
         served = _rounded(problem, flow, names, served)
     return Carried(load_mbps=load, served_mbps=served)
@@ -86,7 +88,7 @@ def _require_totals(problem: Traffic, plan: Routing, load: NDArray[np.float64]) 
     missing = np.flatnonzero(np.isnan(claimed))
     if len(missing):
         raise PlanRejected(f"links: {problem.link_labels[missing[0]]} is missing")
-    scale = np.maximum(np.maximum(load, claimed), _grain(problem))
+    scale = np.maximum(np.maximum(load, claimed), TOLERANCE * load.max(initial=0.0))
     wrong = np.flatnonzero(np.abs(claimed - load) > TOLERANCE * scale)
     if len(wrong):
         first = int(wrong[0])
@@ -124,7 +126,12 @@ def _nodes(problem: Traffic, names: pd.Series, column: str) -> NDArray[np.int64]
 
 
 def _served(
-    problem: Traffic, surplus: sp.coo_array, names: NDArray[np.int64], *, by_pair: bool
+    problem: Traffic,
+    surplus: sp.coo_array,
+    names: NDArray[np.int64],
+    exact_mbps: NDArray[np.float64],
+    *,
+    by_pair: bool,
 ) -> NDArray[np.float64]:
     """(K,) what arrives of each demand; PlanRejected where traffic is lost, made up or not wanted."""
     node, amount = surplus.col.astype(np.int64), surplus.data
@@ -139,7 +146,7 @@ def _served(
     if by_pair:  # only the demand's own source may put traffic in
         demand = np.where(demand == names[surplus.row], demand, -1)
     allowed = np.where(demand >= 0, problem.rate_mbps[demand], 0.0)
-    grain = TOLERANCE * np.maximum(allowed, _grain(problem))
+    grain = exact_mbps[surplus.row]
     wrong = ~at_target & ((amount < -grain) | (amount > allowed + grain))
     if wrong.any():
         first = int(np.flatnonzero(wrong)[np.argmax(np.abs(amount[wrong]))])
@@ -175,8 +182,3 @@ def _rounded(
     slip = np.zeros(len(served))
     slip[known] = ROUNDING * np.asarray(passing[row[known], problem.source[known]]).ravel()
     return np.clip(share[problem.target] * problem.rate_mbps, served - slip, served + slip)
-
-
-def _grain(problem: Traffic) -> float:
-    """The rate below which nothing matters: solvers are exact to about this."""
-    return float(problem.rate_mbps.max(initial=0.0)) or 1.0

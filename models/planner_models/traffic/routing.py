@@ -173,7 +173,9 @@ def _tidy(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
     """The flow of each demand, (K, E), without the dust that would make plans large and unreadable."""
     flow = sp.coo_array(flow_mbps)
     flow.sum_duplicates()
-    keep = flow.data > 1e-9 * problem.rate_mbps[flow.row]
+    most = np.zeros(len(problem.demands))
+    np.maximum.at(most, flow.row, flow.data)
+    keep = flow.data > 1e-9 * most[flow.row]
     return sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
 
 

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from planner_models.traffic.problem import Traffic, totals
 
 EQUAL: Final = 1e-9  # relative; weights that differ by less make equal paths
-LONGEST: Final = 100_000  # hops; splits with circles that thin out need many
+LONGEST: Final = 20_000  # hops; splits with circles that thin out need many
 SPENT: Final = 1e-15  # of what was sent; splits with cycles send ever smaller rests around
 
 
