@@ -148,8 +148,8 @@ def peers(instance: Instance, seconds: float) -> None:
         threads = None if backend == "ortools:scip" else 2  # it takes no number of them
         found = solve(program, Options(backend=backend, time_limit_s=seconds, threads=threads))
         print(
-            f"{instance.name:24} {backend:16} {found.status}: objective {found.objective}, bound {found.bound} "
-            f"in {found.seconds:.0f} s",
+            f"{instance.name:24} {backend:16} {found.status}: objective {found.objective}, "
+            f"bound {found.bound} in {found.seconds:.0f} s",
             flush=True,
         )
 
