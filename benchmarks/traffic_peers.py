@@ -13,10 +13,12 @@ Asserted: all find the same value.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -38,7 +40,7 @@ def by_planner_lp(problem: Traffic) -> float:
 
 
 def by_cvxpy(problem: Traffic) -> float:
-    import cvxpy as cp
+    cp: Any = importlib.import_module("cvxpy")
 
     nodes, links = len(problem.nodes), len(problem.links)
     row = np.searchsorted(problem.targets, problem.target)
@@ -67,7 +69,8 @@ def by_networkx(problem: Traffic) -> float:
         before = graph.get_edge_data(link["tail"], link["head"], {"capacity": 0.0})["capacity"]
         graph.add_edge(link["tail"], link["head"], capacity=before + link["capacity_mbps"])
     [demand] = problem.demands.to_dict(orient="records")
-    return float(nx.maximum_flow_value(graph, demand["source"], demand["target"])) / demand["rate_mbps"]
+    flow = float(nx.maximum_flow_value(graph, demand["source"], demand["target"]))
+    return flow / float(demand["rate_mbps"])
 
 
 def one_demand(problem: Traffic) -> Traffic:

@@ -41,8 +41,11 @@ def show_comparison(comparison: Comparison, console: Console = console) -> None:
     Where the designs are too many for the width they stand in several tables, below each other.
     """
     blocks = list(_blocks(comparison, console.width))
+    caption = ARROWS
+    if comparison.reference is not None:
+        caption += f"; share_of_bound: of the best {comparison.reference[0]} that is possible"
     for block in blocks:
-        console.print(_side_by_side(comparison, block, ARROWS if block is blocks[-1] else None))
+        console.print(_side_by_side(comparison, block, caption if block is blocks[-1] else None))
     runs = comparison.runs
     for run in runs:
         show_trouble(run, console)
@@ -82,8 +85,7 @@ def _side_by_side(comparison: Comparison, runs: Sequence[Run], caption: str | No
     if comparison.reference is not None:
         table.add_section()
         shares = [comparison.share_of_bound(run) for run in runs]
-        name, _ = comparison.reference
-        table.add_row("share_of_bound", f"of best {name}", *(_percent(share) for share in shares))
+        table.add_row("share_of_bound", "↑", *(_percent(share) for share in shares))
     return table
 
 

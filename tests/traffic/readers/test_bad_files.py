@@ -122,7 +122,8 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, name: str) -> None:
 
 def test_no_reader_loads_its_source_before_it_reads() -> None:
     for module in ("topohub", "graphml", "sndlib", "repetita", "gravity", "load"):
-        code = f"import planner_models.traffic.readers.{module}, sys; print({{'topohub', 'networkx'}} & set(sys.modules))"
+        reader = f"planner_models.traffic.readers.{module}"
+        code = f"import {reader}, sys; print({{'topohub', 'networkx'}} & set(sys.modules))"
         assert run(code) == "set()"
 
 
