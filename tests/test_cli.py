@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pandas as pd
@@ -178,6 +179,6 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_every_shipped_scenario_has_its_source() -> None:
-    sources = (ROOT / "data" / "SOURCES.md").read_text()
+    patterns = re.findall(r"\b[a-z]+/[\w*]+", (ROOT / "data" / "SOURCES.md").read_text())
     for name in shipped():
-        assert name in sources, f"{name} is not in data/SOURCES.md"
+        assert any(fnmatch(name, pattern) for pattern in patterns), f"{name} is not in data/SOURCES.md"

@@ -43,6 +43,9 @@ WASTE: Final = 0.03
 NEAR: Final = 0.9
 """Share of its limit that a row must once have carried to get a price."""
 
+PATIENCE: Final = 8
+"""Rounds without a better bound after which no more prices are looked for."""
+
 Moved = Annotated[
     Annotated[int, Field(ge=0)] | None,
     Field(
@@ -231,7 +234,9 @@ class _Search:
             tight = rough < 0.02 or stalled > 0
             price = np.zeros(len(self.rows.limit))
             price[active] = solved.price
-            choice, _ = self._price(price, 12 if tight else 6, 33 if tight else 5)
+            # when nothing moves any more, it is the bounds on single objects that are loose
+            steps, nodes = (6, 5) if not tight else (12, 33) if stalled < 3 else (40, 129)
+            choice, _ = self._price(price, steps, nodes)
             fresh = self.found.add(choice)
             self.packing.prices = self.by_link
             if worker is None:
@@ -241,7 +246,7 @@ class _Search:
             else:
                 stalled = 0
             best = min(best, self.bound)
-            if fresh == 0 or stalled >= 4:
+            if (fresh == 0 and tight) or stalled >= PATIENCE:
                 break
         if not self._done() and time.perf_counter() < self.until:
             self._price(self.prices, 40, 129)
