@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    seconds = 3.0 if quick else 60.0
+    seconds = 3.0 if quick else 30.0
     small: dict[str, Any] = {"videos": 300, "groups": 300} if quick else {}
     makers: dict[str, Callable[[], LiveVideo]] = {
         "Average Day, Table 4.3": lambda: generate.average_day(seed=1, **small),

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.errors import InputError, did_you_mean
-from planner.tables import few, file_name, row_name, validate
+from planner.tables import adopt, few, file_name, row_name, validate
 from planner_models.brokering import geography, matching, regression
 from planner_models.brokering.tables import TABLES, TERMS, UNITS
 
@@ -71,20 +71,7 @@ class Brokering:
     terms: Terms = Terms()
 
     def __post_init__(self) -> None:
-        faults: list[str] = []
-        for table in TABLES:
-            frame = getattr(self, table.name)
-            if not isinstance(frame, pd.DataFrame):
-                continue
-            try:
-                valid = validate(
-                    table, frame, where=frame.attrs.get("where"), first_row=frame.attrs.get("first_row", 1)
-                )
-            except InputError as error:
-                faults += error.faults
-                continue
-            valid.attrs |= frame.attrs
-            object.__setattr__(self, table.name, valid)
+        faults = adopt(self, (table for table in TABLES if table.name != "terms"))
         if not faults:
             faults += self._unknown_names()
         if not faults:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.errors import InputError, did_you_mean
-from planner.tables import Table, few, file_name, label, number, row_name, validate
+from planner.tables import Table, adopt, few, file_name, label, number, row_name
 
 CLUSTERS: Final = Table(
     name="clusters",
@@ -144,18 +144,7 @@ class LiveVideo:
     lost: Literal["error", "unserved"] = "error"
 
     def __post_init__(self) -> None:
-        faults: list[str] = []
-        for table in TABLES:
-            frame = getattr(self, table.name)
-            try:
-                valid = validate(
-                    table, frame, where=frame.attrs.get("where"), first_row=frame.attrs.get("first_row", 1)
-                )
-            except InputError as error:
-                faults += error.faults
-                continue
-            valid.attrs |= frame.attrs
-            object.__setattr__(self, table.name, valid)
+        faults = adopt(self, TABLES)
         for step in (
             self._settings_faults,
             self._unknown_names,

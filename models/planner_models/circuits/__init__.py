@@ -1,0 +1,108 @@
+r"""Circuits: when should a reconfigurable datacenter connect which racks?
+
+A packet switch connects all n racks at a low rate. A circuit switch connects pairs of racks at a
+high rate, one circuit a rack each way: a matching. To change it takes a night, in which all circuits
+are dark. Which matchings, for how long, serve the most demand within a week $W$, or all of it soonest?
+
+Formulation, after Venkatakrishnan et al. 2016 (Eclipse), for demand $D$, circuit rates $u$, packet
+rates $p$, night $\delta$, and days of length $t_M$ for matchings $M$ that are used ($z_M = 1$):
+
+$$\max \sum_{ij} X_{ij} + Y_{ij} \quad\text{s.t.}\quad
+X_{ij} \le u_{ij} \sum_{M \ni ij} t_M,\quad X + Y \le D,\quad
+\sum_M t_M + \delta z_M \le W,\quad t_M \le W z_M,\quad
+\sum_j Y_{ij} \le p_i W,\; \sum_i Y_{ij} \le p_j W$$
+
+`formulation` is that model in Pyomo; `optimum.schedule` solves it as sparse arrays over all maximal
+matchings of the demand where these are few, else over those of Solstice and Eclipse, with a proven
+bound. The bound is for the week as a fluid: a packet switch works by day and by night.
+
+Tables: `racks(rack, circuit_mbps, packet_mbps)`, `demands(source_rack, target_rack, bits)` and
+`switch(night_us, window_us?, shortest_day_us?)`; 1 Mbit/s is 1 bit/us. A plan is
+`configurations(day, start_us, duration_us, source_rack, target_rack)` and
+`packet(source_rack, target_rack, bits)`.
+
+>>> from planner_models import circuits
+>>> problem = circuits.generate.rings(racks=8, count=2)
+>>> decision = circuits.solstice.schedule(problem)
+>>> decision.plan.configurations.groupby("day")["duration_us"].first().round().tolist()
+[1000.0, 960.0]
+>>> round(float(decision.proof.objective / problem.bits.sum()), 6)
+1.0
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from planner.system import System
+from planner_models.circuits import (
+    bound,
+    eclipse,
+    generate,
+    matchings,
+    optimum,
+    packet,
+    readers,
+    simple,
+    solstice,
+)
+from planner_models.circuits.check import check
+from planner_models.circuits.designs import DESIGNS
+from planner_models.circuits.formulation import formulation
+from planner_models.circuits.measure import METRICS, measure
+from planner_models.circuits.problem import TABLES, Circuits
+from planner_models.circuits.schedule import PLAN_TABLES, Schedule, from_tables
+from planner_models.circuits.sees import enact
+
+
+def adjust(
+    problem: Circuits,
+    *,
+    scale: Annotated[float, Field(ge=0, description="every demand is multiplied by this")] = 1.0,
+) -> Circuits:
+    """The problem with its demands scaled."""
+    return problem.scaled(scale)
+
+
+SYSTEM = System(
+    name="circuits",
+    question="When should a reconfigurable datacenter connect which racks?",
+    source="Mukerjee 2018, chapter 2 (Etalon)",
+    tables=TABLES,
+    plan_tables=PLAN_TABLES,
+    from_tables=Circuits.from_tables,
+    sources={"matrix": readers.matrix, "coflow": readers.coflow},
+    presets={
+        "skewed": generate.skewed,
+        "rings": generate.rings,
+        "all_to_all": generate.all_to_all,
+    },
+    adjust=adjust,
+    designs=DESIGNS,
+    metrics=METRICS,
+    check=check,
+    measure=measure,
+    plan_from_tables=from_tables,
+    enact=enact,
+    formulation=formulation,
+)
+
+__all__ = [
+    "SYSTEM",
+    "Circuits",
+    "Schedule",
+    "bound",
+    "check",
+    "eclipse",
+    "formulation",
+    "generate",
+    "matchings",
+    "measure",
+    "optimum",
+    "packet",
+    "readers",
+    "simple",
+    "solstice",
+]

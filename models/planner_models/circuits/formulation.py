@@ -1,0 +1,80 @@
+"""The formal model of system `circuits` in Pyomo: days as permutations, in a week or in least time."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.errors import InputError
+from planner_models.circuits.problem import Circuits
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+
+def formulation(problem: Circuits) -> pyo.ConcreteModel:
+    """The model of Eclipse over every permutation M of the racks, with the packet switch beside it.
+
+    maximize    sum of X_ij + Y_ij                                  minimize T  (without a window)
+    subject to  X_ij <= u_ij * sum of t_M over M with i -> j
+                X_ij + Y_ij <= D_ij                                 = D_ij
+                sum of t_M + night * z_M <= W                       <= T
+                shortest * z_M <= t_M <= W * z_M,  z_M in {0, 1}
+                row and column sums of Y at most packet rate * W    * T
+
+    Bits and microseconds. InputError for more than 6 racks: there are n! permutations.
+
+    source  Venkatakrishnan et al. 2016 (Eclipse), the problem that is solved greedily
+    """
+    import pyomo.environ as pyo  # only where the formal model is wanted
+
+    n = len(problem.racks)
+    if n > 6:
+        raise InputError(f"formulation: {n} racks have {n}! permutations, must be at most 6 racks")
+    m = pyo.ConcreteModel("circuit schedule")
+    u, wanted, p = problem.circuit_mbps, problem.bits, problem.packet_mbps
+    window, night, shortest = problem.window_us, problem.night_us, problem.shortest_day_us
+    permutations = list(itertools.permutations(range(n)))
+    pairs = [(int(i), int(j)) for i, j in np.argwhere(wanted > 0)]
+    # no day need be longer than the longest demand
+    longest = max(shortest, max((float(wanted[i, j] / u[i, j]) for i, j in pairs), default=0.0))
+    m.M = pyo.Set(initialize=range(len(permutations)))
+    m.IJ = pyo.Set(initialize=pairs, dimen=2)
+    m.X = pyo.Var(m.IJ, domain=pyo.NonNegativeReals)
+    m.Y = pyo.Var(m.IJ, domain=pyo.NonNegativeReals)
+    m.t = pyo.Var(m.M, domain=pyo.NonNegativeReals)
+    m.z = pyo.Var(m.M, domain=pyo.Binary)
+    end: Any = window
+    if window is None:
+        m.T = pyo.Var(domain=pyo.NonNegativeReals)
+        end = m.T
+    m.circuits = pyo.Constraint(
+        m.IJ,
+        rule=lambda m, i, j: (
+            m.X[i, j] <= float(u[i, j]) * sum(m.t[k] for k in m.M if permutations[k][i] == j)
+        ),
+    )
+    m.demand = pyo.Constraint(
+        m.IJ,
+        rule=lambda m, i, j: (
+            m.X[i, j] + m.Y[i, j] <= float(wanted[i, j])
+            if window is not None
+            else m.X[i, j] + m.Y[i, j] == float(wanted[i, j])
+        ),
+    )
+    m.week = pyo.Constraint(expr=sum(m.t[k] + night * m.z[k] for k in m.M) <= end)
+    m.used = pyo.Constraint(m.M, rule=lambda m, k: m.t[k] <= longest * m.z[k])
+    m.shortest = pyo.Constraint(m.M, rule=lambda m, k: m.t[k] >= shortest * m.z[k])
+
+    def sends(m: pyo.ConcreteModel, rack: int, way: int) -> Any:
+        load = [m.Y[pair] for pair in pairs if pair[way] == rack]
+        return sum(load) <= float(p[rack]) * end if load else pyo.Constraint.Skip
+
+    m.packet = pyo.Constraint(range(n), range(2), rule=sends)
+    if window is None:
+        m.goal = pyo.Objective(expr=m.T, sense=pyo.minimize)
+    else:
+        m.goal = pyo.Objective(expr=sum(m.X[pair] + m.Y[pair] for pair in pairs), sense=pyo.maximize)
+    return m

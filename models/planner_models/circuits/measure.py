@@ -1,0 +1,82 @@
+"""What a schedule is worth: the metrics of system `circuits`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.system import Metric
+from planner_models.circuits.check import TOLERANCE, carried
+from planner_models.circuits.problem import Circuits
+from planner_models.circuits.schedule import Schedule
+
+SOLSTICE: Final = "Liu et al. 2015 (Solstice)"
+METRICS: Final = (
+    Metric(name="served_share", unit="", better="more", about="share of all demand that is served"),
+    Metric(
+        name="circuit_share",
+        unit="",
+        better="more",
+        about="share of all demand that circuits serve",
+        source="Venkatakrishnan et al. 2016 (Eclipse)",
+    ),
+    Metric(name="served_bits", unit="bits", better="more", about="demand that is served"),
+    Metric(name="unserved_bits", unit="bits", better="less", about="demand that is left over"),
+    Metric(
+        name="done_us",
+        unit="us",
+        better="less",
+        about="when all demand is served; nothing where some is left over",
+        source=SOLSTICE,
+    ),
+    Metric(
+        name="configurations",
+        unit="days",
+        better="less",
+        about="how often circuits are set",
+        source=SOLSTICE,
+    ),
+    Metric(
+        name="duty_cycle",
+        unit="",
+        better="more",
+        about="share of the week, or of the time until all is done, in which circuits are up",
+        source="Mukerjee 2018, 2.2.2",
+    ),
+    Metric(
+        name="circuit_utilization",
+        unit="",
+        better="more",
+        about="what circuits carry over what all racks' circuits could while they are up",
+        source="Mukerjee 2018, 2.4.1",
+    ),
+)
+
+
+def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dict[str, float | None]:  # noqa: ARG001
+    """Every metric of the plan, from the true problem and the plan alone."""
+    done = carried(problem, plan)
+    wanted = float(problem.bits.sum())
+    served = np.minimum(problem.bits, done.circuit_bits + done.packet_bits)
+    left = wanted - float(served.sum())
+    up = float((done.end_us - done.start_us).sum())
+    busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
+    carries = busiest > 0
+    if (problem.packet_mbps[carries] <= 0).any():
+        end = None
+    else:
+        last = float((busiest[carries] / problem.packet_mbps[carries]).max(initial=0.0))
+        end = max(last, float(done.end_us.max(initial=0.0)))
+    whole = problem.window_us if problem.window_us is not None else end
+    most = up * float(problem.racks["circuit_mbps"].sum())
+    return {
+        "served_share": float(served.sum()) / wanted if wanted > 0 else None,
+        "circuit_share": float(done.circuit_bits.sum()) / wanted if wanted > 0 else None,
+        "served_bits": float(served.sum()),
+        "unserved_bits": max(left, 0.0),
+        "done_us": end if left <= TOLERANCE * wanted else None,
+        "configurations": float(len(done.start_us)),
+        "duty_cycle": up / whole if whole else None,
+        "circuit_utilization": float(done.circuit_bits.sum()) / most if most > 0 else None,
+    }

@@ -1,0 +1,70 @@
+"""Equations (1) to (5) against what section 3 prints, and Algorithm 1 against what it promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner_models.multicast import addresses, equations
+
+
+def test_printed_example_of_48_ports() -> None:
+    assert equations.core_capacity(k=48, table_size=1000, core_copies=9) == 64_000
+    assert equations.aggregation_capacity(k=48, table_size=1000, aggregation_copies=3) == 8_000
+    assert not equations.layout_faults(48, 64, 9, 3)
+
+
+def test_printed_example_of_figure_2() -> None:
+    assert equations.core_capacity(k=8, table_size=1, core_copies=4) == 4
+    assert equations.aggregation_capacity(k=8, table_size=1, aggregation_copies=2) == 2
+
+
+def test_pod_is_as_good_as_its_bottleneck_and_with_aggregation_as_the_other_layer() -> None:
+    pod = {"k": 48, "table_size": 1000.0, "aggregation_copies": 3, "edges_per_pod": 12.0}
+    assert equations.pod_capacity(**pod) == equations.edge_capacity(k=48, table_size=1000, edges_per_pod=12)
+    assert equations.pod_capacity(**pod, aggregated=True) == 8_000
+
+
+def test_system_is_bound_by_cores_or_pods() -> None:
+    known = {"core_groups": 64_000, "pod_groups": 8_000, "pods": 48}
+    assert equations.system_capacity(**known, share_across_pods=0.5, pods_per_group=2.5) == 128_000
+    assert equations.system_capacity(**known, share_across_pods=0.5, pods_per_group=4) == 96_000
+
+
+@pytest.mark.parametrize(
+    ("numbers", "word"),
+    [
+        ((7, 4, 4, 2), "even"),
+        ((8, 5, 4, 2), "k^2/4"),
+        ((8, 8, 2, 2), "core_copies"),
+        ((12, 1, 36, 6), None),
+        ((12, 9, 4, 2), None),
+        ((10, 1, 25, 5), None),
+        ((24, 9, 16, 4), None),
+    ],
+)
+def test_layout_faults(numbers: tuple[int, int, int, int], word: str | None) -> None:
+    faults = " ".join(equations.layout_faults(*numbers))
+    assert word in faults if word else not faults
+
+
+def test_copies_that_do_not_divide() -> None:
+    assert any("divide" in fault for fault in equations.layout_faults(12, 36 // 16, 16, 4))
+
+
+@given(st.integers(1, 12), st.sampled_from(["ab", "standard"]), st.data())
+def test_every_partition_is_replicated_as_said(half: int, kind: addresses.Kind, data: st.DataObject) -> None:
+    k = 2 * half
+    layout = data.draw(st.sampled_from(equations.layouts(k)))
+    ra = layout.aggregation_copies
+    assert not equations.layout_faults(k, layout.partitions, layout.core_copies, ra)
+    core = addresses.core_partition(k, ra)
+    assert (np.bincount(core) == layout.core_copies).all()
+    assert len(np.bincount(core)) == layout.partitions
+    held = addresses.aggregation_partitions(kind, k, ra)
+    assert (held.sum(axis=1) == ra).all()  # in every pod
+    assert (held.sum(axis=2) == 2 * layout.partitions * ra // k).all()  # Np, equal shares
+    # each pod connects once to each core
+    assert (np.sort(addresses.cores_of(kind, k).reshape(k, -1)) == np.arange(half**2)).all()
