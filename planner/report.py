@@ -183,7 +183,7 @@ def show_systems(systems: Sequence[System]) -> None:
     """The systems, a line each."""
     table = _table("systems")
     for head in ("system", "question", "designs", "source"):
-        table.add_column(head)
+        table.add_column(head, overflow="fold")
     for system in systems:
         table.add_row(
             system.name, system.question, ", ".join(design.name for design in system.designs), system.source
@@ -270,6 +270,8 @@ def number(value: float | None) -> str:
         return "-"
     if value == 0:
         return "0"
+    if abs(value) >= 1e8:
+        return f"{value:.4e}"
     if abs(value) >= 1_000:
         return f"{value:,.0f}"
     if abs(value) < 1e-3:
