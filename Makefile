@@ -25,6 +25,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.model_building
+	$(BIN)/python -m benchmarks.traffic_peers
+	$(BIN)/python -m benchmarks.traffic_designs --quick
+	$(BIN)/python -m benchmarks.traffic_optimum --quick
 
 lock: $(READY)
 	$(PIP) install pip-tools

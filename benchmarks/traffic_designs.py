@@ -5,9 +5,9 @@
 What differs from the paper: it simulates packets, here rates are those that fair congestion control
 reaches on the same routes (max-min, and proportional fairness). So
 
-- ECMP and Hedera come out lower: a packet simulator lets a flow that collides on one of its links
-  win or lose by chance from drop to drop, and its losers retransmit into gaps; the fluid share is
-  what is left after every queue has settled. Published: ECMP 44 percent below the optimum.
+- ECMP comes out lower (published: 44 percent below the optimum). A likely reason, not tested here:
+  in a packet simulator flows that collide win and lose by chance from drop to drop, while fluid
+  shares are those of queues that have settled on the worst link of each path.
 - MPTCP lies between two idealizations: the coupled optimum, which linked congestion control only
   tends to, and independent fair subflows, which it does better than.
 - LocalFlow-NS is better than ECMP here, as the paper says is usual; its published run was unlucky. On
