@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.errors import InputError, did_you_mean
-from planner.tables import Table, adopt, few, file_name, label, number, row_name
+from planner.tables import Table, adopt, few, file_name, label, number, row_name, strangers
 
 CLUSTERS: Final = Table(
     name="clusters",
@@ -398,7 +398,6 @@ class LiveVideo:
             yield f"{file_name(self.settings, 'settings')}: has {len(self.settings)} rows, must have one"
 
     def _unknown_names(self) -> Iterator[str]:
-        names = self.clusters["cluster"]
         for table, column in (
             ("links", "tail"),
             ("links", "head"),
@@ -406,12 +405,7 @@ class LiveVideo:
             ("holders", "source"),
         ):
             frame: pd.DataFrame = getattr(self, table)
-            faults = [
-                f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is no cluster"
-                + did_you_mean(frame[column].iloc[row], names)
-                for row in np.flatnonzero(self._places(frame[column]) < 0).tolist()
-            ]
-            yield from few(faults, file_name(frame, table), f"with an unknown {column}")
+            yield from strangers(frame, table, column, self.cluster_places, "no cluster")
         unknown = np.flatnonzero(self.object < 0).tolist()
         faults = []
         for row in unknown[:6]:
