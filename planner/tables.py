@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -114,14 +114,15 @@ def adopt(problem: object, tables: Iterable[Table]) -> list[str]:
     return faults
 
 
-def strangers(frame: pd.DataFrame, table: str, column: str, known: pd.Index, what: str) -> list[str]:
+def strangers(frame: pd.DataFrame, table: str, column: str, known: Collection[str], what: str) -> list[str]:
     """A fault for each row whose name in `column` is not known: `... is no node of the network`."""
+    unknown = np.flatnonzero(~frame[column].isin(known).to_numpy()).tolist()
     faults = [
         f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is {what}"
-        + did_you_mean(frame[column].iloc[row], known)
-        for row in np.flatnonzero(known.get_indexer(pd.Index(frame[column])) < 0).tolist()
+        + did_you_mean(str(frame[column].iloc[row]), known)
+        for row in unknown[:SHOWN_ROWS]  # the search for a near name is slow among many
     ]
-    return few(faults, file_name(frame, table), f"with an unknown {column}")
+    return few(faults, file_name(frame, table), f"with an unknown {column}", count=len(unknown))
 
 
 def _validated(
@@ -268,9 +269,12 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def few(faults: Sequence[str], where: str, what: str) -> list[str]:
-    """The first faults, and one line that counts the rest: `links.csv: 7 more rows <what>`."""
-    rest = len(faults) - SHOWN_ROWS
+def few(faults: Sequence[str], where: str, what: str, *, count: int | None = None) -> list[str]:
+    """The first faults, and one line that counts the rest: `links.csv: 7 more rows <what>`.
+
+    count  how many there are, where only the first are spelled out; default: as many as given
+    """
+    rest = (len(faults) if count is None else count) - SHOWN_ROWS
     return [*faults[:SHOWN_ROWS], *([f"{where}: {rest} more rows {what}"] if rest > 0 else [])]
 
 

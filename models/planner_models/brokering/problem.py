@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.errors import InputError, did_you_mean
-from planner.tables import adopt, few, file_name, row_name, validate
+from planner.errors import InputError
+from planner.tables import adopt, few, file_name, strangers, validate
 from planner_models.brokering import geography, matching, regression
 from planner_models.brokering.tables import TABLES, TERMS, UNITS
 
@@ -406,14 +406,7 @@ class Brokering:
             if frame is None:
                 continue
             for column in columns:
-                strangers = np.flatnonzero(~frame[column].isin(known[column]).to_numpy()).tolist()
-                faults = [
-                    f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is {what[column]}"
-                    + did_you_mean(str(frame[column].iloc[row]), known[column])
-                    for row in strangers[:6]
-                ]
-                faults += [""] * (len(strangers) - len(faults))  # only counted
-                yield from few(faults, file_name(frame, table), f"with an unknown {column}")
+                yield from strangers(frame, table, column, known[column], what[column])
 
     def _without_an_offer(self) -> Iterator[str]:
         if self.bids is None:

@@ -419,8 +419,9 @@ class LiveVideo:
                 f"{row_name(self.requests, 'requests', row)}: asks for an unknown object, "
                 f"channel '{channel}' at {bitrate:g} kbit/s{hint}"
             )
-        faults += [""] * (len(unknown) - len(faults))
-        yield from few(faults, file_name(self.requests, "requests"), "for an unknown object")
+        yield from few(
+            faults, file_name(self.requests, "requests"), "for an unknown object", count=len(unknown)
+        )
         channels = set(self.objects["channel"])
         faults = [
             f"{row_name(self.holders, 'holders', row)}: channel '{channel}' is no channel of the objects"
