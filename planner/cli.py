@@ -179,8 +179,7 @@ def compare(
     from planner import report, run
 
     loaded = _load(scenario, changes, _solver(backend, algorithm, time_limit, gap, threads, seed))
-    labels = None if designs is None else [label.strip() for label in designs.split(",") if label.strip()]
-    result = run.compare(loaded, designs=labels)
+    result = run.compare(loaded, designs=_labels(designs))
     if out is not None:
         _save(loaded, result, out, table_format)
     if as_json:
@@ -188,6 +187,49 @@ def compare(
     else:
         report.show_comparison(result)
     raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def roll(
+    scenario: ScenarioArgument,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where each window goes when it is finished.")
+    ],
+    designs: Annotated[
+        str | None,
+        typer.Option("--designs", metavar="A,B,C", help="Which designs; default: all of the scenario's."),
+    ] = None,
+    changes: SetOption = None,
+    backend: BackendOption = None,
+    algorithm: AlgorithmOption = None,
+    time_limit: TimeOption = None,
+    gap: GapOption = None,
+    threads: ThreadsOption = None,
+    seed: SeedOption = None,
+    table_format: FormatOption = "parquet",
+    as_json: JsonOption = False,
+) -> None:
+    """Run designs on consecutive problems, such as the windows of a trace, each from the last plan.
+
+    Stopped and started again, it goes on after the last window that was finished.
+    """
+    from planner import report, rolling
+
+    loaded = _load(scenario, changes, _solver(backend, algorithm, time_limit, gap, threads, seed))
+    roll = rolling.start(loaded, designs=_labels(designs), out=out, table_format=table_format)
+    windows = []
+    with report.progress("windows", len(roll)) as advance:
+        for window in roll:
+            windows.append(window)
+            advance()
+    kept = sum(window.kept for window in windows)
+    _say(f"saved {len(windows)} windows in {out}" + (f", of which {kept} were there before" if kept else ""))
+    if as_json:
+        runs = [{"window": window.label, **window.run} for window in windows]
+        _print_json({"system": loaded.system.name, "runs": runs})
+    else:
+        report.show_windows(loaded.system, windows)
+    raise typer.Exit(next((window.exit_code for window in windows if window.exit_code), 0))
 
 
 @app.command()
@@ -309,6 +351,53 @@ def check(
 
 
 @app.command()
+def reproduce(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TARGET]...", help="Such as multicast/figure_5a, or multicast for all its."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every target of every system.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller or shorter runs: seconds each.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Save verdicts.csv and each curve in this folder."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a paper's table or figure again: each published value beside ours. Without a target, list them."""
+    from planner import report
+    from planner import reproduce as reproduction
+
+    chosen = reproduction.find_targets(None if everything or not targets else targets)
+    if not targets and not everything:
+        if as_json:
+            names = [
+                {"target": f"{system.name}/{target.name}", "place": target.place, "about": target.about}
+                for system, target in chosen
+            ]
+            _print_json(names)
+        else:
+            report.show_targets(chosen)
+            _say("planner reproduce TARGET... runs some, --all runs all")
+        return
+    done = []
+    with report.progress("targets", len(chosen)) as advance:
+        for system, target in chosen:
+            done.append(reproduction.reproduce(system, target, quick=quick))
+            if not as_json:
+                report.show_reproduction(done[-1])
+            advance()
+    if out is not None:
+        reproduction.save(done, out)
+        _say(f"saved verdicts and curves in {out}")
+    if as_json:
+        _print_json([one.to_dict() for one in done])
+    else:
+        report.show_verdicts(done)
+    raise typer.Exit(next((one.error.exit_code for one in done if one.error is not None), 0))
+
+
+@app.command()
 def doctor(as_json: JsonOption = False) -> None:
     """Show which backends work here: their versions, and one tiny solve each."""
     from planner import backends, report
@@ -348,6 +437,10 @@ def _solver(
         "seed": seed,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _labels(designs: str | None) -> list[str] | None:
+    return None if designs is None else [label.strip() for label in designs.split(",") if label.strip()]
 
 
 def _changes(given: list[str] | None, option: str = "--set") -> dict[str, Any]:

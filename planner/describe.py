@@ -14,6 +14,7 @@ def parameters(system: System) -> dict[str, Mapping[str, Parameter]]:
     """Every parameter of a system, by the section of a scenario that takes it."""
     owners: dict[str, Mapping[str, Parameter]] = {"[problem]": parameters_of(system.adjust)}
     owners |= {f"source {name}": parameters_of(read) for name, read in system.sources.items()}
+    owners |= {f"series {name}": parameters_of(read) for name, read in system.series.items()}
     owners |= {f"preset {name}": parameters_of(make) for name, make in system.presets.items()}
     for design in system.designs:
         owners[f"[designs.{design.name}]"] = design.parameters
@@ -31,6 +32,7 @@ def describe(system: System) -> dict[str, Any]:
         "tables": [_table(table, system.optional_tables) for table in system.tables],
         "plan_tables": [_table(table, ()) for table in system.plan_tables],
         "sources": ["tables", "generate", *system.sources],
+        "series": list(system.series),
         "presets": list(system.presets),
         "designs": [
             {

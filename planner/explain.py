@@ -9,12 +9,12 @@ from typing import Any
 
 from planner import run
 from planner.errors import InputError, PlanRejected, did_you_mean
+from planner.files import read_plan
 from planner.options import Options
 from planner.parameters import check_parameters
 from planner.run import Run
 from planner.scenario import Entry, Scenario, load
 from planner.system import Decided, Explanation, System
-from planner.tables import find_tables, read_tables
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,11 +98,7 @@ def _plan_before(scenario: Scenario, problem: Any, previous: str | Path, options
 
 
 def _read(system: System, problem: Any, folder: Path) -> Any:
-    names = [table.name for table in system.plan_tables]
-    found = find_tables(system.plan_tables, folder, names)
-    if not found:
-        raise InputError(f"{folder}: holds no table of a plan; {system.name} has {', '.join(names)}")
-    plan = system.plan_from_tables(problem, read_tables(system.plan_tables, found))
+    plan = read_plan(system, problem, folder)
     try:
         system.check(problem, plan)
     except PlanRejected as error:

@@ -17,7 +17,7 @@ from planner.errors import InputError, did_you_mean
 from planner.parameters import check_parameters, parameters_of
 from planner.run import Run
 from planner.scenario import Entry, Scenario
-from planner.system import System, Violations
+from planner.system import Plan, System, Violations
 from planner.tables import find_tables, read_tables, write_table
 
 
@@ -43,8 +43,26 @@ def save(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: str =
         for stale in [*plan.glob("*.csv"), *plan.glob("*.parquet")]:  # of an earlier run in this folder
             stale.unlink()
         if one.plan is not None:
-            for name, frame in one.plan.to_tables().items():
-                write_table(frame, plan / f"{name}.{table_format}")
+            write_plan(one.plan, plan, table_format)
+
+
+def write_plan(plan: Plan, folder: Path, table_format: str = "parquet") -> None:
+    """A plan's tables, a file each."""
+    make_folder(folder)
+    for name, frame in plan.to_tables().items():
+        write_table(frame, folder / f"{name}.{table_format}")
+
+
+def read_plan(system: System, problem: Any, folder: Path) -> Any:
+    """The plan whose tables are in a folder.
+
+    raises  InputError where it holds none of the system's, PlanRejected if they make no plan
+    """
+    names = [table.name for table in system.plan_tables]
+    found = find_tables(system.plan_tables, folder, names)
+    if not found:
+        raise InputError(f"{folder}: holds no table of a plan; {system.name} has {', '.join(names)}")
+    return system.plan_from_tables(problem, read_tables(system.plan_tables, found))
 
 
 def generate(
@@ -116,11 +134,7 @@ def _with_model(scenario: Scenario, label: str | None) -> Entry:
 
 def check_plan(system: System, problem: Any, folder: Path) -> tuple[Violations, dict[str, float | None]]:
     """The limits that the plan in a folder breaks, and what it is worth; PlanRejected if it is no plan."""
-    names = [table.name for table in system.plan_tables]
-    found = find_tables(system.plan_tables, folder, names)
-    if not found:
-        raise InputError(f"{folder}: holds no table of a plan; {system.name} has {', '.join(names)}")
-    plan = system.plan_from_tables(problem, read_tables(system.plan_tables, found))
+    plan = read_plan(system, problem, folder)
     return system.check(problem, plan), system.measure(problem, plan, None)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from planner.backends.doctor import Found
     from planner.explain import Explained
     from planner.parameters import Parameter
+    from planner.published import Target
+    from planner.reproduce import Reproduction
+    from planner.rolling import Window
     from planner.run import Comparison, Run
     from planner.system import Design, Metric, Section, System, Violations
     from planner.tables import Table as Schema
@@ -139,6 +144,47 @@ def show_violations(violations: Violations, label: str, console: Console = conso
         console.print(f"{label}: {sentence}", markup=False, style="yellow", soft_wrap=True)
 
 
+def show_windows(system: System, windows: Sequence[Window]) -> None:
+    """What the windows of a series came to: each metric's mean and worst, a pair of columns a design."""
+    designs = {window.design: [w for w in windows if w.design == window.design] for window in windows}
+    count = max((len(its) for its in designs.values()), default=0)
+    table = _table(f"{system.name}: {count} windows, mean and worst", ARROWS)
+    table.add_column("", no_wrap=True)
+    table.add_column("")
+    for design in designs:
+        table.add_column(design, justify="right")
+        table.add_column("worst", justify="right", style="dim")
+    failed = [str(sum(window.exit_code > 0 for window in its)) for its in designs.values()]
+    table.add_row("without a plan", "↓", *(cell for text in failed for cell in (text, "")))
+    rows = {design: [w.row() for w in its if not w.exit_code] for design, its in designs.items()}
+    for name, unit, worst in [
+        ("gap", "↓", max),
+        ("seconds", "↓", max),
+        ("violations", "↓", max),
+        *((metric.name, _unit(metric), min if metric.better == "more" else max) for metric in system.metrics),
+    ]:
+        known = [[row[name] for row in its if row.get(name) is not None] for its in rows.values()]
+        if any(known):
+            cells = [(sum(k) / len(k), worst(k)) if k else (None, None) for k in known]
+            table.add_row(name, unit, *(number(value) for pair in cells for value in pair))
+    console.print(table)
+    for design, its in designs.items():
+        for window in its:
+            if window.exit_code:
+                why = window.run.get("error") or "; ".join(window.run.get("reasons", [])) or "no plan"
+                console.print(f"{design}, {window.label}: {why}", markup=False, style="red", soft_wrap=True)
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar with the time left on standard error, on a terminal only; what it gives moves it by one."""
+    shown = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=shown, disable=not shown.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
 # --- explanations -------------------------------------------------------------------------
 
 
@@ -174,6 +220,65 @@ def _section(section: Section) -> Table:
     for row in frame.itertuples(index=False):
         table.add_row(*(value if isinstance(value, str) else number(value) for value in row))
     return table
+
+
+# --- published values ---------------------------------------------------------------------
+
+VERDICT_STYLES = {
+    "reproduced": "green",
+    "calibrated": "cyan",
+    "order only": "yellow",
+    "not reproduced": "red",
+    "not available": "dim",
+}
+
+
+def show_targets(targets: Sequence[tuple[System, Target]]) -> None:
+    """The tables and figures that can be run again."""
+    table = _table("targets")
+    for head in ("target", "place", "what it shows", "values"):
+        table.add_column(head, justify="right" if head == "values" else "left")
+    for system, target in targets:
+        table.add_row(f"{system.name}/{target.name}", target.place, target.about, str(len(target.rows)))
+    console.print(table)
+
+
+def show_reproduction(done: Reproduction) -> None:
+    """A target's published values beside ours."""
+    table = _table(f"{done.name}, {done.target.place}: {done.target.about}")
+    for head in ("value", "published", "ours", "ratio", "", "verdict"):
+        table.add_column(head, justify="right" if head in ("published", "ours", "ratio") else "left")
+    for row in done.rows:
+        table.add_row(
+            row.quantity,
+            row.published if isinstance(row.published, str) else number(row.published),
+            ("holds" if row.ours else "does not hold") if isinstance(row.ours, bool) else number(row.ours),
+            number(row.ratio),
+            row.unit if isinstance(row.published, float) else "",
+            Text(str(row.verdict), style=VERDICT_STYLES[str(row.verdict)]),
+        )
+    console.print(table)
+    for row in done.rows:
+        if row.note:
+            console.print(f"- {row.quantity}: {row.note}", markup=False, style="dim", soft_wrap=True)
+    if done.error is not None:
+        console.print(f"{done.name}: {done.error}", markup=False, style="red", soft_wrap=True)
+
+
+def show_verdicts(done: Sequence[Reproduction]) -> None:
+    """How many values of each target have each verdict."""
+    table = _table("verdicts")
+    table.add_column("target")
+    for verdict, style in VERDICT_STYLES.items():
+        table.add_column(verdict, justify="right", style=style)
+    table.add_column("seconds", justify="right")
+    for one in done:
+        table.add_row(one.name, *(str(count or "") for count in one.counts().values()), number(one.seconds))
+    if len(done) > 1:
+        totals = [sum(counts) for counts in zip(*(one.counts().values() for one in done), strict=True)]
+        table.add_section()
+        table.add_row("all", *map(str, totals), number(sum(one.seconds for one in done)))
+    console.print(table)
 
 
 # --- what there is ------------------------------------------------------------------------

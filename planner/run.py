@@ -198,11 +198,13 @@ def compare(
 def roll(
     system: System, problems: Iterable[Any], entry: Entry, *, options: Options | None = None
 ) -> Iterator[Run]:
-    """Run one design on consecutive problems, each decided with the last decision at hand."""
+    """Run one design on consecutive problems, each decided with the last plan at hand."""
     previous: Run | None = None
     for problem in problems:
-        previous = evaluate(system, problem, entry, options=options, previous=previous)
-        yield previous
+        run = evaluate(system, problem, entry, options=options, previous=previous)
+        yield run
+        if run.plan is not None:
+            previous = run
 
 
 def evaluate(

@@ -19,7 +19,7 @@ from planner.catalogue import find_system, system_names
 from planner.errors import InputError, did_you_mean
 from planner.options import OPTION_NAMES, Options
 from planner.parameters import check_parameters, parameters_of
-from planner.system import Design, System
+from planner.system import Design, Series, System
 from planner.tables import find_tables, read_tables, read_text
 
 SECTIONS: Final = ("system", "problem", "designs", "solver")
@@ -39,8 +39,10 @@ class Entry:
 class Scenario:
     """A validated scenario.
 
-    raw      the TOML document, with what `--set` changed
-    folder   what its relative paths are relative to
+    raw           the TOML document, with what `--set` changed
+    folder        what its relative paths are relative to
+    make_problem  the problem; InputError where the source gives a series of them
+    make_series   the consecutive problems; None where the source gives one problem
     """
 
     name: str
@@ -50,6 +52,7 @@ class Scenario:
     designs: tuple[Entry, ...]
     options: Options
     make_problem: Callable[[], Any]
+    make_series: Callable[[], Series] | None = None
 
     def entry(self, label: str) -> Entry:
         """The design under that label: the scenario's own, or one of the system's with its defaults."""
@@ -107,6 +110,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
     faults += [*more, *option_faults]
     entries: tuple[Entry, ...] = ()
     make_problem: Callable[[], Any] | None = None
+    make_series: Callable[[], Series] | None = None
     if system is not None:
         if isinstance(raw.get("designs", {}), dict):
             entries, more = _designs(system, raw.get("designs", {}))
@@ -114,6 +118,8 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
         if isinstance(raw.get("problem", {}), dict):
             make_problem, more = _problem(system, raw, folder)
             faults += more
+            if make_problem is not None and raw["problem"].get("source") in system.series:
+                make_series, make_problem = make_problem, _one_of_many(name)
     if faults or system is None or make_problem is None:
         raise InputError(*(f"{name}: {fault}" for fault in faults))
     return Scenario(
@@ -124,6 +130,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
         designs=entries,
         options=options,
         make_problem=make_problem,
+        make_series=make_series,
     )
 
 
@@ -234,7 +241,8 @@ def _problem(
     if "problem" not in raw:
         return None, ["problem: is missing: write [problem] with a source"]
     given = dict(raw["problem"])
-    sources = ["tables", "generate", *system.sources]
+    readers = {**system.sources, **system.series}
+    sources = ["tables", "generate", *readers]
     source = given.pop("source", None)
     if source is None:
         return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
@@ -248,14 +256,37 @@ def _problem(
         make, more = _from_tables(system, given, folder)
     elif source == "generate":
         make, more = _from_preset(system, given, folder)
-    elif source in system.sources:
-        make, more = _from(system, system.sources[source], given, f"source '{source}'", folder)
+    elif source in readers:
+        make, more = _from(system, readers[source], given, f"source '{source}'", folder)
     else:
         more = [f"problem.source: no such source '{source}'" + did_you_mean(str(source), sources)]
     faults += more
     if faults or make is None:
         return None, faults
+    if source in system.series:
+        return lambda: _Adjusted(make(), lambda problem: system.adjust(problem, **adjustments)), []
     return lambda: system.adjust(make(), **adjustments), []
+
+
+@dataclass(frozen=True)
+class _Adjusted:
+    """A series whose problems are all changed alike."""
+
+    series: Series
+    adjust: Callable[[Any], Any]
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return ((label, self.adjust(problem)) for label, problem in self.series)
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+
+def _one_of_many(name: str) -> Callable[[], Any]:
+    def refuse() -> Any:
+        raise InputError(f"{name}: problem.source gives consecutive problems; run them with: planner roll")
+
+    return refuse
 
 
 def _from(
@@ -335,6 +366,7 @@ def _path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
     makers = [
         system.adjust,
         system.sources.get(str(problem.get("source"))),
+        system.series.get(str(problem.get("source"))),
         system.presets.get(str(problem.get("preset"))),
     ]
     for maker in makers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -17,6 +17,7 @@ from planner.backends.linear import LinearProgram
 from planner.errors import InputError, did_you_mean
 from planner.parameters import Parameter, parameters_of
 from planner.proof import Proof
+from planner.published import Target
 from planner.tables import Table
 
 
@@ -41,6 +42,14 @@ class Problem(Protocol):
 
     def size(self) -> dict[str, int]:
         """How large it is, in the system's words, e.g. {"nodes": 50, "links": 176}."""
+
+
+class Series(Protocol):
+    """Consecutive problems with labels, such as the windows of a trace. Labels differ."""
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]: ...
+
+    def __len__(self) -> int: ...
 
 
 class Plan(Protocol):
@@ -211,6 +220,8 @@ class System:
     tables            what a problem is given as; `optional_tables` may be absent
     from_tables       tables by name -> Problem; InputError with every fault
     sources           other ways to a problem, by the name that a scenario's `source` gives
+    series            sources of consecutive problems, such as the windows of a trace: functions that
+                      return a Series, which `planner roll` runs a design through
     presets           synthetic problems by name; the first is the one to try
     adjust            (problem, **parameters) -> problem: parameters of `[problem]` that apply
                       whatever its source, such as a scale
@@ -223,6 +234,7 @@ class System:
     formulation       (problem, **parameters) -> the reference model in Pyomo
     explain           (problem, decided, *, previous plan or None, options, **parameters) ->
                       Explanation of a plan on the problem as its design believed it
+    targets           the tables and figures of papers that we measure too
     """
 
     name: str
@@ -233,6 +245,7 @@ class System:
     plan_tables: tuple[Table, ...]
     from_tables: Callable[[Mapping[str, pd.DataFrame]], Any]
     sources: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    series: Mapping[str, Callable[..., Series]] = field(default_factory=dict)
     presets: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     adjust: Callable[..., Any] = everything
     designs: tuple[Design, ...]
@@ -243,6 +256,7 @@ class System:
     enact: Callable[[Any, Any, Any], Any] = lambda truth, believed, plan: plan  # noqa: ARG005
     formulation: Callable[..., Any] | None = None
     explain: Callable[..., Explanation] | None = None
+    targets: tuple[Target, ...] = ()
 
     def design(self, name: str) -> Design:
         """The design of that name; InputError names the nearest."""

@@ -47,7 +47,7 @@ def test_each_step_is_the_matrix_of_its_rows(
 ) -> None:
     monkeypatch.setattr(series, "ROWS", rows)  # steps may lie across two parts of the file
     frame = table(20)
-    found = dict(series.read(saved(frame, tmp_path / name), network=NET).labelled())
+    found = dict(series.read(saved(frame, tmp_path / name), network=NET))
     assert list(found) == [str(step) for step in range(20)]
     for step, problem in found.items():
         mine = frame[frame["step"] == step].set_index(["source", "target"])["rate_mbps"]
@@ -71,7 +71,7 @@ def test_four_thousand_steps_take_the_memory_of_a_few(tmp_path: Path) -> None:
     tracemalloc.start()
     count, carried = 0, 0.0
     peak_early = 0
-    for count, problem in enumerate(found, start=1):
+    for count, (_, problem) in enumerate(found, start=1):
         carried += float(problem.rate_mbps.sum())
         if count == 50:
             peak_early = tracemalloc.get_traced_memory()[1]
@@ -85,7 +85,7 @@ def test_four_thousand_steps_take_the_memory_of_a_few(tmp_path: Path) -> None:
 def test_a_series_rolls(tmp_path: Path) -> None:
     found = series.read(saved(table(6), tmp_path / "s.csv"), network=NET)
     entry = Entry(label="optimum", design=SYSTEM.design("optimum"), parameters={"objective": "utilization"})
-    runs = list(run.roll(SYSTEM, found, entry))
+    runs = list(run.roll(SYSTEM, (problem for _, problem in found), entry))
     assert len(runs) == 6
     assert all(done.plan is not None for done in runs)
 
@@ -96,7 +96,7 @@ def test_time_is_a_step_too_and_the_busiest_holds_every_pair(tmp_path: Path) -> 
     largest = frame.groupby(["source", "target"])["rate_mbps"].max()
     got = found.busiest.demands.set_index(["source", "target"])["rate_mbps"]
     assert got.sort_index().equals(largest.sort_index())
-    assert len(list(found)) == 5
+    assert len(list(found)) == len(found) == 5
 
 
 def test_a_folder_of_sndlib_files(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_folder_of_sndlib_files(tmp_path: Path) -> None:
     for name, problem in matrices():
         sndlib.write(problem.to_tables(), tmp_path / f"{name}.xml")
     found = series.read(tmp_path)
-    assert [(step, problem.rate_mbps.tolist()) for step, problem in found.labelled()] == [
+    assert [(step, problem.rate_mbps.tolist()) for step, problem in found] == [
         ("m-0", [1.0]), ("m-1", [2.0]), ("m-2", [3.0]),
     ]  # fmt: skip
 

@@ -137,6 +137,7 @@ SYSTEM = System(
         "sndlib": _problem_of(sndlib.read),
         "repetita": _problem_of(repetita.read),
     },
+    series={"matrices": series.matrices},
     presets={
         "abilene": generate.abilene,
         "germany50": generate.germany50,

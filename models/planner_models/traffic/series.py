@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import Table, label, number, require_file, require_text, validate
-from planner_models.traffic.problem import Traffic
+from planner.tables import (
+    Table,
+    find_tables,
+    label,
+    number,
+    read_tables,
+    require_file,
+    require_text,
+    validate,
+)
+from planner_models.traffic.problem import LINKS, NODES, Traffic
 from planner_models.traffic.readers import sndlib
 from planner_models.traffic.readers.frames import RateUnit
 
 ROWS: Final = 1 << 16  # read at once
+
+Network = Traffic | Mapping[str, pd.DataFrame]
 
 STEPS: Final = Table(
     name="demands",
@@ -35,7 +47,7 @@ STEPS: Final = Table(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series:
-    """A network and its demand matrices; iterating yields a problem for each step.
+    """A network and its demand matrices; iterating yields each step's label and problem.
 
     All problems have the same pairs, so that plans can be compared from step to step: a pair that
     a step does not name wants nothing in it. One step is in memory at a time.
@@ -44,13 +56,13 @@ class Series:
     """
 
     busiest: Traffic
+    _steps_there: int
     _frames: Callable[[], Iterator[pd.DataFrame]]
 
-    def __iter__(self) -> Iterator[Traffic]:
-        return (problem for _, problem in self.labelled())
+    def __len__(self) -> int:
+        return self._steps_there
 
-    def labelled(self) -> Iterator[tuple[str, Traffic]]:
-        """The problems with the labels of their steps."""
+    def __iter__(self) -> Iterator[tuple[str, Traffic]]:
         for step, demand, rate in self._steps():
             rates = np.zeros(len(self.busiest.demands))
             rates[demand] = rate
@@ -98,12 +110,13 @@ class Series:
         return step, demand, rate
 
 
-def read(path: Path, *, network: Traffic | None = None, unit: RateUnit = "mbps") -> Series:
+def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps") -> Series:
     """The series in a table, or in a folder of SNDlib files.
 
     path     CSV or Parquet with the columns step (or time), source, target and rate_mbps, rows of a
              step together; or a folder whose files, in the order of their names, hold a step each
-    network  where the demands belong; of a folder, by default, the network of its first file
+    network  where the demands belong: a problem, or its tables links and nodes; of a folder, by
+             default, the network of its first file
     unit     of rates in SNDlib files that declare none
 
     The file is read twice: first for the pairs and the largest rate of each, which are checked
@@ -121,7 +134,11 @@ def read(path: Path, *, network: Traffic | None = None, unit: RateUnit = "mbps")
             raise InputError(f"{path.name}: holds demands only; a table of them needs a network")
         frames = _table(path)
     most: pd.DataFrame | None = None
+    steps, last = 0, None
     for frame in frames():
+        step = frame["step"].to_numpy()
+        steps += int((step[1:] != step[:-1]).sum()) + (step[0] != last if len(step) else 0)
+        last = step[-1] if len(step) else last
         part = frame.reset_index(names="row").groupby(["source", "target"], sort=False, as_index=False)
         largest = part.agg({"rate_mbps": "max", "row": "first"})
         if most is not None:
@@ -134,7 +151,27 @@ def read(path: Path, *, network: Traffic | None = None, unit: RateUnit = "mbps")
         raise InputError(f"{path.name}: holds no steps")
     demands = most.set_index("row").rename_axis(None)
     demands.attrs |= name
-    return Series(busiest=Traffic(nodes=network.nodes, links=network.links, demands=demands), _frames=frames)
+    tables = network.to_tables() if isinstance(network, Traffic) else network
+    busiest = Traffic.from_tables({**tables, "demands": demands})
+    return Series(busiest=busiest, _steps_there=int(steps), _frames=frames)
+
+
+def matrices(
+    *,
+    path: Annotated[
+        Path,
+        Field(description="a table of step, source, target, rate_mbps, or a folder of SNDlib files"),
+    ],
+    network: Annotated[
+        Path | None,
+        Field(description="folder with links (and nodes); default: the network of the first SNDlib file"),
+    ] = None,
+    unit: Annotated[RateUnit, Field(description="of rates in SNDlib files that declare none")] = "mbps",
+) -> Series:
+    """Demand matrices over time, step by step."""
+    tables = (NODES, LINKS)
+    given = None if network is None else read_tables(tables, find_tables(tables, network, ("nodes",)))
+    return read(path, network=given, unit=unit)
 
 
 def _row(frame: pd.DataFrame, place: int) -> str:
@@ -193,8 +230,8 @@ def _parquet(path: Path) -> Iterator[pd.DataFrame]:
 
 
 def _folder(
-    path: Path, network: Traffic | None, unit: RateUnit
-) -> tuple[Callable[[], Iterator[pd.DataFrame]], Traffic]:
+    path: Path, network: Network | None, unit: RateUnit
+) -> tuple[Callable[[], Iterator[pd.DataFrame]], Network]:
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in (".xml", ".txt"))
     if not files:
         raise InputError(f"{path}: holds no SNDlib files (.xml or .txt)")
