@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -248,9 +249,10 @@ def show_reproduction(done: Reproduction) -> None:
     table = _table(f"{done.name}, {done.target.place}: {done.target.about}")
     for head in ("value", "published", "ours", "ratio", "", "verdict"):
         table.add_column(head, justify="right" if head in ("published", "ours", "ratio") else "left")
+    names = Counter(row.quantity for row in done.rows)
     for row in done.rows:
         table.add_row(
-            row.quantity,
+            row.quantity if names[row.quantity] == 1 else f"{row.quantity}: {row.condition}",
             row.published if isinstance(row.published, str) else number(row.published),
             ("holds" if row.ours else "does not hold") if isinstance(row.ours, bool) else number(row.ours),
             number(row.ratio),
@@ -268,7 +270,7 @@ def show_reproduction(done: Reproduction) -> None:
 def show_verdicts(done: Sequence[Reproduction]) -> None:
     """How many values of each target have each verdict."""
     table = _table("verdicts")
-    table.add_column("target")
+    table.add_column("target", no_wrap=True)
     for verdict, style in VERDICT_STYLES.items():
         table.add_column(verdict, justify="right", style=style)
     table.add_column("seconds", justify="right")

@@ -56,6 +56,7 @@ class Judged:
     target: str
     id: str
     quantity: str
+    condition: str
     place: str
     unit: str
     published: float | str | None
@@ -196,6 +197,7 @@ def judge(system: System, target: Target, found: Found) -> Iterator[Judged]:
             target=target.name,
             id=name,
             quantity=table[name]["quantity"],
+            condition=table[name]["condition"],
             place=table[name]["place"],
             unit=table[name]["unit"],
             published=theirs,
@@ -210,6 +212,7 @@ def judge(system: System, target: Target, found: Found) -> Iterator[Judged]:
             target=target.name,
             id="",
             quantity=what,
+            condition="",
             place=target.place,
             unit="",
             published=None,

@@ -62,6 +62,7 @@ from planner_models.traffic import (
     localflow,
     mptcp,
     optimum,
+    published,
     rates,
     series,
     topologies,
@@ -154,6 +155,7 @@ SYSTEM = System(
     enact=enact,
     formulation=formulation,
     explain=explain.explain,
+    targets=published.TARGETS,
 )
 
 __all__ = [
@@ -177,6 +179,7 @@ __all__ = [
     "measure",
     "mptcp",
     "optimum",
+    "published",
     "rates",
     "series",
     "topologies",
