@@ -26,6 +26,8 @@ _HOMES = {
     "solve": "planner.run",
     "compare": "planner.run",
     "roll": "planner.run",
+    "sweep": "planner.sweeping",
+    "Store": "planner.store",
 }
 
 __all__ = [
@@ -36,11 +38,13 @@ __all__ = [
     "Proof",
     "SolverFailure",
     "Status",
+    "Store",
     "__version__",
     "compare",
     "load",
     "roll",
     "solve",
+    "sweep",
 ]
 
 if TYPE_CHECKING:
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
     from planner.proof import Proof, Status
     from planner.run import compare, roll, solve
     from planner.scenario import load
+    from planner.store import Store
+    from planner.sweeping import sweep
 
 
 def __getattr__(name: str) -> Any:

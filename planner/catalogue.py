@@ -24,6 +24,14 @@ def system_names() -> list[str]:
     return list(_found())
 
 
+def distribution(name: str) -> str | None:
+    """Name and version of the package that provides a system; None where that is planner itself."""
+    point = _found().get(name)
+    if point is None or point.dist is None or point.value.startswith("planner_models."):
+        return None
+    return f"{point.dist.name} {point.dist.version}"
+
+
 @functools.cache
 def find_system(name: str) -> System:
     """The system of that name; InputError names the nearest."""

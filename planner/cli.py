@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -60,6 +61,15 @@ OutOption = Annotated[
 FormatOption = Annotated[
     Literal["parquet", "csv"], typer.Option("--table-format", help="How plan tables are saved.")
 ]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a report: one page with tables and charts."),
+]
+PicturesOption = Annotated[
+    Path | None,
+    typer.Option("--pictures", metavar="DIR", help="Save each chart as a picture (SVG) in this folder."),
+]
+MOST_LISTED = 50  # stored runs in a table, where nothing else is asked for
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -140,6 +150,8 @@ def solve(
     seed: SeedOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
+    html: HtmlOption = None,
+    pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run one design on a scenario's problem: the one named, or the scenario's first."""
@@ -150,6 +162,7 @@ def solve(
     alone = run.Comparison(system=result.system, problem=result.problem, runs=(result,))
     if out is not None:
         _save(loaded, alone, out, table_format)
+    _show(lambda html: html.comparison_page(alone, loaded), html, pictures)
     if as_json:
         _print_json(alone.to_dict())
     else:
@@ -173,6 +186,8 @@ def compare(
     seed: SeedOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
+    html: HtmlOption = None,
+    pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run several designs on one problem and print their metrics side by side."""
@@ -182,6 +197,7 @@ def compare(
     result = run.compare(loaded, designs=_labels(designs))
     if out is not None:
         _save(loaded, result, out, table_format)
+    _show(lambda html: html.comparison_page(result, loaded), html, pictures)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -233,6 +249,139 @@ def roll(
 
 
 @app.command()
+def sweep(
+    scenarios: Annotated[
+        list[str], typer.Argument(metavar="SCENARIO...", help="Scenario files, or names of shipped ones.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="STORE", help="The folder that keeps every run; it goes on from there."
+        ),
+    ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=V1,V2,...", help="Values of a key, e.g. problem.scale=1,2. Repeatable."
+        ),
+    ] = None,
+    designs: Annotated[
+        str | None,
+        typer.Option("--designs", metavar="A,B,C", help="Which designs; default: all of each scenario's."),
+    ] = None,
+    zipped: Annotated[
+        bool, typer.Option("--zip", help="Take values of all keys side by side, not in every combination.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the grid and its estimated time; run nothing.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes; default: one for each core.")
+    ] = None,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="The most that each worker may use, e.g. 4GB.")
+    ] = "auto",
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786."),
+    ] = None,
+    plans: Annotated[bool, typer.Option("--plans/--no-plans", help="Keep the plans too.")] = True,
+    warm: Annotated[
+        bool,
+        typer.Option("--warm", help="Let runs start from a neighbour's decision; kept apart from others."),
+    ] = False,
+    backend: BackendOption = None,
+    algorithm: AlgorithmOption = None,
+    time_limit: TimeOption = None,
+    gap: GapOption = None,
+    threads: ThreadsOption = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run scenarios over a grid of values, on all cores or a cluster, and keep every run.
+
+    Stopped in whatever way, the same command goes on: what is done is not done again.
+    """
+    from planner import sweep_report, sweeping
+
+    grid = sweeping.grid_of(
+        scenarios,
+        axes=_axes(changes),
+        designs=_labels(designs),
+        zipped=zipped,
+        options=_solver(backend, algorithm, time_limit, gap, threads, seed),
+        plans=plans,
+        warm=warm,
+    )
+    if dry_run:
+        cost = sweeping.estimate(grid, out)
+        if as_json:
+            points = [{**point.values, "label": point.request.label} for point in grid.points]
+            _print_json({**asdict(cost), "axes": list(grid.axes), "grid": points})
+        else:
+            number = None if cluster else sweeping.worker_count(grid, cost.left, workers)
+            sweep_report.show_grid(grid, cost, number)
+        return
+    with sweep_report.progress() as advance:
+        result = sweeping.run_grid(
+            grid, out, workers=workers, memory=memory, cluster=cluster, advance=advance
+        )
+    if as_json:
+        _print_json(result.to_dict())
+    elif len(result.runs):
+        sweep_report.show_sweep(result)
+    for line in sweeping.told(result.failures):
+        typer.secho(line, err=True, fg="red")
+    _say(f"{len(result.runs):,} of {len(grid):,} points are in {out}, {result.made:,} runs made now")
+    if result.interrupted:
+        _say("stopped before the end; the same command goes on from here")
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def runs(
+    store: Annotated[Path, typer.Argument(help="The folder that a sweep keeps its runs in.")],
+    where: Annotated[
+        str | None,
+        typer.Option("--where", metavar="FILTER", help="e.g. 'system = traffic and problem.scale >= 2'."),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="A,B,C", help="Which columns; 'all' for every one.")
+    ] = None,
+    sort: Annotated[
+        str | None, typer.Option("--sort", metavar="COLUMN", help="Order; -COLUMN for the largest first.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=0, help="The most runs; default: 50 in a table, else all.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write them as CSV.")] = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Write them as Parquet.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List, filter and export stored runs; a sweep may be writing meanwhile."""
+    from planner import sweep_report
+    from planner.store import Store, export
+
+    exported = csv is not None or parquet is not None
+    wanted = None if columns in (None, "all") else _labels(columns)
+    most = limit if limit is not None else None if exported or as_json else MOST_LISTED
+    with Store(store) as opened:
+        frame = opened.runs(where, columns=wanted, sort=sort, limit=most)
+        total = len(frame) if most is None else opened.count(where)
+    for path, suffix in ((csv, ".csv"), (parquet, ".parquet")):
+        if path is not None:
+            export(frame, path, suffix)
+            _say(f"wrote {len(frame):,} runs to {path}")
+    if as_json:
+        _print_json(frame.astype(object).where(frame.notna(), None).to_dict(orient="records"))
+    elif not exported:
+        sweep_report.show_runs(frame if columns else frame[sweep_report.usual_columns(frame)])
+        _say(f"{len(frame):,} of {total:,} runs" + ("; --limit shows more" if len(frame) < total else ""))
+
+
+@app.command()
 def explain(
     scenario: ScenarioArgument,
     design: Annotated[
@@ -259,6 +408,7 @@ def explain(
     gap: GapOption = None,
     threads: ThreadsOption = None,
     seed: SeedOption = None,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Solve, and tell what limits the plan: shadow prices, the best upgrade, the worst loss, all verified."""
@@ -267,6 +417,7 @@ def explain(
 
     loaded = _load(scenario, changes, _solver(backend, algorithm, time_limit, gap, threads, seed))
     result = ask(loaded, design=design, previous=previous, parameters=_changes(parameters, "--with"))
+    _show(lambda html: html.explained_page(result, loaded), html, None)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -362,6 +513,8 @@ def reproduce(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Save verdicts.csv and each curve in this folder."),
     ] = None,
+    html: HtmlOption = None,
+    pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a paper's table or figure again: each published value beside ours. Without a target, list them."""
@@ -390,6 +543,7 @@ def reproduce(
     if out is not None:
         reproduction.save(done, out)
         _say(f"saved verdicts and curves in {out}")
+    _show(lambda html: html.reproduction_page(done), html, pictures)
     if as_json:
         _print_json([one.to_dict() for one in done])
     else:
@@ -443,6 +597,39 @@ def _labels(designs: str | None) -> list[str] | None:
     return None if designs is None else [label.strip() for label in designs.split(",") if label.strip()]
 
 
+def _axes(given: list[str] | None) -> dict[str, list[Any]]:
+    """The values of each key; commas within brackets, braces and quotes part none."""
+    axes: dict[str, list[Any]] = {}
+    faults = []
+    for text in given or []:
+        key, equals, values = text.partition("=")
+        if not equals or not key.strip():
+            faults.append(f"--set {text}: must be KEY=VALUE or KEY=V1,V2,...")
+            continue
+        axes[key.strip()] = [_value(value) for value in _parts(values)]
+    if faults:
+        raise InputError(*faults)
+    return axes
+
+
+def _parts(text: str) -> list[str]:
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append("")
+            continue
+        parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
 def _changes(given: list[str] | None, option: str = "--set") -> dict[str, Any]:
     changes, faults = {}, []
     for text in given or []:
@@ -470,6 +657,21 @@ def _save(scenario: Scenario, comparison: Comparison, out: Path, table_format: s
     files.save(scenario, comparison.runs, out, table_format)
     report.save_text(out / "report.txt", comparison)
     _say(f"saved scenario, plans, metrics and report in {out}")
+
+
+def _show(make: Callable[[Any], Any], path: Path | None, pictures: Path | None) -> None:
+    """Write the page and the pictures that were asked for; `make` takes the module that lays pages out."""
+    if path is None and pictures is None:
+        return
+    from planner import html
+
+    page = make(html)
+    if path is not None:
+        html.write(page, path)
+        _say(f"wrote the report to {path}")
+    if pictures is not None:
+        count = html.save_pictures(page, pictures)
+        _say(f"saved {count} pictures in {pictures}")
 
 
 def _describe(system: System) -> dict[str, Any]:

@@ -145,3 +145,9 @@ def make_folder(path: Path) -> Path:
     except OSError as error:
         raise InputError(f"{path}: cannot be made a folder ({error.strerror})") from None
     return path
+
+
+def slug(title: str) -> str:
+    """A title as the name of a file."""
+    words = "".join(letter if letter.isalnum() else " " for letter in title.lower()).split()
+    return "_".join(words)[:80]

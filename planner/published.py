@@ -13,6 +13,9 @@ from typing import Any, Final, Literal, Protocol
 
 import pandas as pd
 
+from planner.drawing import Curve as Curve
+from planner.drawing import Drawing
+
 TOLERANCE: Final = 0.15  # relative difference within which a value counts as reproduced
 
 
@@ -40,23 +43,6 @@ class Study(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Curve:
-    """Numbers that a target draws: a column `x`, and a line (or bars) for each other column.
-
-    units  of columns
-    bars   the first column names things rather than measuring them
-    log_x, log_y  axes that are logarithmic
-    """
-
-    title: str
-    frame: pd.DataFrame
-    units: Mapping[str, str] = field(default_factory=dict)
-    bars: bool = False
-    log_x: bool = False
-    log_y: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Found:
     """Our values for a target's rows.
 
@@ -67,7 +53,7 @@ class Found:
 
     values: Mapping[str, float | bool | None]
     notes: Mapping[str, str] = field(default_factory=dict)
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[Drawing, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

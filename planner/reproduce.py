@@ -23,9 +23,10 @@ import pandas as pd
 
 from planner import run
 from planner.catalogue import find_system, system_names
+from planner.drawing import Drawing
 from planner.errors import InputError, PlannerError, did_you_mean
-from planner.files import make_folder
-from planner.published import Curve, Found, Target
+from planner.files import make_folder, slug
+from planner.published import Found, Target
 from planner.scenario import load
 from planner.system import System
 from planner.tables import write_table
@@ -77,7 +78,7 @@ class Reproduction:
     system: System
     target: Target
     rows: tuple[Judged, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[Drawing, ...] = ()
     seconds: float = 0.0
     error: PlannerError | None = None
 
@@ -119,30 +120,37 @@ class _Study:
         return result.metrics
 
 
-def find_targets(names: Iterable[str] | None = None) -> list[tuple[System, Target]]:
+def find_targets(names: Sequence[str] | None = None) -> list[tuple[System, Target]]:
     """The targets of those names: "circuits/table_2_2", or "circuits" for all of a system; None: all.
 
     raises  InputError for each name that is none, with the nearest
     """
-    everything = [
-        (system, target) for system in map(find_system, system_names()) for target in system.targets
-    ]
     if names is None:
-        return everything
-    known = {f"{system.name}/{target.name}": (system, target) for system, target in everything}
+        return _targets_of(system_names())
+    # a system's targets are known without loading the others
+    wanted = [name.partition("/")[0] for name in names]
+    known_systems = system_names()
+    known = {
+        f"{system.name}/{target.name}": (system, target)
+        for system, target in _targets_of([name for name in known_systems if name in wanted] or known_systems)
+    }
     chosen: dict[str, tuple[System, Target]] = {}
     faults = []
     for name in names:
         if name in known:
             chosen[name] = known[name]
-        elif any(system.name == name for system, _ in everything):
+        elif name in known_systems:
             chosen |= {full: pair for full, pair in known.items() if full.split("/")[0] == name}
         else:
-            near = did_you_mean(name, [*known, *{system.name for system, _ in everything}])
+            near = did_you_mean(name, [*known, *known_systems])
             faults.append(f"{name}: no such target{near}")
     if faults:
         raise InputError(*faults)
     return list(chosen.values())
+
+
+def _targets_of(names: Iterable[str]) -> list[tuple[System, Target]]:
+    return [(system, target) for system in map(find_system, names) for target in system.targets]
 
 
 def reproduce(system: System, target: Target, *, quick: bool = False) -> Reproduction:
@@ -169,12 +177,7 @@ def save(done: Sequence[Reproduction], out: Path) -> None:
     for one in done:
         for curve in one.curves:
             folder = make_folder(out / one.name)
-            write_table(curve.frame, folder / f"{_slug(curve.title)}.csv")
-
-
-def _slug(title: str) -> str:
-    words = "".join(letter if letter.isalnum() else " " for letter in title.lower()).split()
-    return "_".join(words)[:80]
+            write_table(curve.frame, folder / f"{slug(curve.title)}.csv")
 
 
 # --- judging ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Unknown keys are refused, and every fault of a file is found before anything is 
 
 from __future__ import annotations
 
+import copy
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,8 @@ from planner.parameters import check_parameters, parameters_of
 from planner.system import Design, Series, System
 from planner.tables import find_tables, read_tables, read_text
 
-SECTIONS: Final = ("system", "problem", "designs", "solver")
+SECTIONS: Final = ("system", "problem", "designs", "solver", "sweep")
+SWEPT: Final = ("problem", "designs", "solver")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,7 @@ class Scenario:
     folder        what its relative paths are relative to
     make_problem  the problem; InputError where the source gives a series of them
     make_series   the consecutive problems; None where the source gives one problem
+    sweep         dotted keys, and the values that a sweep gives to each
     """
 
     name: str
@@ -53,6 +56,7 @@ class Scenario:
     options: Options
     make_problem: Callable[[], Any]
     make_series: Callable[[], Series] | None = None
+    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def entry(self, label: str) -> Entry:
         """The design under that label: the scenario's own, or one of the system's with its defaults."""
@@ -89,7 +93,7 @@ def load(
     path = _find(source)
     raw = _parse(path)
     for key, value in (changes or {}).items():
-        _set(raw, key, value)
+        change(raw, key, value)
     if isinstance(options, Options):
         raw["solver"] = {name: value for name, value in asdict(options).items() if value is not None}
     elif options:
@@ -97,12 +101,23 @@ def load(
     return from_document(raw, name=str(source), folder=path.parent)
 
 
+def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None) -> Scenario:
+    """The scenario with other solver options, or some of them by name over its own."""
+    if options is None:
+        return scenario
+    if isinstance(options, Options):
+        solver = {name: value for name, value in asdict(options).items() if value is not None}
+    else:
+        solver = {**scenario.raw.get("solver", {}), **options}
+    return from_document({**scenario.raw, "solver": solver}, name=scenario.name, folder=scenario.folder)
+
+
 def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenario:
     """The scenario that a TOML document describes; InputError with every fault."""
     faults = [f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in raw if key not in SECTIONS]
     faults += [
         f"{section} must be a table: write [{section}]"
-        for section in ("problem", "designs", "solver")
+        for section in ("problem", "designs", "solver", "sweep")
         if not isinstance(raw.get(section, {}), dict)
     ]
     system, more = _system(raw)
@@ -120,6 +135,10 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
             faults += more
             if make_problem is not None and raw["problem"].get("source") in system.series:
                 make_series, make_problem = make_problem, _one_of_many(name)
+    axes, more = sweep_axes(raw.get("sweep", {}))
+    if not faults:  # values can only be tried in a scenario that is right without them
+        more += _sweep_faults(raw, axes, folder)
+    faults += more
     if faults or system is None or make_problem is None:
         raise InputError(*(f"{name}: {fault}" for fault in faults))
     return Scenario(
@@ -131,6 +150,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
         options=options,
         make_problem=make_problem,
         make_series=make_series,
+        sweep=axes,
     )
 
 
@@ -162,6 +182,43 @@ def _find(source: str | Path) -> Path:
     raise InputError(f"{source}: no such scenario" + hint)
 
 
+def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[str]]:
+    """The keys of [sweep] and their values; `[sweep.problem] seed = ...` is `"problem.seed" = ...`."""
+    axes: dict[str, list[Any]] = {}
+    faults: list[str] = []
+    for name, values in raw.items() if isinstance(raw, dict) else ():
+        key = f"{parent}{name}"
+        section, _, rest = key.partition(".")
+        if isinstance(values, dict):
+            deeper, more = sweep_axes(values, f"{key}.")
+            axes |= deeper
+            faults += more
+        elif section not in SWEPT:
+            faults.append(f"sweep.{key}: no such key" + did_you_mean(section, SWEPT))
+        elif not all(rest.split(".")):
+            faults.append(f"sweep.{key}: a key is words with dots between them, such as problem.scale")
+        elif not isinstance(values, list) or not values:
+            faults.append(f"sweep.{key} must be a list of values, such as [1, 2, 3]")
+        else:
+            axes[key] = values
+    return axes, faults
+
+
+def _sweep_faults(raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], folder: Path) -> list[str]:
+    """What is wrong with the values of a sweep, each tried alone."""
+    plain = {key: value for key, value in raw.items() if key != "sweep"}
+    faults: list[str] = []
+    for key, values in axes.items():
+        for value in values:
+            document = copy.deepcopy(plain)
+            try:
+                change(document, key, value)
+                from_document(document, name="sweep", folder=folder)
+            except InputError as error:
+                faults += error.faults
+    return list(dict.fromkeys(faults))
+
+
 def _parse(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
@@ -170,7 +227,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is no valid TOML: {error}") from None
 
 
-def _set(raw: dict[str, Any], key: str, value: Any) -> None:
+def change(raw: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key of a document, in place."""
     *parents, last = key.split(".")
     if not all([*parents, last]):
         raise InputError(f"--set {key}: a key is words with dots between them, such as problem.scale")
@@ -351,18 +409,17 @@ def _from_tables(
 
 def _relocated(system: System, problem: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
     """The [problem] section with its relative paths made relative to another folder."""
-    if problem.get("source") == "tables":
-        paths: Sequence[str] = ["path", *(table.name for table in system.tables)]
-    else:
-        paths = list(_path_keys(system, problem))
     moved = dict(problem)
-    for key in paths:
+    for key in path_keys(system, problem):
         if isinstance(moved.get(key), str) and not Path(moved[key]).is_absolute():
             moved[key] = Path(os.path.relpath(old / moved[key], new)).as_posix()
     return moved
 
 
-def _path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
+def path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of a [problem] section that name files or folders."""
+    if problem.get("source") == "tables":
+        yield from ("path", *(table.name for table in system.tables))
     makers = [
         system.adjust,
         system.sources.get(str(problem.get("source"))),

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from planner.backends.linear import LinearProgram
+from planner.drawing import Drawing
 from planner.errors import InputError, did_you_mean
 from planner.parameters import Parameter, parameters_of
 from planner.proof import Proof
@@ -234,6 +235,8 @@ class System:
     formulation       (problem, **parameters) -> the reference model in Pyomo
     explain           (problem, decided, *, previous plan or None, options, **parameters) ->
                       Explanation of a plan on the problem as its design believed it
+    draw              (problem, plan) -> what shows the plan best: a map, a timeline, a distribution
+    trade_off         two metrics that designs trade for each other, drawn against each other
     targets           the tables and figures of papers that we measure too
     """
 
@@ -256,6 +259,8 @@ class System:
     enact: Callable[[Any, Any, Any], Any] = lambda truth, believed, plan: plan  # noqa: ARG005
     formulation: Callable[..., Any] | None = None
     explain: Callable[..., Explanation] | None = None
+    draw: Callable[[Any, Any], Sequence[Drawing]] | None = None
+    trade_off: tuple[str, str] | None = None
     targets: tuple[Target, ...] = ()
 
     def design(self, name: str) -> Design:

@@ -34,13 +34,17 @@ SHOWN_ROWS: Final = 5  # of one rule broken over and over, the rows that are spe
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One table of a system: its name, what a row is, and its columns with their rules."""
+    """One table of a system: its name, what a row is, and its columns with their rules.
+
+    compact  columns of names are kept as categories, for tables of many rows with few names
+    """
 
     name: str
     about: str
     columns: Mapping[str, pa.Column]
     key: tuple[str, ...] = ()  # columns whose values together may occur once
     may_be_empty: bool = False
+    compact: bool = False
 
     @property
     def required(self) -> list[str]:
@@ -137,14 +141,18 @@ def _validated(
     columns: dict[str, pd.Series[Any]] = {}
     for name, column in table.columns.items():
         if name in frame:
-            columns[name] = _coerced(name, column, frame[name], broken)
+            if table.compact and _is_label(column):
+                columns[name] = _categories(name, frame[name], broken)
+            else:
+                columns[name] = _coerced(name, column, frame[name], broken)
         elif column.default is not None:
             columns[name] = pd.Series(column.default, index=frame.index, dtype=float)
     frame = pd.DataFrame(columns, index=frame.index)
     if not broken.lines:  # else the rules would only repeat what is wrong with a number that is none
-        schema = pa.DataFrameSchema({name: table.columns[name] for name in columns})
+        checked = [name for name in columns if not isinstance(frame[name].dtype, pd.CategoricalDtype)]
+        schema = pa.DataFrameSchema({name: table.columns[name] for name in checked})
         try:
-            schema.validate(frame, lazy=True)
+            schema.validate(frame[checked], lazy=True)
         except pa.errors.SchemaErrors as error:
             _add_rules(error.failure_cases, broken)
     if not broken.lines and table.key:
@@ -214,6 +222,19 @@ def _coerced(name: str, column: pa.Column, values: pd.Series, broken: _Broken) -
     return coerced
 
 
+def _categories(name: str, values: pd.Series, broken: _Broken) -> pd.Series:
+    """Names as categories, each of them text; one that is missing or empty is added to `broken`."""
+    coded = values.astype("category")
+    texts = coded.cat.categories.astype(str)
+    # 1 and "1" are two categories of one text
+    one_each = texts.is_unique
+    coded = coded.cat.rename_categories(list(texts)) if one_each else coded.astype(str).astype("category")
+    bad = values.isna() | (coded == "")
+    places, rows = _first(bad)
+    broken.add(f"{name} is empty", rows, int(bad.sum()), [f"{name} is empty"] * len(places))
+    return coded
+
+
 def _is_label(column: pa.Column) -> bool:
     return "str" in str(column.dtype)
 
@@ -235,6 +256,8 @@ def _add_rules(cases: pd.DataFrame, broken: _Broken) -> None:
 
 def _add_repetitions(table: Table, frame: pd.DataFrame, broken: _Broken) -> None:
     key = list(table.key)
+    if table.compact and _differ(frame[key]):
+        return
     again = frame.duplicated(key)
     places, rows = _first(again)
     texts = []
@@ -244,6 +267,16 @@ def _add_repetitions(table: Table, frame: pd.DataFrame, broken: _Broken) -> None
         values = ", ".join(f"{name} '{_short(frame[name].iloc[place])}'" for name in key)
         texts.append(f"{values} is there already in row {first}")
     broken.add(f"{', '.join(key)} is there already", rows, int(again.sum()), texts)
+
+
+def _differ(frame: pd.DataFrame) -> bool:
+    """Whether all rows of categories differ: by sorting one number a row, which needs little memory."""
+    code = np.zeros(len(frame), dtype=np.int64)
+    for name in frame:
+        code *= len(frame[name].cat.categories)
+        code += frame[name].cat.codes.to_numpy()
+    code.sort()
+    return not bool((code[1:] == code[:-1]).any())
 
 
 def _first(bad: pd.Series) -> tuple[list[int], list[int]]:
@@ -305,7 +338,7 @@ def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str,
 def read_table(table: Table, path: Path) -> pd.DataFrame:
     """The table in a CSV or Parquet file, validated; InputError with every fault."""
     if path.suffix == ".parquet":
-        frame, first_row = _read_parquet(path), 1
+        frame, first_row = _read_parquet(table, path), 1
     else:
         frame, first_row = _read_csv(table, path), 2
     frame = validate(table, frame, where=path.name, first_row=first_row)
@@ -349,7 +382,8 @@ def _read_csv(table: Table, path: Path) -> pd.DataFrame:
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(*(f"{path.name}: column '{_short(name)}' occurs twice" for name in twice))
-    labels = {name: str for name, column in table.columns.items() if _is_label(column)}
+    kind: Any = "category" if table.compact else str
+    labels = {name: kind for name, column in table.columns.items() if _is_label(column)}
     try:
         with warnings.catch_warnings():
             # pandas only warns where a row has more fields than the header
@@ -386,11 +420,14 @@ def _csv_fault(path: Path, fields: int) -> str | None:
     return None
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(table: Table, path: Path) -> pd.DataFrame:
     import pyarrow
 
     require_file(path)
+    labels = [name for name, column in table.columns.items() if _is_label(column)]
     try:
+        if table.compact:  # the names of a row group are read once, not once a row
+            return pd.read_parquet(path, engine="pyarrow", read_dictionary=labels)
         return pd.read_parquet(path)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path.name}: is no Parquet file ({_one_line(error)})") from None
@@ -475,6 +512,9 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
+DIGEST_ROWS: Final = 1 << 20  # hashed at a time, so that long tables need little memory
+
+
 def digest(tables: Mapping[str, pd.DataFrame]) -> str:
     """A short name of the tables' contents: equal contents, equal digest, on any machine."""
     sha = hashlib.sha256()
@@ -483,7 +523,9 @@ def digest(tables: Mapping[str, pd.DataFrame]) -> str:
         sha.update(f"{name}:{len(frame)}\n".encode())
         for column in frame.columns:
             sha.update(f"{column}\n".encode())
-            sha.update(_bytes_of(frame[column]))
+            for start in range(0, len(frame), DIGEST_ROWS):
+                sha.update(b"\0" if start else b"")
+                sha.update(_bytes_of(frame[column].iloc[start : start + DIGEST_ROWS]))
     return sha.hexdigest()[:16]
 
 

@@ -73,6 +73,7 @@ from planner_models.traffic import (
 )
 from planner_models.traffic.check import check
 from planner_models.traffic.designs import DESIGNS
+from planner_models.traffic.draw import draw
 from planner_models.traffic.formulation import formulation
 from planner_models.traffic.measure import METRICS, measure
 from planner_models.traffic.problem import TABLES, Traffic
@@ -155,6 +156,8 @@ SYSTEM = System(
     enact=enact,
     formulation=formulation,
     explain=explain.explain,
+    draw=draw,
+    trade_off=("mean_path_stretch", "max_utilization"),
     targets=published.TARGETS,
 )
 

@@ -1,0 +1,343 @@
+"""Runs on Dask: on this machine by default, or on any cluster by its address.
+
+Here: a scheduler in this process and workers of one thread each in processes of their own, which
+share no terminal with it (Ctrl-C is for the sweep) and never run the user's own script again. Elsewhere:
+
+    dask scheduler
+    dask worker tcp://HOST:8786 --nthreads 1 --nworkers 8      # on every machine
+    planner sweep ... --cluster tcp://HOST:8786
+
+A few runs at a time are handed out, so that a sweep of any length costs the scheduler nothing, and a
+worker is given what shares its problem. Tiny runs go several at a time. Dask gives the runs of a worker
+that died to another; a run that takes several workers down with it is a failure of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import queue
+import sys
+import tempfile
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import dask
+from distributed import Client, Future, KilledWorker, Scheduler
+from distributed.deploy.spec import ProcessInterface, SpecCluster
+from distributed.worker_memory import parse_memory_limit
+
+from planner.errors import InputError, PlannerError
+from planner.perform import failed, perform
+from planner.request import Request
+from planner.store import Record
+
+log = logging.getLogger(__name__)
+
+DEPTH: Final = 2  # parcels that a worker has at a time, so that it never waits for the next
+PARCEL_S: Final = 0.1  # of tiny runs so many seconds make a parcel
+MOST_PARCEL: Final = 16  # runs in a parcel, so that few are lost with a worker
+TICK_S: Final = 0.25
+CONNECT_S: Final = 15.0
+LONELY_S: Final = 60.0  # most seconds without any worker
+DEATHS: Final = 3  # workers that a run may take down before it counts as failed
+
+ONE_THREAD: Final = {
+    f"{library}_NUM_THREADS": "1"
+    for library in ("OMP", "MKL", "OPENBLAS", "NUMBA", "VECLIB_MAXIMUM", "NUMEXPR")
+}
+DASK: Final = {
+    "distributed.scheduler.allowed-failures": DEATHS,
+    "distributed.comm.timeouts.connect": f"{CONNECT_S:.0f}s",
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+}
+
+
+class ClusterLost(PlannerError):
+    """The cluster went away while runs were on it."""
+
+
+@contextlib.contextmanager
+def on_cluster(address: str) -> Iterator[Client]:
+    """A client of the Dask scheduler at that address; InputError where none answers."""
+    with _quiet():
+        try:
+            client = Client(address, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(f"--cluster {address}: no Dask scheduler answers there ({why})") from None
+        try:
+            yield client
+        finally:
+            with contextlib.suppress(Exception):  # it may be gone, which the caller knows by then
+                client.close(timeout=5)
+
+
+@contextlib.contextmanager
+def on_this_machine(workers: int, *, memory: str = "auto", threads: int = 1) -> Iterator[Client]:
+    """A client of workers that live as long as this block.
+
+    memory   the most that each may use, e.g. "4GB"; "auto": its share of the machine
+    threads  that each solver takes, for the shares only: a worker runs one run at a time
+    raises   InputError for a memory limit that is none
+    """
+    try:
+        limit = parse_memory_limit(memory, 1, workers, logger=log)
+    except (ValueError, TypeError):
+        raise InputError(f"--memory {memory}: must be such as 4GB, 512MiB or auto") from None
+    with _quiet(), tempfile.TemporaryDirectory(prefix="planner-", ignore_cleanup_errors=True) as folder:
+        options = {
+            "nthreads": 1,
+            "memory_limit": limit,
+            "local_directory": folder,
+            "dashboard": False,
+            "preload_nanny": ["planner.leash"],
+        }
+        cluster = SpecCluster(
+            scheduler={
+                "cls": Scheduler,
+                "options": {"host": "127.0.0.1", "port": 0, "dashboard": False, "dashboard_address": ":0"},
+            },
+            workers={
+                name: {"cls": _Worker, "options": {"threads": threads, **options}} for name in range(workers)
+            },
+            name="planner",
+            silence_logs=False,
+        )
+        try:
+            client = Client(cluster, timeout=CONNECT_S, set_as_default=False)
+            try:
+                yield client
+            finally:
+                client.close(timeout=5)
+        finally:
+            with contextlib.suppress(TimeoutError):
+                cluster.close(timeout=15)
+
+
+class _Worker(ProcessInterface):  # type: ignore[misc]
+    """A worker in a session of its own, on a leash."""
+
+    def __init__(self, scheduler: str, name: Any = None, threads: int = 1, **options: Any) -> None:
+        self.scheduler, self.options, self.threads = scheduler, {**options, "name": str(name)}, threads
+        self.process: asyncio.subprocess.Process | None = None
+        super().__init__()
+
+    async def start(self) -> None:
+        spec = json.dumps({"cls": "distributed.Nanny", "opts": self.options})
+        environment = {**os.environ, **ONE_THREAD}
+        if self.threads > 1:
+            environment |= dict.fromkeys(ONE_THREAD, str(self.threads))
+        debug = bool(os.environ.get("PLANNER_DEBUG"))
+        self.process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "dask", "spec", self.scheduler, "--spec", spec),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=None if debug else asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+            env=environment,
+        )
+        await super().start()
+
+    async def close(self) -> None:
+        if self.process is not None and self.process.returncode is None:
+            assert self.process.stdin is not None
+            self.process.stdin.close()  # lets go of the leash
+            await self.process.wait()
+        await super().close()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask tells of every worker that comes and goes, in many lines; we tell what matters in one."""
+    names = ("distributed", "asyncio", "tornado")
+    before = {name: logging.getLogger(name).level for name in names}
+    if not os.environ.get("PLANNER_DEBUG"):
+        for name in names:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        with dask.config.set(DASK), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"distributed\b.*")
+            yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+# --- handing out --------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Farm:
+    """Hands requests to the workers of a client, and their records back."""
+
+    client: Client
+    waiting: deque[deque[Request]] = field(default_factory=deque)
+    out: dict[str, tuple[Future, tuple[Request, ...], str]] = field(default_factory=dict)
+    ended: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
+    at_hand: dict[str, deque[Request]] = field(default_factory=dict)
+    mean_s: float | None = None
+    number: int = 0
+    seen_workers: float = field(default_factory=time.monotonic)
+    workers: tuple[str, ...] = ()
+    refreshed: float = 0.0
+
+    def run(
+        self,
+        groups: Iterable[Sequence[Request]],
+        keep: Callable[[list[Record]], None],
+        *,
+        wanted: Callable[[Request], bool] = lambda request: True,  # noqa: ARG005
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Run every request, and hand each record to `keep` as it comes, in this thread.
+
+        groups   requests that share a problem stand together
+        wanted   asked again when a request's turn comes: another sweep may have been faster
+        stopped  once true, nothing more is handed out, and what runs is waited for
+        raises   ClusterLost, and what `keep` raises
+        """
+        self.waiting = deque(deque(group) for group in groups)
+        try:
+            while True:
+                if not stopped():
+                    self._hand_out(wanted)
+                if not self.out and (stopped() or not self._left()):
+                    return
+                records = self._collect()
+                if records:
+                    keep(records)
+        finally:
+            for future, _, _ in self.out.values():
+                with contextlib.suppress(Exception):
+                    future.cancel()
+
+    def _left(self) -> bool:
+        return any(self.waiting) or any(self.at_hand.values())
+
+    def _hand_out(self, wanted: Callable[[Request], bool]) -> None:
+        self._refresh()
+        busy = dict.fromkeys(self.workers, 0)
+        for _, _, worker in self.out.values():
+            if worker in busy:
+                busy[worker] += 1
+        for depth in range(DEPTH):
+            for worker in self.workers:
+                if busy[worker] == depth:
+                    parcel = self._parcel(worker, wanted)
+                    if parcel:
+                        self._submit(parcel, worker)
+                        busy[worker] += 1
+
+    def _parcel(self, worker: str, wanted: Callable[[Request], bool]) -> tuple[Request, ...]:
+        """The next runs for a worker: of the problem it has at hand, of a new one, or of another's."""
+        size = 1 if self.mean_s is None else max(1, min(MOST_PARCEL, int(PARCEL_S / max(self.mean_s, 1e-9))))
+        parcel: list[Request] = []
+        while len(parcel) < size:
+            mine = self.at_hand.get(worker)
+            if not mine and self.waiting:
+                mine = self.at_hand[worker] = self.waiting.popleft()
+            if not mine and not parcel:
+                mine = max(self.at_hand.values(), key=len, default=None)
+            if not mine:
+                break
+            request = mine.popleft()
+            if wanted(request):
+                parcel.append(request)
+        return tuple(parcel)
+
+    def _submit(self, parcel: tuple[Request, ...], worker: str) -> None:
+        self.number += 1
+        key = f"planner-{os.getpid()}-{id(self)}-{self.number}"
+        future = self.client.submit(
+            perform, parcel, key=key, workers=[worker], allow_other_workers=True, pure=False
+        )
+        self.out[key] = (future, parcel, worker)
+        future.add_done_callback(lambda done: self.ended.put(done.key))
+
+    def _collect(self) -> list[Record]:
+        """The records of what has ended by now; waits a little for the first."""
+        try:
+            keys = [self.ended.get(timeout=TICK_S)]
+        except queue.Empty:
+            self._require_cluster()
+            return []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                keys.append(self.ended.get_nowait())
+        ended = [self.out.pop(key) for key in keys if key in self.out]
+        good = [(future, parcel) for future, parcel, _ in ended if future.status == "finished"]
+        records: list[Record] = []
+        try:
+            answers = self.client.gather([future for future, _ in good], errors="skip")
+        except Exception as error:
+            raise self._lost(error) from error
+        if len(answers) != len(good):  # a worker died between the end of a run and the fetching
+            answers = []
+            for _, parcel in good:
+                self.waiting.appendleft(deque(parcel))
+        for answer in answers:
+            records += answer
+        for future, parcel, _ in ended:
+            if future.status != "finished":
+                records += self._without_answer(future, parcel)
+        times = [record.wall_s for record in records if record.wall_s is not None]
+        if times:
+            mean_s = sum(times) / len(times)
+            self.mean_s = mean_s if self.mean_s is None else 0.7 * self.mean_s + 0.3 * mean_s
+        return records
+
+    def _without_answer(self, future: Future, parcel: tuple[Request, ...]) -> list[Record]:
+        if future.status in ("cancelled", "lost"):
+            raise self._lost(None)
+        error = future.exception()
+        if isinstance(error, PlannerError):
+            raise error
+        if isinstance(error, KilledWorker):
+            if len(parcel) > 1:  # one of them did it; alone, the others are no victims
+                self.waiting.extendleft(deque([request]) for request in parcel)
+                return []
+            message = (
+                f"{DEATHS + 1} workers died of this run, one after the other; it may need more memory than "
+                "a worker has"
+            )
+        else:
+            message = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+        return [failed(request, message, exit_code=6) for request in parcel]
+
+    def _refresh(self) -> None:
+        now = time.monotonic()
+        if self.workers and now - self.refreshed < 1.0:
+            return
+        self.refreshed = now
+        try:
+            known = self.client.scheduler_info(n_workers=-1)["workers"]
+        except Exception as error:
+            raise self._lost(error) from error
+        self.workers = tuple(known)
+        if known:
+            self.seen_workers = now
+        for gone in set(self.at_hand) - set(known):
+            rest = self.at_hand.pop(gone)
+            if rest:
+                self.waiting.appendleft(rest)
+
+    def _require_cluster(self) -> None:
+        if self.client.status not in ("running", "connecting"):
+            raise self._lost(None)
+        if not self.workers and time.monotonic() - self.seen_workers > LONELY_S:
+            raise ClusterLost(
+                f"no worker has been there for {LONELY_S:.0f} s: start one with: dask worker "
+                f"{self.client.scheduler.address if self.client.scheduler else 'ADDRESS'} --nthreads 1"
+            )
+
+    def _lost(self, error: BaseException | None) -> ClusterLost:
+        why = f" ({type(error).__name__}: {' '.join(str(error).split())})" if error else ""
+        return ClusterLost(f"the cluster went away{why}")

@@ -1,0 +1,340 @@
+"""Results as one self-contained page to send to a colleague: tables first, charts where scripts run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+from plotly import graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from planner import __version__, charts
+from planner.drawing import Drawing
+from planner.errors import InputError
+from planner.files import make_folder, slug
+from planner.report import ARROWS, number, sizes
+
+if TYPE_CHECKING:
+    from planner.explain import Explained
+    from planner.reproduce import Reproduction
+    from planner.run import Comparison, Run
+    from planner.scenario import Scenario
+
+MOST_ROWS: Final = 12
+"""Of a plan's table that a page shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A cell's text, and what marks it."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """A table as a page shows it. `numbers` are the places of columns to be set flush right."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    numbers: frozenset[int]
+    title: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a page; folded ones open on a click."""
+
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[Sheet] = ()
+    figures: Sequence[go.Figure] = ()
+    texts: Sequence[str] = ()
+    folded: bool = False
+    open: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page to be written."""
+
+    title: str
+    about: str
+    parts: Sequence[Part]
+    warnings: Sequence[str] = field(default_factory=tuple)
+
+
+def comparison_page(result: Comparison, scenario: Scenario) -> Page:
+    """Designs side by side, and what each one's plan looks like."""
+    system = result.system
+    runs = result.runs
+    parts = [Part(title="Designs side by side", tables=[_metrics(result)], figures=charts.comparison(result))]
+    parts += [_run_part(run, alone=len(runs) == 1) for run in runs]
+    parts.append(_scenario_part(scenario))
+    warnings = [f"{run.label}: {run.error}" for run in runs if run.error is not None]
+    warnings += [
+        f"{run.label}: {run.proof.status}: {'; '.join(run.proof.reasons)}"
+        for run in runs
+        if run.error is None and run.plan is None
+    ]
+    return Page(
+        title=f"{system.name}: {scenario.name}",
+        about=f"{system.question} {sizes(result.problem.size())}.",
+        parts=parts,
+        warnings=warnings,
+    )
+
+
+def explained_page(result: Explained, scenario: Scenario) -> Page:
+    """What limits a plan."""
+    run, explanation = result.run, result.explanation
+    parts = []
+    if explanation is not None:
+        tables = [
+            _sheet(section.frame, section.units, title=section.title, caption=section.note)
+            for section in explanation.sections
+        ]
+        parts.append(Part(title="What limits the plan", sentences=explanation.sentences, tables=tables))
+    parts += [_run_part(run, alone=True), _scenario_part(scenario)]
+    return Page(
+        title=f"{run.system.name}: {scenario.name}, {run.label}",
+        about=f"{run.system.question} {sizes(run.problem.size())}.",
+        parts=parts,
+    )
+
+
+def reproduction_page(done: Sequence[Reproduction]) -> Page:
+    """Published values beside ours."""
+    verdicts = list(done[0].counts()) if done else []
+    rows = [
+        [Cell(text=one.name), *(Cell(text=str(count or "")) for count in one.counts().values())]
+        for one in done
+    ]
+    totals = [sum(one.counts()[verdict] for one in done) for verdict in verdicts]
+    rows.append([Cell(text="all", kind="best"), *(Cell(text=str(total), kind="best") for total in totals)])
+    summary = Sheet(heads=["target", *verdicts], rows=rows, numbers=frozenset(range(1, 1 + len(verdicts))))
+    parts = [Part(title="Verdicts", tables=[summary])]
+    for one in done:
+        table = Sheet(
+            heads=["value", "published", "ours", "ratio", "unit", "verdict", "note"],
+            rows=[
+                [
+                    Cell(text=row.quantity + (f" ({row.condition})" if row.condition else "")),
+                    Cell(text=row.published if isinstance(row.published, str) else number(row.published)),
+                    Cell(
+                        text=("holds" if row.ours else "does not hold")
+                        if isinstance(row.ours, bool)
+                        else number(row.ours)
+                    ),
+                    Cell(text=number(row.ratio)),
+                    Cell(text=row.unit),
+                    Cell(
+                        text=str(row.verdict),
+                        kind={"reproduced": "good", "not reproduced": "bad"}.get(str(row.verdict), ""),
+                    ),
+                    Cell(text=row.note),
+                ]
+                for row in one.rows
+            ],
+            numbers=frozenset({1, 2, 3}),
+        )
+        parts.append(
+            Part(
+                title=f"{one.name}, {one.target.place}: {one.target.about}",
+                tables=[table],
+                figures=_figures(one.curves),
+                folded=len(done) > 1,
+            )
+        )
+    return Page(
+        title="Published values beside ours" if len(done) != 1 else done[0].name,
+        about="Tables and figures of the papers, run again.",
+        parts=parts,
+        warnings=[f"{one.name}: {one.error}" for one in done if one.error is not None],
+    )
+
+
+def write(page: Page, path: Path) -> None:
+    """Write a page that needs nothing but itself.
+
+    raises  InputError where the file cannot be written
+    """
+    figures: dict[str, Any] = {}
+    parts = []
+    for part in page.parts:
+        names = []
+        for figure in part.figures:
+            names.append(f"chart{len(figures)}")
+            figures[names[-1]] = json.loads(figure.to_json())
+        parts.append({**vars(part), "charts": names})
+    text = _template().render(
+        title=page.title,
+        about=page.about,
+        warnings=page.warnings,
+        parts=parts,
+        version=__version__,
+        machine=f"{os.cpu_count()} cores",
+        # what stands in a script element ends at its first "</"
+        figures=Markup(json.dumps(figures).replace("</", "<\\/")) if figures else "",
+        plotly=Markup(get_plotlyjs()) if figures else "",
+    )
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, must be a file")
+    make_folder(path.parent)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def save_pictures(page: Page, folder: Path) -> int:
+    """Each of the page's charts as `folder/<title>.svg`; returns how many.
+
+    raises  NoBrowser where there is no browser to draw them with
+    """
+    make_folder(folder)
+    count = 0
+    for part in page.parts:
+        for figure in part.figures:
+            count += 1
+            charts.save_picture(
+                figure, folder / f"{count:02}_{slug(f'{part.title} {figure.layout.title.text}')}.svg"
+            )
+    return count
+
+
+@cache
+def _template() -> jinja2.Template:
+    source = (files("planner") / "templates" / "report.html.j2").read_text(encoding="utf-8")
+    return jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    ).from_string(source)
+
+
+# --- parts --------------------------------------------------------------------------------
+
+
+def _metrics(result: Comparison) -> Sheet:
+    """A row for each metric, a column for each design."""
+    runs, system = result.runs, result.system
+    rows = [
+        [
+            Cell(text="mechanism"),
+            Cell(text=""),
+            *(Cell(text=str(run.entry.design.mechanism), kind="dim") for run in runs),
+        ],
+        [Cell(text="status"), Cell(text=""), *(_status(run) for run in runs)],
+        [Cell(text="gap"), Cell(text=""), *(Cell(text=number(run.proof.gap)) for run in runs)],
+        [Cell(text="seconds"), Cell(text=""), *(Cell(text=number(run.proof.seconds)) for run in runs)],
+        [
+            Cell(text="limits broken"),
+            Cell(text="↓"),
+            *(
+                Cell(text=number(len(run.violations)), kind="bad" if len(run.violations) else "")
+                for run in runs
+            ),
+        ],
+    ]
+    for metric in system.metrics:
+        values = [run.metrics.get(metric.name) for run in runs]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        best = max(known) if metric.better == "more" else min(known)
+        apart = max(known) - min(known) > 1e-9 * max(abs(value) for value in known)
+        arrow = "↑" if metric.better == "more" else "↓"
+        rows.append(
+            [
+                Cell(text=metric.name),
+                Cell(text=f"{arrow} {metric.unit}".strip(), kind="dim"),
+                *(
+                    Cell(text=number(value), kind="best" if apart and value == best else "")
+                    for value in values
+                ),
+            ]
+        )
+    caption = ARROWS
+    if result.reference is not None:
+        shares = [result.share_of_bound(run) for run in runs]
+        texts = ["-" if share is None else f"{share:.1%}" for share in shares]
+        rows.append(
+            [Cell(text="share_of_bound"), Cell(text="↑", kind="dim"), *(Cell(text=text) for text in texts)]
+        )
+        caption += f"; share_of_bound: of the best {result.reference[0]} that is possible"
+    return Sheet(
+        heads=["", "", *(run.label for run in runs)],
+        rows=rows,
+        numbers=frozenset(range(2, 2 + len(runs))),
+        caption=caption,
+    )
+
+
+def _run_part(run: Run, *, alone: bool) -> Part:
+    """What one design decided."""
+    drawings: Sequence[Drawing] = ()
+    tables: list[Sheet] = []
+    if run.plan is not None:
+        if run.system.draw is not None:
+            drawings = run.system.draw(run.problem, run.plan)
+        for name, frame in run.plan.to_tables().items():
+            tables.append(_sheet(frame, {}, title=f"plan: {name}"))
+    if len(run.violations):
+        tables.insert(0, _sheet(run.violations.frame, {}, title="limits broken"))
+    proof = run.proof
+    says = f"{proof.status}"
+    if proof.objective is not None and proof.metric:
+        says += f": {proof.metric} {number(proof.objective)}, bound {number(proof.bound)}"
+    return Part(
+        title=f"{run.label}: what it decides" if not alone else "The plan",
+        sentences=[run.entry.design.about, says, *run.violations.sentences()],
+        figures=_figures(drawings),
+        tables=tables,
+        folded=not alone,
+    )
+
+
+def _scenario_part(scenario: Scenario) -> Part:
+    return Part(title="The scenario", texts=[scenario.to_toml(scenario.folder)], folded=True)
+
+
+def _figures(drawings: Iterable[Drawing]) -> list[go.Figure]:
+    return [charts.chart(drawing) for drawing in drawings]
+
+
+def _status(run: Run) -> Cell:
+    if run.error is not None:
+        return Cell(text=type(run.error).__name__, kind="bad")
+    return Cell(text=str(run.proof.status), kind="good" if run.plan is not None else "bad")
+
+
+def _sheet(frame: pd.DataFrame, units: Any, *, title: str, caption: str = "") -> Sheet:
+    """A table of data; long ones are cut, and say so."""
+    shown = frame.head(MOST_ROWS)
+    if len(frame) > len(shown):
+        cut = f"the first {len(shown)} of {len(frame):,} rows"
+        caption = f"{caption}; {cut}" if caption else cut
+    numbers = {
+        place
+        for place, column in enumerate(frame)
+        if pd.api.types.is_numeric_dtype(frame[column]) and not pd.api.types.is_bool_dtype(frame[column])
+    }
+    heads = [str(column) + (f" ({units[column]})" if units.get(column) else "") for column in frame]
+    rows = [
+        [
+            Cell(text=number(value) if place in numbers else "" if value is None else str(value))
+            for place, value in enumerate(row)
+        ]
+        for row in shown.itertuples(index=False)
+    ]
+    return Sheet(heads=heads, rows=rows, numbers=frozenset(numbers), title=title, caption=caption)
