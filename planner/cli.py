@@ -552,6 +552,58 @@ def reproduce(
 
 
 @app.command()
+def recipes(
+    resources: Annotated[
+        str | None,
+        typer.Option("--resources", help="Do they decide over the same devices? disjoint, partial or full."),
+    ] = None,
+    information: Annotated[
+        str | None, typer.Option("--information", help="What can be told: none, incomplete or complete.")
+    ] = None,
+    separation: Annotated[
+        str | None,
+        typer.Option(
+            "--separation",
+            help="Why control is split: layering, companies, departments, timescale, granularity, line-rate.",
+        ),
+    ] = None,
+    decide_s: Annotated[
+        float | None, typer.Option("--decide-s", metavar="S", help="Seconds that a good decision takes.")
+    ] = None,
+    react_s: Annotated[
+        float | None, typer.Option("--react-s", metavar="S", help="Seconds that events leave for an answer.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how control planes can coordinate, and which way suits yours: give what constrains them."""
+    from planner import recipes as design_space
+    from planner import report
+
+    given = (resources, information, separation, decide_s, react_s)
+    if all(one is None for one in given):
+        reviews = design_space.review()
+        if as_json:
+            _print_json([one.to_dict() for one in reviews])
+        else:
+            report.show_design_space(reviews)
+            _say("planner recipes --resources ... --separation ... recommends one for your constraints")
+        return
+    if resources is None:
+        raise InputError("--resources: is missing; one of disjoint, partial, full")
+    advice = design_space.recommend(
+        resources=resources,
+        information=information,
+        separation=separation,
+        decide_s=decide_s,
+        react_s=react_s,
+    )
+    if as_json:
+        _print_json(advice.to_dict())
+    else:
+        report.show_advice(advice)
+
+
+@app.command()
 def doctor(as_json: JsonOption = False) -> None:
     """Show which backends work here: their versions, and one tiny solve each."""
     from planner import backends, report

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.explain import Explained
     from planner.parameters import Parameter
     from planner.published import Target
+    from planner.recipes import Recommendation, Review
     from planner.reproduce import Reproduction
     from planner.rolling import Window
     from planner.run import Comparison, Run
@@ -281,6 +282,64 @@ def show_verdicts(done: Sequence[Reproduction]) -> None:
         table.add_section()
         table.add_row("all", *map(str, totals), number(sum(one.seconds for one in done)))
     console.print(table)
+
+
+# --- recipes ------------------------------------------------------------------------------
+
+
+def show_design_space(reviews: Sequence[Review]) -> None:
+    """The design space with what stands in each cell, then the systems that could do better."""
+    from planner.recipes import SPACE, Information, Resources
+
+    table = _table("ways to coordinate, by what can be told and over what is decided", "below each mechanism: systems of Mukerjee 2018, Table 1.1")
+    table.add_column("information", no_wrap=True)
+    for where in Resources:
+        table.add_column(f"{where} resources", ratio=1)
+    for can in Information:
+        cells = []
+        for where in Resources:
+            here = [
+                one.system.name
+                for one in reviews
+                if one.system.information is can and where in one.system.resources
+            ]
+            cell = Text(" / ".join(str(mechanism) for mechanism in SPACE[can, where]), style="bold")
+            cell.append(Text("\n" + (", ".join(here) or "no prior work"), style="not bold italic dim"))
+            cells.append(cell)
+        table.add_row(str(can), *cells, end_section=True)
+    console.print(table)
+    console.print(Text("systems that could coordinate otherwise, by their constraints alone", style="bold"))
+    for one in reviews:
+        if not one.same:
+            allowed = " / ".join(str(mechanism) for mechanism in one.recommended) or "outside the recipes"
+            text = f"- {one.system.name}: {one.system.mechanism} today, {allowed} by constraint: {one.why}"
+            console.print(text, markup=False, soft_wrap=True)
+    console.print()
+
+
+def show_advice(advice: Recommendation) -> None:
+    """A mechanism, why, who does so, and what there is here to try it with."""
+    names = " / ".join(str(mechanism) for mechanism in advice.mechanisms) or "outside the recipes"
+    console.print(Text(names, style="bold"))
+    for sentence in advice.why:
+        console.print(f"- {sentence}", markup=False, soft_wrap=True)
+    if advice.known:
+        table = _table("\nsystems with the same constraints (Mukerjee 2018, Table 1.1)")
+        for head in ("system", "context", "today"):
+            table.add_column(head)
+        for system in advice.known:
+            table.add_row(system.name, system.context, str(system.mechanism))
+        console.print(table)
+    by_system: dict[str, list[str]] = {}
+    for system_name, design in advice.designs:
+        by_system.setdefault(system_name, []).append(design)
+    if by_system:
+        table = _table("designs here that coordinate so")
+        table.add_column("system")
+        table.add_column("designs")
+        for system_name, designs in by_system.items():
+            table.add_row(system_name, ", ".join(designs))
+        console.print(table)
 
 
 # --- what there is ------------------------------------------------------------------------
