@@ -283,7 +283,13 @@ def _timeline(drawing: Timeline) -> go.Figure:
         )
     lanes = frame["lane"].nunique()
     figure.update_xaxes(title_text=drawing.unit)
-    figure.update_yaxes(title_text=drawing.lanes, autorange="reversed", type="category")
+    figure.update_yaxes(
+        title_text=drawing.lanes,
+        autorange="reversed",
+        type="category",
+        categoryorder="array",
+        categoryarray=pd.unique(frame["lane"].astype(str)),
+    )
     several = frame["what"].nunique()
     return figure.update_layout(
         barmode="overlay", height=max(260, min(1200, 120 + 18 * lanes)), showlegend=1 < several <= 20

@@ -604,6 +604,34 @@ def recipes(
 
 
 @app.command()
+def dashboard(
+    stores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--store", metavar="STORE", help="A sweep's folder that the page Sweeps opens. Repeatable."
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; loopback unless told otherwise.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 8501,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes that solve; default: one for each core, at most 4."),
+    ] = None,
+    memory: Annotated[
+        int,
+        typer.Option("--memory", metavar="MB", min=256, help="The most memory that each of them may use."),
+    ] = 2048,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+) -> None:
+    """Open the what-if dashboard: change a problem, compare designs, look at sweeps."""
+    from planner import dashboard as serving
+
+    serving.serve(stores or [], host=host, port=port, workers=workers, memory_mb=memory, browser=browser)
+
+
+@app.command()
 def doctor(as_json: JsonOption = False) -> None:
     """Show which backends work here: their versions, and one tiny solve each."""
     from planner import backends, report

@@ -20,6 +20,7 @@ import json
 import logging
 import os
 import queue
+import statistics
 import sys
 import tempfile
 import time
@@ -42,17 +43,16 @@ from planner.store import Record
 log = logging.getLogger(__name__)
 
 DEPTH: Final = 2  # parcels that a worker has at a time, so that it never waits for the next
-PARCEL_S: Final = 0.1  # of tiny runs so many seconds make a parcel
-MOST_PARCEL: Final = 16  # runs in a parcel, so that few are lost with a worker
+PARCEL_S: Final = 0.25  # of tiny runs so many seconds make a parcel
+MOST_PARCEL: Final = 32  # runs in a parcel, so that few are lost with a worker
 TICK_S: Final = 0.25
 CONNECT_S: Final = 15.0
 LONELY_S: Final = 60.0  # most seconds without any worker
 DEATHS: Final = 3  # workers that a run may take down before it counts as failed
 
-ONE_THREAD: Final = {
-    f"{library}_NUM_THREADS": "1"
-    for library in ("OMP", "MKL", "OPENBLAS", "NUMBA", "VECLIB_MAXIMUM", "NUMEXPR")
-}
+THREADS: Final = tuple(
+    f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA", "VECLIB_MAXIMUM", "NUMEXPR")
+)
 DASK: Final = {
     "distributed.scheduler.allowed-failures": DEATHS,
     "distributed.comm.timeouts.connect": f"{CONNECT_S:.0f}s",
@@ -122,32 +122,48 @@ def on_this_machine(workers: int, *, memory: str = "auto", threads: int = 1) -> 
                 cluster.close(timeout=15)
 
 
-class _Worker(ProcessInterface):  # type: ignore[misc]
-    """A worker in a session of its own, on a leash."""
+class _Worker(ProcessInterface):
+    """A worker in a session of its own, on a leash; started again whenever its process ends."""
 
     def __init__(self, scheduler: str, name: Any = None, threads: int = 1, **options: Any) -> None:
         self.scheduler, self.options, self.threads = scheduler, {**options, "name": str(name)}, threads
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: asyncio.subprocess.Process
+        self.minder: asyncio.Task[None]
+        self.closing = False
         super().__init__()
 
     async def start(self) -> None:
+        await self._spawn()
+        self.minder = asyncio.create_task(self._mind())
+        await super().start()
+
+    async def _mind(self) -> None:
+        # Dask's own minder starts a worker again that died; here the one who minds it did
+        while True:
+            await self.process.wait()
+            if self.closing:
+                return
+            await asyncio.sleep(1.0)
+            await self._spawn()
+
+    async def _spawn(self) -> None:
         spec = json.dumps({"cls": "distributed.Nanny", "opts": self.options})
-        environment = {**os.environ, **ONE_THREAD}
-        if self.threads > 1:
-            environment |= dict.fromkeys(ONE_THREAD, str(self.threads))
+        one = "1" if self.threads == 1 else str(self.threads)
         debug = bool(os.environ.get("PLANNER_DEBUG"))
         self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "dask", "spec", self.scheduler, "--spec", spec),
+            # -P: modules of the user's folder must not stand in for others
+            *(sys.executable, "-P", "-m", "dask", "spec", self.scheduler, "--spec", spec),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=None if debug else asyncio.subprocess.DEVNULL,
             start_new_session=True,
-            env=environment,
+            env={**os.environ, **dict.fromkeys(THREADS, one)},
         )
-        await super().start()
 
     async def close(self) -> None:
-        if self.process is not None and self.process.returncode is None:
+        self.closing = True
+        self.minder.cancel()
+        if self.process.returncode is None:
             assert self.process.stdin is not None
             self.process.stdin.close()  # lets go of the leash
             await self.process.wait()
@@ -180,10 +196,10 @@ class Farm:
 
     client: Client
     waiting: deque[deque[Request]] = field(default_factory=deque)
-    out: dict[str, tuple[Future, tuple[Request, ...], str]] = field(default_factory=dict)
+    out: dict[str, tuple[Future[Any], tuple[Request, ...], str]] = field(default_factory=dict)
     ended: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
     at_hand: dict[str, deque[Request]] = field(default_factory=dict)
-    mean_s: float | None = None
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_PARCEL))
     number: int = 0
     seen_workers: float = field(default_factory=time.monotonic)
     workers: tuple[str, ...] = ()
@@ -238,7 +254,9 @@ class Farm:
 
     def _parcel(self, worker: str, wanted: Callable[[Request], bool]) -> tuple[Request, ...]:
         """The next runs for a worker: of the problem it has at hand, of a new one, or of another's."""
-        size = 1 if self.mean_s is None else max(1, min(MOST_PARCEL, int(PARCEL_S / max(self.mean_s, 1e-9))))
+        size = 1
+        if self.times:  # the median: the first run in a worker waits for the solvers to be loaded
+            size = int(min(MOST_PARCEL, max(1.0, PARCEL_S / max(statistics.median(self.times), 1e-9))))
         parcel: list[Request] = []
         while len(parcel) < size:
             mine = self.at_hand.get(worker)
@@ -288,13 +306,10 @@ class Farm:
         for future, parcel, _ in ended:
             if future.status != "finished":
                 records += self._without_answer(future, parcel)
-        times = [record.wall_s for record in records if record.wall_s is not None]
-        if times:
-            mean_s = sum(times) / len(times)
-            self.mean_s = mean_s if self.mean_s is None else 0.7 * self.mean_s + 0.3 * mean_s
+        self.times.extend(record.wall_s for record in records if record.wall_s is not None)
         return records
 
-    def _without_answer(self, future: Future, parcel: tuple[Request, ...]) -> list[Record]:
+    def _without_answer(self, future: Future[Any], parcel: tuple[Request, ...]) -> list[Record]:
         if future.status in ("cancelled", "lost"):
             raise self._lost(None)
         error = future.exception()
@@ -340,4 +355,6 @@ class Farm:
 
     def _lost(self, error: BaseException | None) -> ClusterLost:
         why = f" ({type(error).__name__}: {' '.join(str(error).split())})" if error else ""
-        return ClusterLost(f"the cluster went away{why}")
+        return ClusterLost(
+            f"the cluster went away{why}; every run kept before is there: run the same command again"
+        )

@@ -46,6 +46,11 @@ class Parameter:
     def required(self) -> bool:
         return self.default is REQUIRED
 
+    @functools.cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """Its JSON schema, from which a form can be made."""
+        return TypeAdapter(self.annotation).json_schema()
+
     @property
     def is_path(self) -> bool:
         return Path in _members(self.annotation)

@@ -181,7 +181,8 @@ class Store:
         self.name = str(given)
         self._names: dict[tuple[str, str], int] = {}
         self._require_store(given, write)
-        self._connection = self._open(write)
+        self._connection: sqlite3.Connection
+        self._open(write)
 
     @staticmethod
     def is_there(path: str | Path) -> bool:
@@ -339,7 +340,7 @@ class Store:
         numbers = [row[0] for row in self._all(chosen, condition.values)]
         return self._frame(numbers, wanted)
 
-    def pivot(
+    def chart(
         self,
         value: str,
         *,
@@ -382,18 +383,15 @@ class Store:
             f"WHERE {condition.sql} AND {y} IS NOT NULL GROUP BY 1, 2",
             (*given, *condition.values),
         )
-        frame = pd.DataFrame(rows, columns=["x", "series", "y"]).pivot(
-            index="x", columns="series", values="y"
-        )
+        long = pd.DataFrame(rows, columns=["x", "series", "y"]).set_index(["x", "series"])["y"]
+        frame: pd.DataFrame = long.unstack("series")  # noqa: PD010
         frame = frame.rename_axis(index=by, columns=series)
         return frame.rename(columns={"": value}) if series is None else frame
 
     def messages(self, digest: str) -> list[tuple[str, str]]:
         """What a run has to say: kind ("violation", "reason", "error") and text."""
-        return self._all(
-            "SELECT kind, text FROM messages WHERE run = (SELECT id FROM runs WHERE digest = ?) ORDER BY position",
-            (digest,),
-        )
+        run = "(SELECT id FROM runs WHERE digest = ?)"
+        return self._all(f"SELECT kind, text FROM messages WHERE run = {run} ORDER BY position", (digest,))
 
     def request(self, digest: str) -> dict[str, Any]:
         """All that a run was asked with; InputError where there is no such run."""
@@ -434,7 +432,8 @@ class Store:
         rows = self._all("SELECT kind, id FROM names WHERE name = ? ORDER BY kind", (name,))
         if not rows:
             raise InputError(f"no such column '{name}'" + did_you_mean(name, self.columns()))
-        return rows[0]
+        kind, number = rows[0]
+        return str(kind), number
 
     def _known(self, name: str) -> str:
         try:
@@ -491,9 +490,9 @@ class Store:
                 f"SELECT {selected} FROM temp.chosen CROSS JOIN runs ON runs.id = chosen.run ORDER BY place"
             )
             frame = pd.DataFrame(rows, columns=["id", *base]).set_index("id")
-            for column in base:  # an empty frame knows no types
-                kind = float if column in FIGURES else int if column == "exit_code" else object
-                frame[column] = frame[column].astype(kind)
+            types: dict[str, type] = dict.fromkeys(FIGURES, float) | {"exit_code": int}
+            for name in base:  # an empty frame knows no types
+                frame[name] = frame[name].astype(types.get(name, object))
             columns: dict[str, Any] = {name: frame[name] for name in base}
             for kind, names in (("setting", self.setting_names()), ("metric", self.metric_names())):
                 for name in names:
@@ -569,20 +568,18 @@ class Store:
         elif self.file.is_dir():
             raise InputError(f"{self.file}: is a folder, must be the file of a store")
 
-    def _open(self, write: bool) -> sqlite3.Connection:
+    def _open(self, write: bool) -> None:
         with self._explained():
             if write:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                connection = self._connected("rwc")
+                self._connection = self._connected("rwc")
             else:
-                connection = self._reader()
+                self._connection = self._reader()
             try:
-                self._connection = connection
                 self._require_schema(write)
             except BaseException:
-                connection.close()
+                self._connection.close()
                 raise
-            return connection
 
     def _connected(self, mode: str) -> sqlite3.Connection:
         # written from one thread; a dashboard may read from another than the one that opened it
@@ -613,7 +610,8 @@ class Store:
         except sqlite3.OperationalError as error:
             log = self.file.with_name(f"{self.file.name}-wal")
             settled = not log.exists() or log.stat().st_size == 0
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or not settled:
+            unwritable = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if error.sqlite_errorcode & 0xFF not in unwritable or not settled:
                 raise
             # on a medium that may not be written nobody writes, and no files beside it are needed
             return self._connected("ro&immutable=1")
@@ -632,6 +630,9 @@ class Store:
                 f"{len(SCHEMA)}): update planner, or name another store"
             )
         if version == len(SCHEMA):
+            if write:  # a store that may not be written says so now, not after the first run
+                run("BEGIN IMMEDIATE")
+                run("ROLLBACK")
             return
         if write:
             self._migrate()
@@ -671,8 +672,10 @@ class Store:
             return InputError(f"{self.name}: is no store, or a damaged one: {text}")
         if kind == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE:
             return self._no_room()
-        if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            return InputError(f"{self.name}: may not be written, or not be opened ({text})")
+        if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            return InputError(f"{self.name}: may not be written ({text})")
+        if kind == sqlite3.SQLITE_CANTOPEN:
+            return InputError(f"{self.name}: may not be read, or not be written ({text})")
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreFailure(
                 f"{self.name}: another process has kept it for over {PATIENCE_S:.0f} s; try again"
@@ -710,12 +713,12 @@ def export(frame: pd.DataFrame, path: Path, suffix: str) -> None:
 def _columns_of_one_type(frame: pd.DataFrame) -> pd.DataFrame:
     """Columns of both numbers and text, as a parameter `integer | any` makes, become text."""
     mixed = [
-        name
+        str(name)
         for name in frame
         if frame[name].dtype == object and len({isinstance(value, str) for value in frame[name].dropna()}) > 1
     ]
     text = {name: frame[name].map(lambda value: None if value is None else str(value)) for name in mixed}
-    return frame.assign(**text)
+    return frame.assign(**text) if text else frame
 
 
 KEEP: Final = (

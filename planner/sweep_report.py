@@ -110,7 +110,7 @@ def usual_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def _varies(values: pd.Series) -> bool:
-    return bool(values.dropna().map(_text).nunique() > 1)
+    return len(set(values.dropna().map(_text))) > 1
 
 
 @contextlib.contextmanager

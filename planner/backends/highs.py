@@ -13,7 +13,7 @@ import highspy
 import numpy as np
 from highspy import HighsModelStatus
 
-from planner.backends import Solution
+from planner.backends import Solution, memory
 from planner.backends.apart import apart
 from planner.backends.linear import LinearProgram
 from planner.backends.verify import InfeasibleOrUnbounded, judge
@@ -88,7 +88,9 @@ def _auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
     is left to those who ask for it.
     """
     rows, columns = model.shape
-    if rows > SMALL and np.count_nonzero(model.cost) < SPARSE_COST * columns:
+    bases = memory.current()
+    warm = bases is not None and bases.of(model) is not None  # then few steps of the simplex are left
+    if not warm and rows > SMALL and np.count_nonzero(model.cost) < SPARSE_COST * columns:
         return _linear(model, options, "interior-point", crossover)
     started = time.perf_counter()
     solution = _linear(model, options, "simplex", iterations=int(ITERATIONS_PER_ROW * max(rows, SMALL)))
@@ -125,6 +127,9 @@ def _linear(
     highs = _prepared(model, options, algorithm, crossover)
     if iterations is not None:
         _set(highs, "simplex_iteration_limit", iterations)
+    bases = memory.current() if algorithm == "simplex" else None
+    if bases is not None and (start := bases.of(model)) is not None:
+        highs.setBasis(start)
     solution = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
     left = _left(options, started)
     if left == 0.0:
@@ -155,6 +160,9 @@ def _answer(
 ) -> Solution:
     claimed = run(highs, backend)
     values = highs.getSolution()
+    bases = memory.current()
+    if bases is not None and claimed is Status.OPTIMAL and highs.getBasis().valid:
+        bases.keep(model, highs.getBasis())
     return judge(
         model,
         claimed=claimed,

@@ -1,0 +1,127 @@
+"""Uploads: right tables are taken, all else is refused in a line and leaves nothing behind."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from planner.catalogue import find_system
+from planner.errors import InputError
+from planner_dashboard import uploads, work
+from planner_dashboard.uploads import Sent
+
+LINKS = b"tail,head,capacity_mbps\na,b,10\nb,a,10\n"
+DEMANDS = b"source,target,rate_mbps\na,b,8\n"
+
+
+def sent(name: str, content: bytes, table: str | None = None) -> Sent:
+    return Sent(name=name, table=Path(name).stem if table is None else table, content=content)
+
+
+def parquet(frame: pd.DataFrame) -> bytes:
+    held = io.BytesIO()
+    frame.to_parquet(held)
+    return held.getvalue()
+
+
+def test_right_tables_are_kept_under_names_of_ours(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"tail": ["a", "b"], "head": ["b", "a"], "capacity_mbps": [10.0, 10.0]})
+    given = [
+        sent("../../evil.parquet", parquet(frame), "links"),
+        sent("C:\\x\\demands.CSV", DEMANDS, "demands"),
+    ]
+    digest, size = work.upload("traffic", given, tmp_path)
+    assert size == "2 nodes, 2 links, 1 demands"
+    assert {path.name for path in (tmp_path / digest).iterdir()} == {
+        "links.parquet", "demands.csv", "scenario.toml",
+    }  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == [digest], "nothing beside it"
+    assert work.upload("traffic", given, tmp_path)[0] == digest, "the same tables have the same address"
+
+
+HUGE = b"source,target,rate_mbps\n" + b"a,b,8\n" * (9 << 20)
+BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><l>&b;</l>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "content", "message"),
+    [
+        ("demands.csv", "demands", b"", "demands.csv"),
+        ("demands.csv", "demands", b"\x00\x01\x02\xff" * 100, "demands.csv"),
+        ("demands.parquet", "demands", b"PAR1" + b"\x00" * 64, "demands.parquet"),
+        ("demands.parquet", "demands", parquet(pd.DataFrame({"a": [1]}))[:200], "demands.parquet"),
+        ("demands.csv", "demands", HUGE, "has 54 MB, at most 50"),
+        ("demands.xml", "demands", BOMB, "must end in .csv or .parquet"),
+        ("demands.pkl", "demands", b"\x80\x04cos\nsystem\n", "must end in .csv or .parquet"),
+        ("x.csv", "", DEMANDS, "x.csv: which table is it?"),
+        ("demands.csv", "demands", b'source,target,rate_mbps\n"=cmd|x",b,8\n', "row 2: source is '=cmd|x'"),
+        ("demands.csv", "demands", b"source,target,rate_mbps\n@SUM(A1),b,8\n", "row 2: source is '@SUM"),
+        (
+            "demands.csv",
+            "demands",
+            b"source,target,rate_mbps\na,<script>x</script>,8\n",
+            "target is '<script>",
+        ),
+        ("demands.csv", "demands", b"source,target,rate_mbps\na,b,-8\n", "rate_mbps is -8"),
+    ],
+)
+def test_what_is_no_table_is_one_line_and_leaves_nothing(
+    tmp_path: Path, name: str, table: str, content: bytes, message: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        work.upload("traffic", [sent("links.csv", LINKS), sent(name, content, table)], tmp_path)
+    assert message in str(refused.value)
+    assert len(refused.value.faults) == 1, refused.value.faults
+    assert "\n" not in refused.value.faults[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_that_do_not_fit_together_leave_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'z'"):
+        work.upload(
+            "traffic",
+            [sent("links.csv", LINKS), sent("demands.csv", b"source,target,rate_mbps\na,z,8\n")],
+            tmp_path,
+        )
+    with pytest.raises(InputError, match="two files"):
+        work.upload("traffic", [sent("links.csv", LINKS), sent("links.csv", LINKS)], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_faults_are_shown_at_their_cells() -> None:
+    given = [sent("links.csv", b"tail,head,capacity_mbps\na,b,10\nb,a,-1\n"), sent("demands.csv", DEMANDS)]
+    faults = ["links.csv row 3: capacity_mbps is -1.0, must be greater than 0", "something else"]
+    found = uploads.marked(faults, given)
+    assert list(found) == ["links"]
+    assert found["links"].to_dict(orient="records") == [
+        {"row": 3, "tail": "b", "head": "a", "capacity_mbps": "-1",
+         "fault": "capacity_mbps is -1.0, must be greater than 0"},
+    ]  # fmt: skip
+
+
+def test_a_table_is_guessed_by_its_name_alone() -> None:
+    traffic = find_system("traffic")
+    assert uploads.guess(traffic, "/home/me/Links.CSV") == "links"
+    assert uploads.guess(traffic, "..\\..\\demands.parquet") == "demands"
+    assert uploads.guess(traffic, "mine.csv") is None
+
+
+def test_a_download_brings_its_tables_along(tmp_path: Path) -> None:
+    from planner_dashboard import what_if
+    from planner_dashboard.asked import UPLOADED, Asked
+
+    digest, _ = work.upload("traffic", [sent("links.csv", LINKS), sent("demands.csv", DEMANDS)], tmp_path)
+    asked = Asked(scenario=UPLOADED, upload=digest, designs=("ecmp",), changes={"problem.scale": 0.5})
+    answer = work.compare(asked, tmp_path / digest, tmp_path / "out", None)
+    assert answer.designs[0].metrics["max_utilization"] == pytest.approx(0.4)
+    with zipfile.ZipFile(io.BytesIO(what_if._zipped(answer.folder))) as archive:
+        archive.extractall(tmp_path / "unzipped")
+    from tests.commands import planner
+
+    done = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")
+    assert done.code == 0, done.err
+    assert '"max_utilization": 0.4' in done.out
