@@ -296,6 +296,7 @@ def sweep(
     gap: GapOption = None,
     threads: ThreadsOption = None,
     seed: SeedOption = None,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run scenarios over a grid of values, on all cores or a cluster, and keep every run.
@@ -330,6 +331,7 @@ def sweep(
         _print_json(result.to_dict())
     elif len(result.runs):
         sweep_report.show_sweep(result)
+    _show(lambda html: html.sweep_page(result), html, None)
     for line in sweeping.told(result.failures):
         typer.secho(line, err=True, fg="red")
     _say(f"{len(result.runs):,} of {len(grid):,} points are in {out}, {result.made:,} runs made now")

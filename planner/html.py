@@ -18,7 +18,8 @@ from plotly import graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from planner import __version__, charts
-from planner.drawing import Drawing
+from planner.catalogue import find_system
+from planner.drawing import Curve, Drawing
 from planner.errors import InputError
 from planner.files import make_folder, slug
 from planner.report import ARROWS, number, sizes
@@ -28,9 +29,15 @@ if TYPE_CHECKING:
     from planner.reproduce import Reproduction
     from planner.run import Comparison, Run
     from planner.scenario import Scenario
+    from planner.sweeping import Sweep
+    from planner.system import Metric
 
 MOST_ROWS: Final = 12
 """Of a plan's table that a page shows."""
+MOST_RUNS: Final = 500
+"""Of a sweep."""
+MOST_FIGURES: Final = 6
+"""Metrics drawn along each axis of a sweep."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +119,42 @@ def explained_page(result: Explained, scenario: Scenario) -> Page:
         about=f"{run.system.question} {sizes(run.problem.size())}.",
         parts=parts,
     )
+
+
+def sweep_page(sweep: Sweep) -> Page:
+    """What a sweep came to: how figures move along its axes, and every run."""
+    runs, axes = sweep.runs, list(sweep.grid.axes)
+    parts = []
+    for system_name, rows in runs.groupby("system", sort=False) if len(runs) else ():
+        system = find_system(str(system_name))
+        told = [axis for axis in axes if len(rows[axis].unique()) > 1]
+        moving = [metric for metric in system.metrics if metric.name in rows and _moves(rows[metric.name])]
+        drawn = [_along(rows, axis, metric) for axis in told for metric in moving[:MOST_FIGURES]]
+        shown = ["scenario", "label", *told, "status", "gap", "seconds", *(metric.name for metric in moving)]
+        units = {metric.name: metric.unit for metric in system.metrics}
+        table = _sheet(rows[[name for name in shown if name in rows]], units, title="runs", most=MOST_RUNS)
+        parts.append(Part(title=str(system_name), figures=_figures(drawn), tables=[table]))
+    return Page(
+        title=f"Sweep {sweep.out.name}",
+        about=f"{len(runs):,} of {len(sweep.grid):,} points; axes: {', '.join(axes) or 'none'}.",
+        parts=parts,
+        warnings=sweep.failures[:MOST_ROWS],
+    )
+
+
+def _moves(values: pd.Series) -> bool:
+    known = pd.to_numeric(values, errors="coerce").dropna()
+    return len(known) > 1 and float(known.max() - known.min()) > 1e-9 * float(known.abs().max())
+
+
+def _along(rows: pd.DataFrame, axis: str, metric: Metric) -> Curve:
+    """A metric by the values of an axis, a line for each design; the mean where runs fall together."""
+    lines = rows.pivot_table(index=axis, columns="label", values=metric.name, aggfunc="mean", sort=False)
+    numbers = pd.api.types.is_numeric_dtype(lines.index)
+    frame = (lines.sort_index() if numbers else lines).rename_axis(columns=None).reset_index()
+    units = dict.fromkeys((str(label) for label in lines), metric.unit)
+    title = f"{metric.name} by {axis}" + (f" ({metric.unit})" if metric.unit else "")
+    return Curve(title=title, frame=frame, units=units, bars=not numbers)
 
 
 def reproduction_page(done: Sequence[Reproduction]) -> Page:
@@ -318,9 +361,9 @@ def _status(run: Run) -> Cell:
     return Cell(text=str(run.proof.status), kind="good" if run.plan is not None else "bad")
 
 
-def _sheet(frame: pd.DataFrame, units: Any, *, title: str, caption: str = "") -> Sheet:
+def _sheet(frame: pd.DataFrame, units: Any, *, title: str, caption: str = "", most: int = MOST_ROWS) -> Sheet:
     """A table of data; long ones are cut, and say so."""
-    shown = frame.head(MOST_ROWS)
+    shown = frame.head(most)
     if len(frame) > len(shown):
         cut = f"the first {len(shown)} of {len(frame):,} rows"
         caption = f"{caption}; {cut}" if caption else cut

@@ -182,3 +182,17 @@ def test_a_browser_draws_every_chart_without_an_error(scenario: Path, tmp_path: 
     )  # fmt: skip
     assert "CONSOLE" not in seen.stderr, seen.stderr
     assert seen.stdout.count("main-svg") >= 2, "a drawn chart has a picture in it"
+
+
+def test_a_sweep_draws_its_figures_along_its_axes(tmp_path: Path) -> None:
+    done = planner(
+        "sweep", "traffic/abilene", "--designs", "ecmp,shortest_path", "--workers", "1",
+        "--set", "problem.scale=0.5,1.0,1.5", "--out", tmp_path / "store", "--html", tmp_path / "r.html",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    figures = json.loads(re.findall(r'id="figures">(.*?)</script>', page, re.DOTALL)[0])
+    titles = {figure["layout"]["title"]["text"]: figure for figure in figures.values()}
+    lines = titles["max_utilization by problem.scale"]["data"]
+    assert [line["name"] for line in lines] == ["ecmp", "shortest_path"]
+    assert "problem.scale" in Text(page).cells
