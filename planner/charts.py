@@ -98,6 +98,44 @@ def comparison(result: Comparison) -> list[go.Figure]:
     return figures
 
 
+MECHANISMS: Final = {
+    "none": "#888888",
+    "reaction": "#D55E00",
+    "transparency": "#0072B2",
+    "priority ranking": "#E69F00",
+    "hierarchical partitioning": "#009E73",
+}
+
+
+def coordination(frame: pd.DataFrame) -> go.Figure:
+    """Designs of all systems by the share of the way that coordination goes.
+
+    frame  system, design, mechanism and share, as `planner.coordination` has them
+    """
+    figure = go.Figure()
+    known = frame[frame["share"].notna()]
+    for mechanism, colour in MECHANISMS.items():
+        rows = known[known["mechanism"] == mechanism]
+        if len(rows):
+            figure.add_trace(
+                go.Scatter(
+                    x=100 * rows["share"].astype(float),
+                    y=rows["system"],
+                    mode="markers",
+                    name=mechanism,
+                    text=rows["design"],
+                    marker={"size": 13, "color": colour, "line": {"width": 1, "color": "white"}},
+                    hovertemplate="%{y}, %{text}: %{x:.1f}%<extra>" + mechanism + "</extra>",
+                )
+            )
+    for at in (0, 100):
+        figure.add_vline(x=at, line={"dash": "dot", "color": "#888888"})
+    figure.update_xaxes(title_text="percent of the way from no coordination to the best that is possible")
+    figure.update_yaxes(autorange="reversed")
+    figure.update_layout(height=160 + 70 * known["system"].nunique())
+    return _dressed(figure, "What coordination is worth")
+
+
 def save_picture(figure: go.Figure, path: Path) -> None:
     """The chart as a picture; the ending of the name says which kind (.png, .svg, .pdf).
 

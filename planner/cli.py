@@ -575,12 +575,30 @@ def recipes(
     react_s: Annotated[
         float | None, typer.Option("--react-s", metavar="S", help="Seconds that events leave for an answer.")
     ] = None,
+    measured: Annotated[
+        bool, typer.Option("--measure", help="Measure what coordination is worth, in every system.")
+    ] = False,
+    systems: Annotated[
+        list[str] | None, typer.Option("--system", help="With --measure: only this system. Repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="STORE", help="With --measure: keep the runs in this store."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="With --measure: processes; default: one a core.")
+    ] = None,
+    html: HtmlOption = None,
+    pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show how control planes can coordinate, and which way suits yours: give what constrains them."""
     from planner import recipes as design_space
     from planner import report
 
+    if measured:
+        _measure(systems, out, workers, html, pictures, as_json)
+        return
     given = (resources, information, separation, decide_s, react_s)
     if all(one is None for one in given):
         reviews = design_space.review()
@@ -673,6 +691,25 @@ def _solver(
         "seed": seed,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _measure(
+    systems: list[str] | None,
+    out: Path | None,
+    workers: int | None,
+    html: Path | None,
+    pictures: Path | None,
+    as_json: bool,
+) -> None:
+    from planner import coordination, report, sweep_report
+
+    with sweep_report.progress() as advance:
+        found = coordination.measure(systems, out=out, workers=workers, advance=advance)
+    _show(lambda pages: pages.coordination_page(found), html, pictures)
+    if as_json:
+        _print_json([row for one in found for row in one.frame.to_dict(orient="records")])
+    else:
+        report.show_coordination(found)
 
 
 def _labels(designs: str | None) -> list[str] | None:

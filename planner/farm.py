@@ -8,8 +8,8 @@ share no terminal with it (Ctrl-C is for the sweep) and never run the user's own
     planner sweep ... --cluster tcp://HOST:8786
 
 A few runs at a time are handed out, so that a sweep of any length costs the scheduler nothing, and a
-worker is given what shares its problem. Tiny runs go several at a time. Dask gives the runs of a worker
-that died to another; a run that takes several workers down with it is a failure of its own.
+worker is given what shares its problem. Tiny runs go several at a time. The runs of a worker that died
+go to another; a run that takes several workers down with it is a failure of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -46,6 +46,7 @@ DEPTH: Final = 2  # parcels that a worker has at a time, so that it never waits 
 PARCEL_S: Final = 0.25  # of tiny runs so many seconds make a parcel
 MOST_PARCEL: Final = 32  # runs in a parcel, so that few are lost with a worker
 TICK_S: Final = 0.25
+REFRESH_S: Final = 0.5  # between looks at who is there
 CONNECT_S: Final = 15.0
 LONELY_S: Final = 60.0  # most seconds without any worker
 DEATHS: Final = 3  # workers that a run may take down before it counts as failed
@@ -190,20 +191,36 @@ def _quiet() -> Iterator[None]:
 # --- handing out --------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Parcel:
+    """Runs on their way, and the worker that has them."""
+
+    future: Future[Any]
+    requests: tuple[Request, ...]
+    worker: str
+
+
 @dataclass(eq=False)
 class Farm:
-    """Hands requests to the workers of a client, and their records back."""
+    """Hands requests to the workers of a client, and their records back.
+
+    Each parcel is bound to its worker. What a worker had when it died is handed out again, one run at
+    a time and with nothing else beside it: so the next death tells which run it was.
+    """
 
     client: Client
     waiting: deque[deque[Request]] = field(default_factory=deque)
-    out: dict[str, tuple[Future[Any], tuple[Request, ...], str]] = field(default_factory=dict)
+    suspects: deque[Request] = field(default_factory=deque)
+    deaths: Counter[int] = field(default_factory=Counter)  # by the request's identity
+    out: dict[str, _Parcel] = field(default_factory=dict)
     ended: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
     at_hand: dict[str, deque[Request]] = field(default_factory=dict)
     times: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_PARCEL))
+    given_up: list[Record] = field(default_factory=list)
     number: int = 0
-    seen_workers: float = field(default_factory=time.monotonic)
     workers: tuple[str, ...] = ()
     refreshed: float = 0.0
+    seen_workers: float = field(default_factory=time.monotonic)
 
     def run(
         self,
@@ -223,135 +240,183 @@ class Farm:
         self.waiting = deque(deque(group) for group in groups)
         try:
             while True:
+                self._refresh()
+                self._take_back()
                 if not stopped():
                     self._hand_out(wanted)
-                if not self.out and (stopped() or not self._left()):
+                if not self.out and not self.given_up and (stopped() or not self._left()):
                     return
                 records = self._collect()
                 if records:
                     keep(records)
         finally:
-            for future, _, _ in self.out.values():
+            for parcel in self.out.values():
                 with contextlib.suppress(Exception):
-                    future.cancel()
+                    parcel.future.cancel()
 
     def _left(self) -> bool:
-        return any(self.waiting) or any(self.at_hand.values())
+        return bool(self.suspects) or any(self.waiting) or any(self.at_hand.values())
+
+    # --- out ------------------------------------------------------------------------------
 
     def _hand_out(self, wanted: Callable[[Request], bool]) -> None:
-        self._refresh()
         busy = dict.fromkeys(self.workers, 0)
-        for _, _, worker in self.out.values():
-            if worker in busy:
-                busy[worker] += 1
+        for parcel in self.out.values():
+            is_suspect = any(self.deaths[id(request)] for request in parcel.requests)
+            busy[parcel.worker] = busy.get(parcel.worker, 0) + (DEPTH if is_suspect else 1)
+        for worker in self.workers:
+            if busy[worker] == 0 and self.suspects:
+                self._submit((self.suspects.popleft(),), worker)
+                busy[worker] = DEPTH
         for depth in range(DEPTH):
             for worker in self.workers:
                 if busy[worker] == depth:
-                    parcel = self._parcel(worker, wanted)
-                    if parcel:
-                        self._submit(parcel, worker)
+                    requests = self._next(worker, wanted)
+                    if requests:
+                        self._submit(requests, worker)
                         busy[worker] += 1
 
-    def _parcel(self, worker: str, wanted: Callable[[Request], bool]) -> tuple[Request, ...]:
+    def _next(self, worker: str, wanted: Callable[[Request], bool]) -> tuple[Request, ...]:
         """The next runs for a worker: of the problem it has at hand, of a new one, or of another's."""
         size = 1
         if self.times:  # the median: the first run in a worker waits for the solvers to be loaded
             size = int(min(MOST_PARCEL, max(1.0, PARCEL_S / max(statistics.median(self.times), 1e-9))))
-        parcel: list[Request] = []
-        while len(parcel) < size:
+        requests: list[Request] = []
+        while len(requests) < size:
             mine = self.at_hand.get(worker)
             if not mine and self.waiting:
                 mine = self.at_hand[worker] = self.waiting.popleft()
-            if not mine and not parcel:
+            if not mine and not requests:
                 mine = max(self.at_hand.values(), key=len, default=None)
             if not mine:
                 break
             request = mine.popleft()
             if wanted(request):
-                parcel.append(request)
-        return tuple(parcel)
+                requests.append(request)
+        return tuple(requests)
 
-    def _submit(self, parcel: tuple[Request, ...], worker: str) -> None:
+    def _submit(self, requests: tuple[Request, ...], worker: str) -> None:
         self.number += 1
         key = f"planner-{os.getpid()}-{id(self)}-{self.number}"
-        future = self.client.submit(
-            perform, parcel, key=key, workers=[worker], allow_other_workers=True, pure=False
-        )
-        self.out[key] = (future, parcel, worker)
+        future = self.client.submit(perform, requests, key=key, workers=[worker], pure=False)
+        self.out[key] = _Parcel(future=future, requests=requests, worker=worker)
         future.add_done_callback(lambda done: self.ended.put(done.key))
+
+    # --- and back -------------------------------------------------------------------------
 
     def _collect(self) -> list[Record]:
         """The records of what has ended by now; waits a little for the first."""
+        records, self.given_up = self.given_up, []
         try:
-            keys = [self.ended.get(timeout=TICK_S)]
+            keys = [self.ended.get(timeout=0.0 if records else TICK_S)]
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    keys.append(self.ended.get_nowait())
         except queue.Empty:
-            self._require_cluster()
-            return []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                keys.append(self.ended.get_nowait())
-        ended = [self.out.pop(key) for key in keys if key in self.out]
-        good = [(future, parcel) for future, parcel, _ in ended if future.status == "finished"]
-        records: list[Record] = []
-        try:
-            answers = self.client.gather([future for future, _ in good], errors="skip")
-        except Exception as error:
-            raise self._lost(error) from error
-        if len(answers) != len(good):  # a worker died between the end of a run and the fetching
-            answers = []
-            for _, parcel in good:
-                self.waiting.appendleft(deque(parcel))
-        for answer in answers:
+            return records
+        ended = {key: self.out[key] for key in keys if key in self.out}
+        good = {key: parcel for key, parcel in ended.items() if parcel.future.status == "finished"}
+        for key, parcel in ended.items():
+            if key not in good:
+                del self.out[key]
+                records += self._without_answer(parcel)
+        for key, answer in self._answers(good).items():
+            del self.out[key]
             records += answer
-        for future, parcel, _ in ended:
-            if future.status != "finished":
-                records += self._without_answer(future, parcel)
         self.times.extend(record.wall_s for record in records if record.wall_s is not None)
         return records
 
-    def _without_answer(self, future: Future[Any], parcel: tuple[Request, ...]) -> list[Record]:
+    def _answers(self, parcels: dict[str, _Parcel]) -> dict[str, list[Record]]:
+        """What has been brought from the workers; the others are tried again, or were lost with theirs."""
+        if not parcels:
+            return {}
+        futures = [parcel.future for parcel in parcels.values()]
+        loop: Any = self.client.loop
+        bringing = self.client.gather(futures, errors="skip", asynchronous=True)
+        gathering = asyncio.run_coroutine_threadsafe(bringing, loop.asyncio_loop)
+        while True:
+            try:
+                answers = gathering.result(timeout=1.0)
+                break
+            except TimeoutError:
+                self._refresh()
+                gone = [key for key, parcel in parcels.items() if parcel.worker not in self.workers]
+                if gone and not gathering.done():
+                    gathering.cancel()
+                    answers = []
+                    break
+            except Exception as error:
+                raise self._lost(error) from error
+        if len(answers) == len(parcels):
+            return dict(zip(parcels, answers, strict=True))
+        for key, parcel in parcels.items():
+            if parcel.worker in self.workers and parcel.future.status == "finished":
+                self.ended.put(key)
+            else:  # no suspect: it had ended when its worker did
+                del self.out[key]
+                parcel.future.cancel()
+                self.waiting.appendleft(deque(parcel.requests))
+        return {}
+
+    def _without_answer(self, parcel: _Parcel) -> list[Record]:
+        future = parcel.future
         if future.status in ("cancelled", "lost"):
             raise self._lost(None)
         error = future.exception()
         if isinstance(error, PlannerError):
             raise error
-        if isinstance(error, KilledWorker):
-            if len(parcel) > 1:  # one of them did it; alone, the others are no victims
-                self.waiting.extendleft(deque([request]) for request in parcel)
-                return []
+        if isinstance(error, KilledWorker):  # by a worker that always came back under the same address
+            return self._bereaved(parcel, DEATHS + 1 if len(parcel.requests) == 1 else 1)
+        message = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+        return [failed(request, message, exit_code=6) for request in parcel.requests]
+
+    def _bereaved(self, parcel: _Parcel, deaths: int = 1) -> list[Record]:
+        """The worker is dead: what it had becomes suspect, or has failed."""
+        records = []
+        for request in parcel.requests:
+            self.deaths[id(request)] += deaths
+            if self.deaths[id(request)] <= DEATHS:
+                self.suspects.append(request)
+                continue
             message = (
                 f"{DEATHS + 1} workers died of this run, one after the other; it may need more memory than "
                 "a worker has"
             )
-        else:
-            message = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
-        return [failed(request, message, exit_code=6) for request in parcel]
+            records.append(failed(request, message, exit_code=6))
+        return records
+
+    # --- who is there ---------------------------------------------------------------------
 
     def _refresh(self) -> None:
+        """Look who is there, once in a while; ClusterLost where nobody is."""
         now = time.monotonic()
-        if self.workers and now - self.refreshed < 1.0:
-            return
-        self.refreshed = now
-        try:
-            known = self.client.scheduler_info(n_workers=-1)["workers"]
-        except Exception as error:
-            raise self._lost(error) from error
-        self.workers = tuple(known)
-        if known:
-            self.seen_workers = now
-        for gone in set(self.at_hand) - set(known):
-            rest = self.at_hand.pop(gone)
-            if rest:
-                self.waiting.appendleft(rest)
-
-    def _require_cluster(self) -> None:
+        if now - self.refreshed >= REFRESH_S:
+            self.refreshed = now
+            try:
+                self.workers = tuple(self.client.scheduler_info(n_workers=-1)["workers"])
+            except Exception as error:
+                raise self._lost(error) from error
         if self.client.status not in ("running", "connecting"):
             raise self._lost(None)
-        if not self.workers and time.monotonic() - self.seen_workers > LONELY_S:
+        if self.workers:
+            self.seen_workers = now
+        elif now - self.seen_workers > LONELY_S:
             raise ClusterLost(
                 f"no worker has been there for {LONELY_S:.0f} s: start one with: dask worker "
                 f"{self.client.scheduler.address if self.client.scheduler else 'ADDRESS'} --nthreads 1"
             )
+
+    def _take_back(self) -> None:
+        """What workers had that are gone."""
+        for worker in set(self.at_hand) - set(self.workers):
+            rest = self.at_hand.pop(worker)
+            if rest:
+                self.waiting.appendleft(rest)
+        for key, parcel in list(self.out.items()):
+            if parcel.worker not in self.workers and parcel.future.status == "pending":
+                del self.out[key]
+                parcel.future.cancel()
+                self.given_up += self._bereaved(parcel)
 
     def _lost(self, error: BaseException | None) -> ClusterLost:
         why = f" ({type(error).__name__}: {' '.join(str(error).split())})" if error else ""

@@ -25,6 +25,7 @@ from planner.files import make_folder, slug
 from planner.report import ARROWS, number, sizes
 
 if TYPE_CHECKING:
+    from planner.coordination import Measured
     from planner.explain import Explained
     from planner.reproduce import Reproduction
     from planner.run import Comparison, Run
@@ -155,6 +156,21 @@ def _along(rows: pd.DataFrame, axis: str, metric: Metric) -> Curve:
     units = dict.fromkeys((str(label) for label in lines), metric.unit)
     title = f"{metric.name} by {axis}" + (f" ({metric.unit})" if metric.unit else "")
     return Curve(title=title, frame=frame, units=units, bars=not numbers)
+
+
+def coordination_page(measured: Sequence[Measured]) -> Page:
+    """What coordination is worth, across systems."""
+    frame = pd.concat([one.frame for one in measured], ignore_index=True)
+    sentences = [sentence for one in measured for sentence in one.sentences()]
+    table = _sheet(frame.infer_objects(), {}, title="designs by what they know", most=MOST_RUNS)
+    part = Part(
+        title="All systems", sentences=sentences, tables=[table], figures=[charts.coordination(frame)]
+    )
+    return Page(
+        title="What coordination is worth",
+        about="Performance as the share of the way from no coordination to the best that is proven possible.",
+        parts=[part],
+    )
 
 
 def reproduction_page(done: Sequence[Reproduction]) -> Page:

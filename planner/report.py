@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.backends.doctor import Found
+    from planner.coordination import Measured
     from planner.explain import Explained
     from planner.parameters import Parameter
     from planner.published import Target
@@ -291,7 +292,10 @@ def show_design_space(reviews: Sequence[Review]) -> None:
     """The design space with what stands in each cell, then the systems that could do better."""
     from planner.recipes import SPACE, Information, Resources
 
-    table = _table("ways to coordinate, by what can be told and over what is decided", "below each mechanism: systems of Mukerjee 2018, Table 1.1")
+    table = _table(
+        "ways to coordinate, by what can be told and over what is decided",
+        "below each mechanism: systems of Mukerjee 2018, Table 1.1",
+    )
     table.add_column("information", no_wrap=True)
     for where in Resources:
         table.add_column(f"{where} resources", ratio=1)
@@ -315,6 +319,27 @@ def show_design_space(reviews: Sequence[Review]) -> None:
             text = f"- {one.system.name}: {one.system.mechanism} today, {allowed} by constraint: {one.why}"
             console.print(text, markup=False, soft_wrap=True)
     console.print()
+
+
+def show_coordination(measured: Sequence[Measured]) -> None:
+    """What each system's designs are worth by what they know, and what the figures say."""
+    table = _table("what coordination is worth: share of the way from the first design to the proven best")
+    for head in ("system", "design", "mechanism"):
+        table.add_column(head, no_wrap=head == "design", overflow="fold")
+    for head in ("share", "worth", "cost", "answers\nin s", "messages", "bytes"):
+        table.add_column(head, justify="right", overflow="fold")
+    figures = ("performance", "cost", "answers_in_s", "messages", "bytes")
+    for one in measured:
+        name = one.system.name
+        for row in one.frame.to_dict(orient="records"):
+            numbers = [number(row[figure]) for figure in figures]
+            table.add_row(name, row["design"], row["mechanism"], _percent(row["share"]), *numbers)
+            name = ""
+        table.add_section()
+    console.print(table)
+    for one in measured:
+        for sentence in one.sentences():
+            console.print(f"- {sentence}", markup=False, soft_wrap=True)
 
 
 def show_advice(advice: Recommendation) -> None:

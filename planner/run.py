@@ -233,6 +233,9 @@ def evaluate(
         broken = system.check(problem, plan)
     if believed is not problem or last is not None:
         metrics = system.measure(problem, plan, last)
+    if design.exchange is not None:
+        told = design.exchange(problem, plan)
+        metrics |= {"messages": float(told.messages), "exchanged_bytes": float(told.bytes)}
     return replace(run, plan=plan, violations=broken, metrics=metrics)
 
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -89,6 +89,46 @@ class Metric:
     source: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """What control planes tell each other for one decision: how many messages, and their bytes.
+
+    Bytes are of what is said, without headers: 4 for a name, 8 for a figure.
+    """
+
+    messages: int
+    bytes: int
+
+
+EXCHANGED: Final = (
+    Metric(
+        name="messages",
+        unit="messages",
+        better="less",
+        about="what control planes tell each other for this decision",
+    ),
+    Metric(name="exchanged_bytes", unit="bytes", better="less", about="what these messages say"),
+)
+"""Metrics of every system whose designs count what they exchange."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coordination:
+    """How a system's designs are compared as ways to coordinate.
+
+    scenario        a shipped one, whose designs go from no coordination to all information; its
+                    first is what others are measured against
+    performance     the metric that coordination is for
+    cost            a metric that it may cost; None where there is none
+    responsiveness  the metric that says how soon events are answered; None: seconds to decide
+    """
+
+    scenario: str
+    performance: str
+    cost: str | None = None
+    responsiveness: str | None = None
+
+
 class Violations:
     """Limits that a plan breaks: one row each with its numbers.
 
@@ -148,6 +188,7 @@ class Design:
     decide    (believed problem, *, options, previous, **parameters) -> Decision
     sees      (true problem, **parameters) -> believed problem; `everything` where it is the same
     messages  what must be exchanged, in words
+    exchange  (true problem, plan) -> what was exchanged for it, counted from the protocol
     model     the formal model that `decide` solves with the same parameters, for export
     """
 
@@ -157,6 +198,7 @@ class Design:
     source: str
     sees: Callable[..., Any] = everything
     messages: str = ""
+    exchange: Callable[[Any, Any], Exchange] | None = None
     model: Callable[..., LinearProgram] | None = None
 
     @property
@@ -236,6 +278,7 @@ class System:
     explain           (problem, decided, *, previous plan or None, options, **parameters) ->
                       Explanation of a plan on the problem as its design believed it
     draw              (problem, plan) -> what shows the plan best: a map, a timeline, a distribution
+    coordination      how its designs are compared as ways to coordinate
     trade_off         two metrics that designs trade for each other, drawn against each other
     targets           the tables and figures of papers that we measure too
     """
@@ -261,7 +304,12 @@ class System:
     explain: Callable[..., Explanation] | None = None
     draw: Callable[[Any, Any], Sequence[Drawing]] | None = None
     trade_off: tuple[str, str] | None = None
+    coordination: Coordination | None = None
     targets: tuple[Target, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(design.exchange for design in self.designs):
+            object.__setattr__(self, "metrics", (*self.metrics, *EXCHANGED))
 
     def design(self, name: str) -> Design:
         """The design of that name; InputError names the nearest."""

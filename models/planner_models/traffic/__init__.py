@@ -46,7 +46,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from planner.system import System
+from planner.system import Coordination, System
 from planner_models.traffic import (
     columns,
     deploy,
@@ -156,6 +156,7 @@ SYSTEM = System(
     enact=enact,
     formulation=formulation,
     explain=explain.explain,
+    coordination=Coordination(scenario="traffic/coordination", performance="concurrent_flow"),
     draw=draw,
     trade_off=("mean_path_stretch", "max_utilization"),
     targets=published.TARGETS,

@@ -5,13 +5,25 @@ from __future__ import annotations
 from typing import Final
 
 from planner.system import Design, Mechanism
-from planner_models.traffic import ecmp, fptas, hedera, localflow, mptcp, optimum, utility, valiant, weights
+from planner_models.traffic import (
+    ecmp,
+    exchange,
+    fptas,
+    hedera,
+    localflow,
+    mptcp,
+    optimum,
+    utility,
+    valiant,
+    weights,
+)
 from planner_models.traffic.sees import measured
 
 DESIGNS: Final = (
     Design(
         name="optimum",
         decide=optimum.route,
+        exchange=exchange.central,
         sees=measured,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central controller its links and the rates of its demands; "
@@ -22,6 +34,7 @@ DESIGNS: Final = (
     Design(
         name="ecmp",
         decide=ecmp.route,
+        exchange=exchange.nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="RFC 2328, RFC 2992",
@@ -29,6 +42,7 @@ DESIGNS: Final = (
     Design(
         name="shortest_path",
         decide=ecmp.route_single,
+        exchange=exchange.nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="RFC 2328",
@@ -36,6 +50,7 @@ DESIGNS: Final = (
     Design(
         name="ecmp_hash",
         decide=ecmp.route_hashed,
+        exchange=exchange.nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="RFC 2992; Sen et al. 2013, section 7.2",
@@ -43,6 +58,7 @@ DESIGNS: Final = (
     Design(
         name="packet_scatter",
         decide=ecmp.route,
+        exchange=exchange.nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="Sen et al. 2013, section 4.1",
@@ -50,6 +66,7 @@ DESIGNS: Final = (
     Design(
         name="valiant",
         decide=valiant.route,
+        exchange=exchange.nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="Zhang-Shen and McKeown 2004; Greenberg et al. 2009 (VL2)",
@@ -57,6 +74,7 @@ DESIGNS: Final = (
     Design(
         name="localflow",
         decide=localflow.route,
+        exchange=exchange.nothing,
         sees=measured,
         mechanism=Mechanism.REACTION,
         messages="each switch measures the flows it forwards itself; nodes flood link states when the "
@@ -66,6 +84,7 @@ DESIGNS: Final = (
     Design(
         name="localflow_ns",
         decide=localflow.route_whole,
+        exchange=exchange.nothing,
         sees=measured,
         mechanism=Mechanism.REACTION,
         messages="each switch measures the flows it forwards itself; nodes flood link states when the "
@@ -75,6 +94,7 @@ DESIGNS: Final = (
     Design(
         name="hedera_gff",
         decide=hedera.route_first_fit,
+        exchange=exchange.central,
         sees=measured,
         mechanism=Mechanism.TRANSPARENCY,
         messages="edge switches report flow counters to a central controller each period; the controller "
@@ -84,6 +104,7 @@ DESIGNS: Final = (
     Design(
         name="hedera_annealing",
         decide=hedera.route_annealing,
+        exchange=exchange.central,
         sees=measured,
         mechanism=Mechanism.TRANSPARENCY,
         messages="edge switches report flow counters to a central controller each period; the controller "
@@ -93,6 +114,7 @@ DESIGNS: Final = (
     Design(
         name="mptcp",
         decide=mptcp.route,
+        exchange=exchange.nothing,
         mechanism=Mechanism.REACTION,
         messages="end hosts infer congestion from their own lost packets",
         source="Raiciu et al. 2011; Sen et al. 2013, section 7.2",
@@ -100,6 +122,7 @@ DESIGNS: Final = (
     Design(
         name="weights",
         decide=weights.route,
+        exchange=exchange.weights,
         sees=measured,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central planner its links and the rates of its demands; the planner "
@@ -109,6 +132,7 @@ DESIGNS: Final = (
     Design(
         name="utility",
         decide=utility.route,
+        exchange=exchange.central,
         sees=measured,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central controller its links and what its demands want; the "
@@ -118,6 +142,7 @@ DESIGNS: Final = (
     Design(
         name="fptas",
         decide=fptas.route,
+        exchange=exchange.central,
         sees=measured,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central controller its links and the rates of its demands; "
