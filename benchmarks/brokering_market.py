@@ -4,7 +4,8 @@
 
 The first table is end to end: matching, grouping, min-cost flow, repair and bound; for the largest
 also reading the clients and all other tables from Parquet. The second gives the same instance to
-general solvers, 60 s each (5 s with --quick), and their times as ratios to ours.
+general solvers, 60 s each (5 s with --quick), and their times as ratios to ours; the linear program is
+the relaxation, so it only bounds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import resource
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from planner.backends import solve
@@ -26,13 +28,13 @@ from planner_models.brokering.generate import world
 RUNS = 3
 
 
-def ours(problem: Brokering, gap: float, runs: int) -> tuple[float, float]:
+def ours(problem: Brokering, gap: float, runs: int, limit_s: float | None = None) -> tuple[float, float]:
     """Median seconds and the gap of the marketplace's decision; its plan is checked."""
-    seconds, reached = [], 0.0
+    seconds, reached = [], []
     for _ in range(runs):
         started = time.perf_counter()
         believed = sees.marketplace(problem)
-        decision = market.assign(believed, options=Options(gap=gap))
+        decision = market.assign(believed, options=Options(gap=gap, time_limit_s=limit_s, seed=1))
         seconds.append(time.perf_counter() - started)
         assert decision.plan is not None
         assert decision.proof.objective is not None
@@ -41,25 +43,30 @@ def ours(problem: Brokering, gap: float, runs: int) -> tuple[float, float]:
         worth = SYSTEM.measure(believed, decision.plan, None)["objective"]
         assert worth is not None
         assert abs(worth - decision.proof.objective) <= 1e-9 * abs(worth)
-        reached = decision.proof.gap
-    return statistics.median(seconds), reached
+        reached.append(decision.proof.gap)
+    return statistics.median(seconds), statistics.median(reached)
 
 
 def peers(problem: Brokering, limit_s: float, gap: float, base_s: float) -> None:
     """The same program, by general solvers."""
     model = market.model(sees.marketplace(problem))
+    linear = replace(model, integer=None)
     print(f"  program: {model.shape[0]:,} rows, {model.shape[1]:,} variables")
-    for backend in ("highs", "ortools:cp-sat", "ortools:scip"):
+    for name, program, backend in (
+        ("HiGHS, linear", linear, "highs"),
+        ("HiGHS", model, "highs"),
+        ("CP-SAT", model, "ortools:cp-sat"),
+        ("SCIP", model, "ortools:scip"),
+    ):
         started = time.perf_counter()
-        solution = solve(model, Options(backend=backend, time_limit_s=limit_s, gap=gap, threads=1))
+        solution = solve(program, Options(backend=backend, time_limit_s=limit_s, gap=gap, threads=1))
         seconds = time.perf_counter() - started
-        found = solution.objective is not None and solution.bound is not None
         reached = "no plan"
-        if found:
-            assert solution.objective is not None
-            assert solution.bound is not None
+        if solution.objective is not None and solution.bound is not None:
             reached = f"gap {abs(solution.objective - solution.bound) / abs(solution.objective):.2e}"
-        print(f"  {backend:16s} {seconds:8.2f} s  {seconds / base_s:8.1f}x  {solution.status}  {reached}")
+        if program is linear and solution.objective is not None:
+            reached = "a bound only"
+        print(f"  {name:16s} {seconds:8.2f} s  {seconds / base_s:8.1f}x  {solution.status}  {reached}")
 
 
 def tight(problem: Brokering, scale: float) -> Brokering:
@@ -86,9 +93,12 @@ def main() -> None:
     quick = parser.parse_args().quick
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {RUNS} runs\n")
     small = world(clients=3_000 if quick else 33_400, seed=1)
-    ours(small, 1e-3, 1)  # compiles
-    for name, problem, gap in (("nominal", small, 1e-5), ("10% of the room", tight(small, 0.1), 1e-4)):
-        seconds, reached = ours(problem, gap, RUNS)
+    ours(tight(small, 0.1), 1e-3, 1)  # compiles
+    for name, problem, gap, limit_s in (
+        ("nominal", small, 1e-5, None),
+        ("10% of the room", tight(small, 0.1), 1e-4, 2.0 if quick else 5.0),
+    ):
+        seconds, reached = ours(problem, gap, RUNS, limit_s)
         print(f"{small.size()['clients']:,} clients, {name}: {seconds:.2f} s, gap {reached:.2e}")
         peers(problem, 5.0 if quick else 60.0, gap, seconds)
     count = 100_000 if quick else 3_300_000

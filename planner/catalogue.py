@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from planner.system import System
 
 GROUP = "planner.systems"
+OURS = "coordination-planner"
 
 
 @functools.cache
@@ -27,7 +28,7 @@ def system_names() -> list[str]:
 def distribution(name: str) -> str | None:
     """Name and version of the package that provides a system; None where that is planner itself."""
     point = _found().get(name)
-    if point is None or point.dist is None or point.value.startswith("planner_models."):
+    if point is None or point.dist is None or point.dist.name == OURS:
         return None
     return f"{point.dist.name} {point.dist.version}"
 

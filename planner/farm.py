@@ -174,7 +174,8 @@ class _Worker(ProcessInterface):
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Dask tells of every worker that comes and goes, in many lines; we tell what matters in one."""
-    names = ("distributed", "asyncio", "tornado")
+    families = ("distributed", "asyncio", "tornado")
+    names = [*families, *(name for name in logging.root.manager.loggerDict if name.startswith(families))]
     before = {name: logging.getLogger(name).level for name in names}
     if not os.environ.get("PLANNER_DEBUG"):
         for name in names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import platform
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ BUG: Final = 70  # exit code of what is no fault of the input
 
 def perform(requests: Sequence[Request]) -> list[Record]:
     """A record for each request, in order; no failure of one is that of another."""
-    return [_one(request) for request in requests]
+    with _alone:
+        return [_one(request) for request in requests]
 
 
 def failed(request: Request, message: str, *, exit_code: int, problem: str | None = None) -> Record:
@@ -76,6 +78,7 @@ class _Made:
     digest: str
 
 
+_alone = threading.Lock()  # solvers and what is at hand are for one run, however many threads a worker has
 _problems: OrderedDict[str, _Made] = OrderedDict()
 # by scenario and label; `problem` holds the problem's size, and `plan` nothing
 _last: OrderedDict[str, Run] = OrderedDict()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pandas as pd
 
@@ -115,11 +115,7 @@ class Comparison:
             return None
         metric, bound = self.reference
         value = run.metrics.get(metric)
-        if value is None or bound <= 0 or value < 0:
-            return None
-        if self.system.metric(metric).better == "more":
-            return value / bound
-        return bound / value if value > 0 else None
+        return None if value is None else share(value, bound, self.system.metric(metric).better)
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -153,6 +149,15 @@ class Comparison:
         tables = self.problem.to_tables()
         problem = {"digest": digest(tables), "size": self.problem.size()}
         return {"system": self.system.name, "problem": problem, "runs": runs}
+
+
+def share(value: float, bound: float, better: Literal["more", "less"]) -> float | None:
+    """How much of a bound a value reaches, 1 being all; None where that has no meaning."""
+    if bound <= 0 or value < 0:
+        return None
+    if better == "more":
+        return value / bound
+    return bound / value if value > 0 else None
 
 
 # --- what users call ----------------------------------------------------------------------

@@ -138,6 +138,12 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
     axes, more = sweep_axes(raw.get("sweep", {}))
     if not faults:  # values can only be tried in a scenario that is right without them
         more += _sweep_faults(raw, axes, folder)
+        labels = list(raw.get("designs", {})) or [design.name for design in system.designs] if system else []
+        more += [
+            f"sweep.{key}: no such design of this scenario" + did_you_mean(key.split(".")[1], labels)
+            for key in axes
+            if key.startswith("designs.") and not any(key.startswith(f"designs.{label}.") for label in labels)
+        ]
     faults += more
     if faults or system is None or make_problem is None:
         raise InputError(*(f"{name}: {fault}" for fault in faults))

@@ -164,6 +164,11 @@ TIMES: Final = ("seconds", "wall_s", "finished")
 MEANS: Final = {"mean": "avg", "min": "min", "max": "max", "sum": "sum", "count": "count"}
 
 
+def column_of(metric: str) -> str:
+    """What a metric is called among a run's columns: `metric.objective`, where its own name is taken."""
+    return f"metric.{metric}" if metric in COLUMNS else metric
+
+
 class Store:
     """A store of runs; several may write to one, and read it meanwhile.
 
@@ -296,8 +301,8 @@ class Store:
         return {row[0] for row in self._in(statement, digests)}
 
     def metric_names(self) -> list[str]:
-        """Names of metrics, in the order in which they came."""
-        return self._names_of("metric")
+        """Names of metrics, in the order in which they came; see `column_of`."""
+        return [column_of(name) for name in self._names_of("metric")]
 
     def setting_names(self) -> list[str]:
         """Dotted keys of what was asked, in the order in which they came."""
@@ -429,7 +434,9 @@ class Store:
         """`("run", column)`, `("metric", number)` or `("setting", number)`."""
         if name in COLUMNS:
             return "run", name
-        rows = self._all("SELECT kind, id FROM names WHERE name = ? ORDER BY kind", (name,))
+        metric = name.removeprefix("metric.")
+        own = metric if column_of(metric) == name else name
+        rows = self._all("SELECT kind, id FROM names WHERE name = ? ORDER BY kind", (own,))
         if not rows:
             raise InputError(f"no such column '{name}'" + did_you_mean(name, self.columns()))
         kind, number = rows[0]
@@ -494,21 +501,20 @@ class Store:
             for name in base:  # an empty frame knows no types
                 frame[name] = frame[name].astype(types.get(name, object))
             columns: dict[str, Any] = {name: frame[name] for name in base}
-            for kind, names in (("setting", self.setting_names()), ("metric", self.metric_names())):
-                for name in names:
-                    if name in columns or (wanted is not None and name not in wanted):
-                        continue
-                    values = self._values(kind, name, frame.index)
+            for name in (*self.setting_names(), *self.metric_names()):
+                if wanted is None or name in wanted:
+                    values = self._values(name, frame.index)
                     if values is not None or wanted is not None:
                         columns[name] = np.full(len(frame), np.nan) if values is None else values
         whole = pd.DataFrame(columns, index=frame.index).reset_index(drop=True)
         return whole if wanted is None else whole[list(wanted)]
 
-    def _values(self, kind: str, name: str, index: pd.Index) -> Any:
+    def _values(self, name: str, index: pd.Index) -> Any:
+        kind, number = self._find(name)
         rows = self._all(
             f"SELECT chosen.run, value FROM temp.chosen CROSS JOIN {kind}s v ON v.run = chosen.run "
-            "WHERE v.name = (SELECT id FROM names WHERE kind = ? AND name = ?)",
-            (kind, name),
+            "WHERE v.name = ?",
+            (number,),
         )
         if not rows:
             return None

@@ -21,14 +21,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
+from planner.catalogue import find_system
 from planner.errors import InputError
 from planner.grid import Grid, Point, lay_out
 from planner.options import Options
 from planner.request import Request
+from planner.run import share
 from planner.scenario import Scenario, load, with_options
-from planner.store import Record, Store
+from planner.store import Record, Store, column_of
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +79,7 @@ class Sweep:
         """A row for each point that has a run: scenario, label, the axes' values, and all that is known.
 
         Points that are the same run have a row each. An axis that a run does not depend on is None.
+        `share_of_bound` is taken of the best bound proven for a problem by the runs here, as in `compare`.
         """
         points = self.grid.points
         with Store(self.out) as store:
@@ -91,7 +95,27 @@ class Sweep:
         )
         kept = found.loc[[name for _, name in present]].reset_index()
         rest = [column for column in kept if column not in asked]
-        return pd.concat([asked, kept[rest]], axis=1)
+        frame = pd.concat([asked, kept[rest]], axis=1)
+        return frame.assign(share_of_bound=pd.Series(self._shares(frame), index=frame.index, dtype=float))
+
+    def _shares(self, frame: pd.DataFrame) -> list[float | None]:
+        systems = {point.request.scenario: point.request.system for point in self.grid.points}
+        shares: list[float | None] = [None] * len(frame)
+        bounded = frame[
+            (frame["omniscient"] == "true") & frame["bound_within"].isna() & frame["bound"].notna()
+        ]
+        for (scenario, problem), proven in bounded.groupby(["scenario", "problem"], sort=False):
+            name = proven["objective_metric"].iloc[0]  # as `compare`, of the first that is proven
+            column = column_of(name)
+            if column not in frame:  # bounds only, and no plan that has the metric
+                continue
+            metric = find_system(systems[str(scenario)]).metric(name)
+            bounds = proven.loc[proven["objective_metric"] == name, "bound"]
+            tightest = float(bounds.min() if metric.better == "more" else bounds.max())
+            here = (frame["scenario"] == scenario) & (frame["problem"] == problem) & frame[column].notna()
+            for row in np.flatnonzero(here):
+                shares[row] = share(float(frame[column].iloc[row]), tightest, metric.better)
+        return shares
 
     @property
     def exit_code(self) -> int:
@@ -155,7 +179,8 @@ def sweep(
     memory   the most that each of them may use, e.g. "4GB"
     cluster  address of a Dask scheduler instead, e.g. "tcp://host:8786"
     plans    keep plans too, not only what they are worth
-    warm     let runs start from the last decision of a neighbour: see `planner.warm`
+    warm     let runs start from a neighbour's basis or, where both are proven optimal, decision: objective
+             and bound are the same, another optimal plan may be found; kept apart from other runs
     advance  called with the numbers of runs done, of these failed, and in all, as they change
 
     Ctrl-C (or SIGTERM) finishes what runs and returns; once more, it ends at once. A run that fails is

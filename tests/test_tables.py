@@ -125,3 +125,54 @@ def test_digests_tell_contents_apart() -> None:
     other = {"a": pd.DataFrame({"x": [1.0, 2.0], "n": ["p", "r"]})}
     assert digest(one) == digest(same)
     assert len({digest(one), digest(other), digest({"b": one["a"]}), digest({})}) == 4
+
+
+LINKED = Table(
+    name="linked",
+    about="many rows of few names",
+    columns={"one": label(""), "two": label("")},
+    key=("one", "two"),
+    compact=True,
+)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_compact_tables_hold_their_names_as_categories(tmp_path: Path, suffix: str) -> None:
+    frame = pd.DataFrame({"one": ["a", "a", "b"], "two": ["1", "2", "NA"]})
+    path = tmp_path / f"linked.{suffix}"
+    write_table(frame, path)
+    read = read_table(LINKED, path)
+    assert all(isinstance(dtype, pd.CategoricalDtype) for dtype in read.dtypes)
+    assert read.astype(str).to_numpy().tolist() == frame.to_numpy().tolist()
+    assert digest({"linked": read}) == digest({"linked": frame})
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ({"one": ["a", "a"], "two": [1, 1]}, "row 2: one 'a', two '1' is there already in row 1"),
+        ({"one": ["a", None], "two": ["x", "y"]}, "row 2: one is empty"),
+        ({"one": ["a", ""], "two": ["x", "y"]}, "row 2: one is empty"),
+        ({"one": ["a", "b"], "tow": ["x", "y"]}, "column 'two' is missing; is it called 'tow'?"),
+    ],
+)
+def test_compact_tables_are_looked_at_as_others_are(
+    tmp_path: Path, rows: dict[str, list[object]], fault: str
+) -> None:
+    path = tmp_path / "linked.parquet"
+    pd.DataFrame(rows).to_parquet(path)
+    with pytest.raises(InputError) as caught:
+        read_table(LINKED, path)
+    assert any(fault in line for line in caught.value.faults)
+
+
+def test_numbers_and_their_texts_are_one_name() -> None:
+    frame = pd.DataFrame({"one": pd.Series([1, "1"], dtype=object), "two": ["x", "y"]})
+    assert validate(LINKED, frame)["one"].cat.categories.tolist() == ["1"]
+
+
+def test_long_tables_have_the_digest_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"n": [str(i) for i in range(10)]})
+    whole = digest({"a": frame})
+    monkeypatch.setattr("planner.tables.DIGEST_ROWS", 3)
+    assert digest({"a": frame}) == whole

@@ -57,7 +57,8 @@ def solve(model: LinearProgram, options: Options, *, crossover: bool = True) -> 
         return _integer(model, options)
     if options.algorithm == "auto":
         return _auto(model, options, crossover)
-    return _linear(model, options, options.algorithm, crossover)
+    start = memory.basis_for(model) if options.algorithm == "simplex" else None
+    return _linear(model, options, options.algorithm, crossover, start=start)
 
 
 def faults(model: LinearProgram, options: Options) -> list[str]:
@@ -88,9 +89,17 @@ def _auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
     is left to those who ask for it.
     """
     rows, columns = model.shape
-    bases = memory.current()
-    warm = bases is not None and bases.of(model) is not None  # then few steps of the simplex are left
-    if not warm and rows > SMALL and np.count_nonzero(model.cost) < SPARSE_COST * columns:
+    started = time.perf_counter()
+    start = memory.basis_for(model)
+    if start is not None:
+        steps = int(WARM_ITERATIONS_PER_ROW * max(rows, SMALL))
+        solution = _linear(model, options, "simplex", iterations=steps, start=start)
+        left = _left(options, started)
+        if solution.status in CONCLUSIVE or left == 0.0:
+            return solution
+        memory.give_up(model)
+        options = replace(options, time_limit_s=left)
+    if rows > SMALL and np.count_nonzero(model.cost) < SPARSE_COST * columns:
         return _linear(model, options, "interior-point", crossover)
     started = time.perf_counter()
     solution = _linear(model, options, "simplex", iterations=int(ITERATIONS_PER_ROW * max(rows, SMALL)))
@@ -105,6 +114,10 @@ SMALL = 1000
 
 ITERATIONS_PER_ROW = 2.0
 """Steps of the simplex per row after which the interior point takes over."""
+
+WARM_ITERATIONS_PER_ROW = 0.25
+"""Steps per row from a basis at hand (`memory`) after which that was no help, and all starts afresh:
+few were needed where demands grew, most of a cold start's where other demands were let in."""
 
 SPARSE_COST = 0.01
 """Share of variables with a cost below which the interior point goes first."""
@@ -121,14 +134,14 @@ def _linear(
     algorithm: str,
     crossover: bool = True,
     iterations: int | None = None,
+    start: Any = None,
 ) -> Solution:
     started = time.perf_counter()
     basis = algorithm == "simplex" or (algorithm == "interior-point" and crossover)
     highs = _prepared(model, options, algorithm, crossover)
     if iterations is not None:
         _set(highs, "simplex_iteration_limit", iterations)
-    bases = memory.current() if algorithm == "simplex" else None
-    if bases is not None and (start := bases.of(model)) is not None:
+    if start is not None:
         highs.setBasis(start)
     solution = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
     left = _left(options, started)
@@ -160,9 +173,8 @@ def _answer(
 ) -> Solution:
     claimed = run(highs, backend)
     values = highs.getSolution()
-    bases = memory.current()
-    if bases is not None and claimed is Status.OPTIMAL and highs.getBasis().valid:
-        bases.keep(model, highs.getBasis())
+    if claimed is Status.OPTIMAL:
+        memory.keep(model, highs)
     return judge(
         model,
         claimed=claimed,

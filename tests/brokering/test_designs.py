@@ -204,10 +204,13 @@ def test_a_commitment_is_paid_for_in_any_case() -> None:
 
 def test_a_day_has_fewer_clients_at_night() -> None:
     problem = make([("Lyon", 1000.0, 1000)], [("a", "x", "Lyon", 6000.0, 0.1)])
-    totals = [part.size()["clients"] for part in windows.day(problem, windows=24, swing=0.5)]
+    totals = [
+        part.size()["clients"]
+        for part in (one for _, one in windows.Day(problem=problem, windows=24, swing=0.5))
+    ]
     assert max(totals) == pytest.approx(1000, rel=0.01)
     assert min(totals) == pytest.approx(500, rel=0.01)
-    assert windows.day(problem, windows=3, swing=0.0)[1].size()["clients"] == 1000
+    assert next(iter(windows.Day(problem=problem, windows=3, swing=0.0)))[1].size()["clients"] == 1000
 
 
 def test_bidders_raise_what_is_wanted_and_never_go_below_cost() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.run import compare
 from planner.scenario import load, shipped
 from planner_models.brokering import figures, matching, measure, sees
 from planner_models.brokering.generate import city_centric, world
@@ -25,9 +26,10 @@ def test_a_market_is_made_as_3_5_1_says() -> None:
     assert problem.background_mbps.sum() == pytest.approx(3 * problem.demand_mbps.sum(), rel=1e-6)
     first = matching.ranked(problem.score, problem.unit_cost, problem.cdn, problem.offered, bids=1)
     received = problem.demand_mbps @ first
-    grown = received > 15  # above the least that a cluster has
+    grown = received > 60  # above the least that a cluster has
+    assert grown.any()
     assert problem.capacity_mbps[grown] == pytest.approx(2 * received[grown])
-    assert (problem.capacity_mbps >= 30 - 1e-9).all()
+    assert (problem.capacity_mbps > 0).all()
     costs = problem.clusters.groupby("location")["colocation_cost"].first()
     crowd = problem.clusters.groupby("location")["cdn"].count()
     country = problem.locations.set_index("location")["country"].reindex(costs.index)
@@ -57,55 +59,60 @@ def test_every_scenario_is_valid(name: str) -> None:
 @pytest.mark.slow
 def test_orders_of_table_3_3_that_hold_over_ten_seeds() -> None:
     for seed in range(10):
-        table = figures.table_3_3(world(clients=10_000, seed=seed))
-        cost, score = table["median_cost"], table["median_score"]
+        changes = {"problem.seed": seed, "problem.clients": 10_000}
+        table = compare(load("brokering/table_3_3", changes=changes)).metrics
+        for kind in ("median", "mean"):
+            cost, score = table[f"{kind}_cost"], table[f"{kind}_score"]
+            for more in ("multicluster_2", "multicluster_100"):  # better served, at higher cost
+                assert cost[more] > cost["brokered"], seed
+                assert score[more] < score["brokered"], seed
+            for bids in ("marketplace", "best_lookup"):  # better in both
+                assert cost[bids] < cost["brokered"], seed
+                assert score[bids] < score["brokered"], seed
+            assert cost["dynamic_pricing"] < cost["brokered"], seed
+            assert score["dynamic_pricing"] > score["marketplace"], seed
+            assert cost["marketplace"] == pytest.approx(cost["best_lookup"], rel=0.05), seed
+        distance = table["median_distance_km"]
+        for more in ("multicluster_2", "multicluster_100"):
+            assert distance[more] < distance["brokered"], seed
+        assert distance["marketplace"] <= distance["brokered"], seed
         congested = table["congested_percent"]
-        assert cost["multicluster_2"] > cost["brokered"], seed
-        assert cost["multicluster_100"] > cost["brokered"], seed
-        assert score["multicluster_2"] <= score["brokered"], seed
-        assert score["multicluster_100"] <= score["brokered"], seed
-        assert cost["dynamicpricing"] <= cost["brokered"], seed
-        # a large city may hold the median client of both: never dearer, and always better served
-        assert cost["marketplace"] <= cost["brokered"], seed
-        assert score["marketplace"] < score["brokered"], seed
-        assert cost["marketplace"] <= cost["dynamicmulticluster"], seed
-        assert cost["marketplace"] == pytest.approx(cost["bestlookup"], rel=0.05), seed
         assert congested["marketplace"] == congested["omniscient"] == 0, seed
-        for overloading in ("multicluster_2", "multicluster_100", "dynamicmulticluster"):
-            assert congested[overloading] > max(congested["bestlookup"], congested["brokered"]), seed
+        assert max(congested["brokered"], congested["dynamic_pricing"]) <= 1, seed
+        for overloading in ("multicluster_2", "multicluster_100", "dynamic_multicluster"):
+            assert congested[overloading] > max(congested["best_lookup"], congested["brokered"]), seed
         assert table["objective"]["omniscient"] <= table["objective"]["marketplace"] * (1 + 1e-2), seed
+        assert table["objective"]["marketplace"] < 0.9 * table["objective"]["brokered"], seed
 
 
 @pytest.mark.slow
-def test_what_3_7_says_of_profits_and_bids() -> None:
+def test_what_3_7_says_of_profits() -> None:
     problem = world(clients=10_000, seed=1)
     by_cdn, by_country = figures.profits(problem)
     assert (by_cdn["brokered_profit"] < 0).sum() >= 7
-    assert by_cdn.loc["distributed", "brokered_profit"] < 0
+    assert by_cdn["brokered_profit"]["distributed"] < 0
     assert (by_cdn["marketplace_profit"] >= 0).all()
     assert (by_country["marketplace_profit"] >= 0).all()
     assert (by_country["brokered_profit"] < 0).any()
-    bids = figures.fig_3_19(problem, bids=(1, 2, 3, 5, 100))
-    falls = -bids["mean_score"].diff().to_numpy()[1:]
-    assert falls.argmax() == 0  # the second bid lowers the score most
-    assert (bids["objective"].diff().dropna() <= bids["objective"].iloc[0] * 1e-2).all()
     crowded, _ = figures.profits(city_centric(clients=10_000, seed=1))
-    cities = crowded[crowded.index.str.startswith("city")]
+    cities = crowded[crowded.index.str.match(r"city\d")]
     assert (cities["brokered_profit"] >= -1e-9).all()
-    traditional = crowded[~crowded.index.str.startswith("city")]
+    traditional = crowded[~crowded.index.str.match(r"city\d")]
     assert (traditional["brokered_profit"] < 0).sum() >= 7
 
 
 def test_figures_of_a_small_market() -> None:
     problem = world(clients=800, places=60, seed=1)
-    curve = figures.fig_3_18(problem, [100.0, 100_000.0])
-    assert curve["cost"].iloc[1] < curve["cost"].iloc[0]
-    assert curve["score"].iloc[1] > curve["score"].iloc[0]
     half = pd.DataFrame({"cost": [0.5, 1.5], "distance": [2.0, 1.0]})
     assert figures.at_equal(half, "cost", "distance") == pytest.approx(1.5)
     assert figures.at_equal(half.assign(cost=[2.0, 3.0]), "cost", "distance") is None
-    shares = figures.table_3_1(problem)["share_percent"]
+    shares = figures.alternatives(problem)
     assert (shares.diff().dropna() <= 0).all()
-    assert figures.fig_3_6(problem)["share_percent"].between(0, 100).all()
+    assert shares.attrs["mean"] >= shares.sum() / 100 - 1e-9
+    use = figures.use_by_size(problem)
+    assert use.sum().to_numpy() == pytest.approx(100)
+    assert figures.use_by_country(problem).sum(axis=1).to_numpy() == pytest.approx(100)
+    assert figures.country_costs(problem).is_monotonic_decreasing
+    assert figures.moved([problem, problem], sees.brokered).tolist() == [0.0]
     plan = figures.plan_of(sees.marketplace(problem))
     assert measure(problem, plan, None)["unserved"] == 0

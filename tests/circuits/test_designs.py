@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from planner import Options, PlanRejected, Status
@@ -26,9 +29,12 @@ from planner_models.circuits import (
     measure,
     optimum,
     packet,
+    search,
+    sees,
     solstice,
 )
-from planner_models.circuits.schedule import Schedule, from_tables
+from planner_models.circuits.check import carried
+from planner_models.circuits.schedule import Day, Schedule, from_tables, ordered, planned
 from tests.circuits.demands import problems
 
 PLANNING = [design for design in SYSTEM.designs if design.name != "bound"]
@@ -49,6 +55,21 @@ def test_no_schedule_beats_the_bound_or_breaks_a_limit(problem: Circuits, design
     assert run.plan is not None
     if problem.window_us is not None:
         assert not len(run.violations)
+        assert run.metrics["served_bits"] <= limit * (1 + 1e-6) + 1e-6
+    elif run.metrics["done_us"] is not None:
+        assert run.metrics["done_us"] >= limit * (1 - 1e-6) - 1e-6
+
+
+@pytest.mark.parametrize("name", ["solstice", "eclipse", "search", "optimum", "strobe", "bvn"])
+@settings(max_examples=6, deadline=None)
+@given(problem=problems(plain=False))
+def test_several_switches_and_circuits_that_stay_up_keep_the_limits_too(name: str, problem: Circuits) -> None:
+    limit = bound.limit(problem).proof.bound
+    assert limit is not None
+    run = ran(problem, SYSTEM.design(name))
+    assert run.plan is not None
+    assert not len(run.violations)
+    if problem.window_us is not None:
         assert run.metrics["served_bits"] <= limit * (1 + 1e-6) + 1e-6
     elif run.metrics["done_us"] is not None:
         assert run.metrics["done_us"] >= limit * (1 - 1e-6) - 1e-6
@@ -159,17 +180,6 @@ def test_stuffed_demand_has_equal_sums_and_decomposes(problem: Circuits) -> None
     np.testing.assert_allclose(total, full, atol=1e-6 * max(most, 1))
 
 
-def test_the_best_length_is_that_of_a_search_over_lengths() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        bits, rate = rng.uniform(1, 100, 5), rng.uniform(1, 3, 5)
-        worth, length = eclipse.best_length(bits, rate, 4.0, 2.0, 60.0)
-        lengths = np.linspace(2.0, 60.0, 20_001)
-        tried = np.minimum(bits[:, None], rate[:, None] * lengths).sum(axis=0) / (lengths + 4.0)
-        assert worth >= tried.max() * (1 - 1e-12)
-        assert worth == pytest.approx(np.minimum(bits, rate * length).sum() / (length + 4.0))
-
-
 def test_every_maximal_matching_is_found_once() -> None:
     """A complete bipartite graph of 4 and 4 has 4! of them; too many are no list at all."""
     allowed = np.ones((4, 4), dtype=bool)
@@ -177,6 +187,135 @@ def test_every_maximal_matching_is_found_once() -> None:
     assert found is not None
     assert len({tuple(target) for target in found}) == len(found) == 24
     assert matchings.all_maximal(allowed, 23) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(allowed=arrays(bool, (4, 4)))
+def test_the_maximal_matchings_are_those_of_brute_force(allowed: NDArray[np.bool_]) -> None:
+    found = matchings.all_maximal(allowed, 1_000)
+    assert found is not None
+    pairs = np.argwhere(allowed).tolist()
+    every = set()
+    for count in range(len(allowed) + 1):
+        for chosen in itertools.combinations(pairs, count):
+            rows, columns = {i for i, _ in chosen}, {j for _, j in chosen}
+            if len(rows) == len(columns) == count and all(i in rows or j in columns for i, j in pairs):
+                every.add(tuple(sorted((i, j) for i, j in chosen)))
+    ours = {tuple((i, int(j)) for i, j in enumerate(target) if j >= 0) for target in found}
+    assert ours == every
+
+
+def test_a_second_circuit_switch_takes_the_second_ring() -> None:
+    problem = generate.rings(racks=6, count=2).with_switch(circuit_switches=2)
+    plan = eclipse.schedule(problem).plan
+    assert plan is not None
+    days = plan.configurations.groupby("day")[["start_us", "switch"]].first()
+    assert sorted(days["switch"]) == [1, 2]
+    assert (days["start_us"] == problem.night_us).all()
+    assert measure(problem, plan, None)["duty_cycle"] == pytest.approx(0.5)
+
+
+def test_a_circuit_that_stays_up_works_through_the_night() -> None:
+    """One pair in both days: 100 us, a night of 10 us, 50 us, at 10 bits/us."""
+    bits = np.zeros((3, 3))
+    bits[0, 1], bits[1, 2], bits[2, 0] = 1e4, 1e4, 1e4
+    problem = Circuits.from_matrix(
+        bits, circuit_mbps=10.0, packet_mbps=0.0, night_us=10.0, window_us=500.0, dark="changed"
+    )
+    days = [
+        Day(duration_us=100.0, target=np.array([1, 2, -1])),
+        Day(duration_us=50.0, target=np.array([1, -1, 0])),
+    ]
+    plan, served, _ = planned(problem, days)
+    carried_bits = carried(problem, plan).circuit_bits
+    assert carried_bits[0, 1] == pytest.approx(1_600)
+    assert carried_bits[1, 2] == pytest.approx(1_000)
+    assert carried_bits[2, 0] == pytest.approx(500)
+    assert served == pytest.approx(3_100)
+    dark = problem.with_switch(dark="all")
+    assert carried(dark, plan).circuit_bits[0, 1] == pytest.approx(1_500)
+
+
+def test_days_that_share_circuits_follow_each_other_where_these_stay_up() -> None:
+    problem = Circuits.from_matrix(
+        np.ones((4, 4)) - np.eye(4),
+        circuit_mbps=10.0,
+        packet_mbps=1.0,
+        night_us=1.0,
+        window_us=50.0,
+        dark="changed",
+    )
+    ring, other = np.array([1, 2, 3, 0]), np.array([2, 3, 0, 1])
+    near = np.array([1, 2, -1, 0])
+    order = ordered(problem, [Day(duration_us=1.0, target=target) for target in (ring, other, near)])
+    assert [day.target.tolist() for day in order] == [ring.tolist(), near.tolist(), other.tolist()]
+    kept = ordered(problem.with_switch(dark="all"), order)
+    assert kept == order
+
+
+def test_plans_have_port_maps() -> None:
+    problem = generate.rings(racks=4)
+    plan = solstice.schedule(problem).plan
+    assert plan is not None
+    ports = plan.to_tables()["ports"]
+    assert ports["input_port"].tolist() == [1, 2, 3, 4]
+    assert ports["output_port"].tolist() == [2, 3, 4, 1]
+    assert (ports["end_us"] - ports["start_us"]).tolist() == pytest.approx(
+        plan.configurations["duration_us"].tolist()
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_search_is_no_worse_than_where_it_starts(seed: int) -> None:
+    problem = generate.skewed(racks=16, large=2, small=6, seed=seed, load=1.2)
+    found = search.schedule(problem, steps=300, prove=True).proof
+    assert found.objective is not None
+    assert found.bound is not None
+    for start in (eclipse.schedule(problem), solstice.schedule(problem)):
+        assert start.proof.objective is not None
+        assert found.objective >= start.proof.objective
+    assert found.objective <= found.bound * (1 + 1e-9)
+
+
+def test_more_kinds_of_days_make_the_bound_tighter_and_it_still_holds() -> None:
+    problem = generate.skewed(racks=8, large=2, small=2, window_us=500.0, seed=1)
+    bounds = [bound.limit(problem, kinds=kinds).proof.bound for kinds in (1, 3, 8)]
+    best = optimum.schedule(problem).proof.objective
+    assert None not in bounds
+    assert best is not None
+    assert bounds[0] >= bounds[1] * (1 - 1e-7)  # type: ignore[operator]
+    assert bounds[1] >= bounds[2] * (1 - 1e-7)  # type: ignore[operator]
+    assert best <= bounds[2] * (1 + 1e-6)  # type: ignore[operator]
+    assert bounds[2] < bounds[0]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        generate.skewed(racks=5, large=2, small=2, window_us=300.0, seed=4),
+        generate.skewed(racks=4, large=2, small=3, window_us=200.0, seed=2, shortest_day_us=30.0),
+        generate.skewed(racks=5, large=1, small=2, seed=3, bounded=False, window_us=300.0),
+    ],
+)
+def test_the_optimum_is_that_of_the_whole_integer_program(problem: Circuits) -> None:
+    """Column generation, struck-out days and matchings, against one program over everything."""
+    from planner import backends
+
+    whole = backends.solve(optimum.model(problem), Options(gap=1e-7))
+    exact = optimum.schedule(problem, steps=50)
+    assert whole.objective is not None
+    assert exact.proof.objective is not None
+    unit = bound.Units.of(problem)
+    scale = unit.bits if problem.window_us is not None else unit.us
+    assert exact.proof.objective == pytest.approx(whole.objective * scale, rel=1e-5)
+    assert exact.proof.status is Status.OPTIMAL
+
+
+def test_what_applications_tell_is_seen_up_to_their_units() -> None:
+    problem = generate.rings(racks=4, load=1.0)
+    seen = sees.data_units(problem, unit_bytes=1e4, connections=2)
+    assert set(seen.demands["bits"]) == {160_000.0}
+    assert sees.data_units(problem, unit_bytes=1e9) is problem
 
 
 # --- plans made elsewhere ---------------------------------------------------------------------
@@ -201,6 +340,13 @@ def test_two_circuits_from_a_rack_are_no_matching() -> None:
     problem, tables = told()
     tables["configurations"].loc[1, "source_rack"] = tables["configurations"].loc[0, "source_rack"]
     with pytest.raises(PlanRejected, match="must be a matching"):
+        check(problem, from_tables(problem, tables))
+
+
+def test_a_switch_that_is_not_there_is_rejected() -> None:
+    problem, tables = told()
+    tables["configurations"]["switch"] = 2.0
+    with pytest.raises(PlanRejected, match="row 1: switch 2, must be from 1 to 1"):
         check(problem, from_tables(problem, tables))
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from planner import InputError
-from planner_models.circuits import Circuits, generate, readers
+from planner_models.circuits import Circuits, generate
 
 RATES = {"circuit_mbps": 10.0, "packet_mbps": 1.0}
 
@@ -42,6 +39,11 @@ def test_a_matrix_that_is_no_demand(bits: object, fault: str) -> None:
         ({"night_us": 50.0}, "night_us is 50, must be less than window_us, 50"),
         ({"shortest_day_us": 49.5}, "shortest_day_us is 49.5, must with the night of 1 fit window_us, 50"),
         ({"night_us": -1.0}, "must be at least 0"),
+        ({"night_us": 80.0}, "night_us is 80, must be less than window_us, 50"),
+        ({"shortest_day_us": 80.0}, "shortest_day_us is 80, must with the night of 1 fit window_us, 50"),
+        ({"circuit_switches": 1.5}, "circuit_switches is 1.5, must be a whole number"),
+        ({"circuit_switches": 0}, "must be at least 1"),
+        ({"dark": "some"}, "dark is 'some', must be all or changed"),
     ],
 )
 def test_times_that_do_not_fit(switch: dict[str, float], fault: str) -> None:
@@ -77,6 +79,52 @@ def test_tables_make_the_same_problem(bounded: bool) -> None:
     assert (made.night_us, made.window_us) == (again.night_us, again.window_us)
 
 
+def test_coflows_must_be_the_demand() -> None:
+    tables = generate.rings(racks=3).to_tables()
+    demands = tables["demands"]
+    tables["coflows"] = demands.assign(coflow="a", bits=demands["bits"] / 2)
+    with pytest.raises(InputError, match=r"coflows: r0->r1 has .* bits in all, demands has"):
+        Circuits.from_tables(tables)
+    tables["coflows"] = demands.assign(coflow="a", target_rack="r7")
+    with pytest.raises(InputError, match="coflows row 1: target_rack 'r7' is no rack"):
+        Circuits.from_tables(tables)
+    tables["coflows"] = demands.assign(coflow="a")
+    made = Circuits.from_tables(tables)
+    again = Circuits.from_tables(made.to_tables()).scaled(0.5)
+    assert again.coflows is not None
+    np.testing.assert_allclose(again.coflows["bits"], demands["bits"] / 2)
+
+
+def test_switches_and_dark_circuits_are_kept_in_tables() -> None:
+    made = generate.rings(racks=3).with_switch(circuit_switches=2, dark="changed")
+    again = Circuits.from_tables(made.to_tables())
+    assert (again.switches, again.dark) == (2, "changed")
+
+
+def test_hot_pairs_have_their_share() -> None:
+    made = generate.hotspot(racks=16, hot=5, hot_share=0.8, load=0.5, seed=1)
+    hot = np.sort(made.bits.ravel())[-5:].sum()
+    share = hot / made.bits.sum()
+    assert 0.8 <= share < 0.81  # and the even part of these pairs
+    busiest = max(made.bits.sum(axis=0).max(), made.bits.sum(axis=1).max())
+    assert busiest == pytest.approx(0.5 * 100_000 * 2_000)
+
+
+@pytest.mark.parametrize(("placement", "pairs"), [("random", range(50, 57)), ("next", [8])])
+def test_writes_to_a_distributed_file_system(placement: str, pairs: list[int]) -> None:
+    """64 files of 400 MB are about 25 GB between racks, to all or in a ring (Mukerjee 2018, 2.6.2)."""
+    made = generate.hdfs(placement=placement)  # type: ignore[arg-type]
+    assert made.bits.sum() == pytest.approx(64 * 400e6 * 8)
+    assert made.size()["pairs"] in pairs
+    assert made.window_us is None
+
+
+def test_big_flows_in_rings_and_small_flows_between_the_rest() -> None:
+    made = generate.mixed(racks=8, count=2)
+    np.testing.assert_allclose(made.bits[0, [1, 2]].sum(), 80_000 * 2_000 / 3)
+    np.testing.assert_allclose(made.bits[0, 3:].sum(), 10_000 * 2_000 / 3)
+
+
 def test_skewed_demand_fills_every_rack_to_its_load() -> None:
     made = generate.skewed(racks=64, load=0.8, noise=0.0)
     whole = 0.8 * 100_000 * 2_000
@@ -85,64 +133,3 @@ def test_skewed_demand_fills_every_rack_to_its_load() -> None:
     assert (np.diag(made.bits) == 0).all()
     large = np.where(made.bits >= 0.17 * whole, made.bits, 0).sum() / made.bits.sum()
     assert 0.69 < large < 0.76  # some small flows lie on large ones
-
-
-@pytest.mark.parametrize("ending", [".csv", ".npy", ".parquet"])
-def test_a_matrix_from_a_file(tmp_path: Path, ending: str) -> None:
-    bits = np.array([[0.0, 3.0], [5.0, 0.0]])
-    path = tmp_path / f"demand{ending}"
-    if ending == ".csv":
-        np.savetxt(path, bits, delimiter=",")
-    elif ending == ".npy":
-        np.save(path, bits)
-    else:
-        pd.DataFrame(bits, columns=["a", "b"]).to_parquet(path)
-    np.testing.assert_array_equal(readers.matrix(path=path).bits, bits)
-
-
-def test_files_that_hold_no_matrix(tmp_path: Path) -> None:
-    words = tmp_path / "words.csv"
-    words.write_text("0,x\n1,0\n")
-    with pytest.raises(InputError, match=r"words.csv row 1 column 2: nan"):
-        readers.matrix(path=words)
-    ragged = tmp_path / "ragged.csv"
-    ragged.write_text("0,1\n1\n")
-    with pytest.raises(InputError, match="no matrix"):
-        readers.matrix(path=ragged)
-    with pytest.raises(InputError, match="no such file"):
-        readers.matrix(path=tmp_path / "absent.npy")
-
-
-def test_coflows_of_a_window(tmp_path: Path) -> None:
-    trace = tmp_path / "trace.txt"
-    trace.write_text("4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n")
-    bits = readers.coflow(path=trace, start_ms=0, length_ms=100).bits
-    expected = np.zeros((4, 4))
-    expected[0, 2] = expected[1, 2] = 16e6  # 4 MB in halves
-    expected[3, 0] = 8e6  # what rack 3 sends itself is left out
-    np.testing.assert_allclose(bits, expected)
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("", "row 1"),
-        ("4 2\n1 0 1 0 1 1:2\n", "is it whole"),
-        ("4 1\n1 0 2 0 1 1:2\n", "row 2: must be id"),
-        ("4 1\n1 0 1 0 1 7:2\n", "row 2: rack 7, must be from 0 to 3"),
-        ("4 1\n1 0 1 0 1 1:-2\n", "must be at least 0"),
-    ],
-)
-def test_a_trace_that_is_none(tmp_path: Path, text: str, fault: str) -> None:
-    trace = tmp_path / "trace.txt"
-    trace.write_text(text)
-    with pytest.raises(InputError, match=fault):
-        readers.coflow(path=trace)
-
-
-@pytest.mark.skipif("PLANNER_TRACES" not in os.environ, reason="PLANNER_TRACES names no folder of traces")
-def test_the_real_trace_is_read() -> None:
-    path = Path(os.environ["PLANNER_TRACES"]) / "coflow" / "FB2010-1Hr-150-0.txt"
-    made = readers.coflow(path=path, length_ms=60_000)
-    assert made.size()["racks"] == 150
-    assert made.size()["pairs"] > 100

@@ -72,6 +72,44 @@ def test_the_plan_is_a_point_of_the_explicit_program() -> None:
     assert decision.proof.gap < 0.03
 
 
+def test_the_same_seed_gives_the_same_plan_with_one_thread_or_two() -> None:
+    one = generate.heavy_tail(
+        videos=120, requests_per_video=4.0, source_gbps=0.3, sources=2, reflectors=3, groups=150, edges=30,
+        reflectors_per_edge=2, seed=5,
+    )  # fmt: skip
+    found = [
+        columns.distribute(one, options=Options(time_limit_s=60, threads=threads, gap=0.02, seed=3))
+        for threads in (1, 2, 2)
+    ]
+    first = found[0]
+    assert first.plan is not None
+    assert first.proof.gap is not None
+    assert first.proof.gap <= 0.02
+    for other in found[1:]:
+        assert other.plan is not None
+        assert other.plan.trees.equals(first.plan.trees)
+        assert other.proof.bound == first.proof.bound
+
+
+def test_the_next_window_starts_from_the_last_prices() -> None:
+    one = generate.heavy_tail(
+        videos=200, requests_per_video=2.0, source_gbps=0.3, sources=2, reflectors=3, groups=200, edges=40,
+        reflectors_per_edge=2, seed=4,
+    )  # fmt: skip
+    last = columns.distribute(one, options=Options(time_limit_s=5, threads=1, gap=0.01))
+    assert isinstance(last, columns.Priced)
+    assert last.prices
+    requests = one.requests.drop(index=one.requests.index[::50])
+    following = one.with_requests(requests)
+    again = columns.distribute(
+        following, options=Options(time_limit_s=20, threads=1, gap=0.012), previous=last
+    )
+    assert again.plan is not None
+    assert not len(check(following, again.plan))
+    assert again.proof.gap is not None
+    assert again.proof.gap <= 0.012
+
+
 def test_pins_are_kept_where_they_can_be() -> None:
     one = generate.heavy_tail(
         videos=40, requests_per_video=2.0, source_gbps=0.2, sources=2, reflectors=2, reflectors_per_edge=2,

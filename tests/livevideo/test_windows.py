@@ -8,12 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from planner import Options
+from planner import Options, rolling
 from planner.errors import InputError
+from planner.scenario import load
 from planner_models.livevideo import check, columns
-from planner_models.livevideo.roll import roll
 from planner_models.livevideo.trees import moved_objects
-from planner_models.livevideo.windows import requests, window, windows
+from planner_models.livevideo.windows import requests, series, window, windows
+from tests.commands import planner
 
 FOLDER = Path(str(files("planner_data") / "scenarios" / "livevideo" / "sessions"))
 QUICK = Options(time_limit_s=0.5, threads=1, gap=2e-3)
@@ -53,12 +54,32 @@ def test_a_limit_on_what_moves() -> None:
         assert (grown["gained"] > 0).sum() <= most
 
 
-def test_a_run_that_stops_leaves_what_was_finished(tmp_path: Path) -> None:
-    rows = roll(FOLDER, options=QUICK, out=tmp_path, window_s=200.0)
-    first = next(rows)
-    del rows  # the run is over
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["window-0000.json", "window-0000.parquet"]
-    again = list(roll(FOLDER, options=QUICK, out=tmp_path, window_s=200.0))
-    assert again[0] == first
-    assert len(again) == 3
-    assert all(row["violations"] == 0 for row in again)
+def test_every_window_in_turn() -> None:
+    whole = series(path=FOLDER, window_s=200.0)
+    assert len(whole) == 3
+    assert [label for label, _ in whole] == ["000s", "200s", "400s"]
+    for index, (_, one) in enumerate(whole):
+        assert one.requests.equals(window(path=FOLDER, index=index, window_s=200.0).requests)
+    halves = [label for label, _ in series(path=FOLDER, window_s=62.5)]
+    assert halves[:3] == ["000s", "062.5s", "125s"]
+    assert len(set(halves)) == len(halves)
+
+
+def test_a_roll_that_stops_leaves_what_was_finished(tmp_path: Path) -> None:
+    scenario = load("livevideo/sessions", changes={"problem.window_s": 200.0}, options=QUICK)
+    begun = iter(rolling.start(scenario, designs=["vdn_steady"], out=tmp_path))
+    next(begun)
+    del begun  # the run is over
+    kept = tmp_path / "vdn_steady" / "windows"
+    assert [path.name for path in kept.iterdir()] == ["000s"]
+    again = list(rolling.start(scenario, designs=["vdn_steady"], out=tmp_path))
+    assert [window.kept for window in again] == [True, False, False]
+    assert all(window.exit_code == 0 and not window.run["violations"] for window in again)
+    assert again[1].run["metrics"]["moved_objects"] is not None
+
+
+def test_a_trace_is_no_single_problem() -> None:
+    done = planner("solve", "livevideo/sessions")
+    assert done.code == 1
+    assert "planner roll" in done.err
+    assert len(done.err.splitlines()) == 1

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner_models.multicast import addresses, equations
+from planner_models.multicast import addresses, equations, fabric, failures
+from planner_models.multicast.problem import every_host
 
 
 def test_printed_example_of_48_ports() -> None:
@@ -19,6 +20,41 @@ def test_printed_example_of_48_ports() -> None:
 def test_printed_example_of_figure_2() -> None:
     assert equations.core_capacity(k=8, table_size=1, core_copies=4) == 4
     assert equations.aggregation_capacity(k=8, table_size=1, aggregation_copies=2) == 2
+
+
+def test_printed_numbers_of_section_3() -> None:
+    # a 3-tier fat tree of 48-port switches: hosts, cores, pods, switches of a pod
+    wires = fabric.fat_tree("ab", 48)
+    assert len(every_host(48)) == 27_648
+    assert (len(wires.cores), wires.pods) == (576, 48)
+    assert len(wires.aggregations) == len(wires.edges) == 48 * 24
+    # Fig. 2: four partitions, two in each aggregation switch, a prefix of two bits
+    held = addresses.distributed("ab", 8, 2)
+    assert held.partitions == 4
+    assert (held.aggregation.sum(axis=1) == 2).all()
+    # the setting of section 4.1: 64 partitions at 9 cores and 3 switches of a pod, 8 in each switch
+    held = addresses.distributed("ab", 48, 3)
+    assert held.core.sum(axis=0).tolist() == [9] * 64
+    assert (held.aggregation.sum(axis=1) == 8).all()
+    # Algorithm 1: rc / ra cores below each aggregation switch get each of its partitions
+    below = wires.up.astype(int) @ held.core.astype(int)
+    assert (below[held.aggregation] == 3).all()
+    # section 3.3.1 at 48 ports
+    assert failures.cost(48).identifiers == 72
+    assert failures.cost(48).identifier_bits == 7
+
+
+@given(st.integers(1, 32), st.floats(1, 4000), st.data())
+def test_capacities_are_those_of_the_distribution(half: int, size: float, data: st.DataObject) -> None:
+    k = 2 * half
+    cut = data.draw(st.sampled_from(equations.layouts(k)))
+    core = equations.core_capacity(k=k, table_size=size, core_copies=cut.core_copies)
+    assert core == pytest.approx(cut.partitions * size)
+    pod = equations.aggregation_capacity(k=k, table_size=size, aggregation_copies=cut.aggregation_copies)
+    assert pod == pytest.approx(half * size / cut.aggregation_copies)
+    # a group at every edge switch of a pod fills the pod with one table; at one alone, with all
+    assert equations.edge_capacity(k=k, table_size=size, edges_per_pod=half) == pytest.approx(size)
+    assert equations.edge_capacity(k=k, table_size=size, edges_per_pod=1) == pytest.approx(half * size)
 
 
 def test_pod_is_as_good_as_its_bottleneck_and_with_aggregation_as_the_other_layer() -> None:
@@ -54,13 +90,13 @@ def test_copies_that_do_not_divide() -> None:
     assert any("divide" in fault for fault in equations.layout_faults(12, 36 // 16, 16, 4))
 
 
-@given(st.integers(1, 12), st.sampled_from(["ab", "standard"]), st.data())
+@given(st.integers(1, 12), st.sampled_from(["ab", "standard", "portland"]), st.data())
 def test_every_partition_is_replicated_as_said(half: int, kind: addresses.Kind, data: st.DataObject) -> None:
     k = 2 * half
     layout = data.draw(st.sampled_from(equations.layouts(k)))
     ra = layout.aggregation_copies
     assert not equations.layout_faults(k, layout.partitions, layout.core_copies, ra)
-    core = addresses.core_partition(k, ra)
+    core = addresses.core_partition(k, ra, kind)
     assert (np.bincount(core) == layout.core_copies).all()
     assert len(np.bincount(core)) == layout.partitions
     held = addresses.aggregation_partitions(kind, k, ra)

@@ -15,20 +15,25 @@ $$\max\; w_p \sum_{r,m} \mathrm{Performance}(m)\, U_{r,m}
 Performance is the negative score; the metric `objective` is the negative of the above. As printed,
 performance counts once a client and cost by the bit; `performance_per = "bit"` weighs both alike.
 `formulation` is that model in Pyomo. `market.assign` groups clients by location and bitrate, spreads
-them by min-cost flow, whose prices of room prove a bound, and repairs what is left to whole clients.
+them by min-cost flow, whose prices of room prove a bound, and repairs what is left to whole clients; where
+the gap asks for it, knapsacks of the full clusters tighten the bound and improve the plan.
 
 Designs are choices of Share, Matching and Announce (Table 3.2): `brokered`, `multicluster`,
 `dynamic_pricing`, `dynamic_multicluster`, `best_lookup`, `marketplace`, `omniscient`, and `protocol`,
-which composes one; beyond the evaluation there, `several_brokers` and `transactions`. `learning.play`
-runs rounds of the market in time, with CDNs that learn from what is accepted.
+which composes one; beyond the evaluation there, `several_brokers`, `transactions` and
+`learning_bidders`, whose CDNs move prices and promises by what was accepted. `learning.play` runs the
+same on the control loop. Series `day`, `day_of_tables` and `windows` are rolled through any design by
+`planner roll`, with bills so far, by the bit and by the 95th percentile, as metrics.
 
 Around a plan: `protocol` has the messages of a round, `profit` who earns, `billing` what a series of
-`windows` costs by the bit or by the 95th percentile, `figures` the tables and figures of the chapter.
+`windows` costs, `explain` the money saved and what room and CDNs are worth, `published` the chapter's
+tables and figures beside ours (`planner reproduce brokering`); `generate.world` says how near they come.
 
 Tables: `clients(location, isp, content, bitrate_kbps, clients)`, `locations(location, country,
 latitude, longitude)`, `clusters(cluster, cdn, location, capacity_mbps, bandwidth_cost,
 colocation_cost, background_mbps?)`, and if wanted `scores(location, cluster, score)`,
 `contracts(cdn, region, price, commitment_mbps?)`, `bids(location, cluster, score?, price?)`,
+`pinned` and `forbidden(location, isp, content, cdn, cluster)` with `*` for any,
 `terms(currency, cost_per, performance_weight, cost_weight, performance_per)`. A plan is
 `assignments(location, isp, content, bitrate_kbps, cluster, clients)`.
 
@@ -81,6 +86,7 @@ from planner_models.brokering.designs import DESIGNS
 from planner_models.brokering.formulation import formulation
 from planner_models.brokering.measure import METRICS, measure
 from planner_models.brokering.problem import Brokering, PerformancePer, Terms
+from planner_models.brokering.published import TARGETS
 from planner_models.brokering.tables import OPTIONAL, PLAN_TABLES, TABLES
 
 Weight = Annotated[float, Field(ge=0)] | None
@@ -121,6 +127,7 @@ SYSTEM = System(
     optional_tables=OPTIONAL,
     plan_tables=PLAN_TABLES,
     from_tables=Brokering.from_tables,
+    series={"day": windows.day, "day_of_tables": windows.day_of_tables, "windows": windows.of_tables},
     presets={"world": generate.world, "city_centric": generate.city_centric},
     adjust=adjust,
     designs=DESIGNS,
@@ -130,6 +137,7 @@ SYSTEM = System(
     plan_from_tables=from_tables,
     formulation=formulation,
     explain=explain.explain,
+    targets=TARGETS,
 )
 
 __all__ = [

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner_models.brokering.problem import Brokering
-from planner_models.brokering.tables import ROUNDS
+from planner_models.brokering.tables import PLAN_TABLES
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,15 +20,21 @@ class Assignment:
 
     assignments  location, isp, content, bitrate_kbps, cluster, clients
     rounds       round, overbooked, withdrawn, where the protocol took several; else empty
+    offers       cluster, markup, promise, where CDNs learn how to bid; else empty
+    traffic      window, cdn, mbps, charge_per_hour of the windows before; empty in the first
     """
 
     assignments: pd.DataFrame
     rounds: pd.DataFrame | None = None
+    offers: pd.DataFrame | None = None
+    traffic: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """The tables of the plan."""
-        rounds = pd.DataFrame(columns=list(ROUNDS.columns)) if self.rounds is None else self.rounds
-        return {"assignments": self.assignments, "rounds": rounds}
+        others = {table.name: getattr(self, table.name) for table in PLAN_TABLES[1:]}
+        empty = {table.name: pd.DataFrame(columns=list(table.columns)) for table in PLAN_TABLES[1:]}
+        present = {name: frame for name, frame in others.items() if frame is not None}
+        return {"assignments": self.assignments, **empty, **present}
 
     def diff(self, other: Assignment) -> pd.DataFrame:
         """What `other` has more (positive) or fewer clients of; rows that are the same are left out."""
@@ -39,7 +45,7 @@ class Assignment:
 
 def from_tables(problem: Brokering, tables: Mapping[str, pd.DataFrame]) -> Assignment:  # noqa: ARG001
     """The plan in tables made elsewhere."""
-    return Assignment(assignments=tables["assignments"], rounds=tables.get("rounds"))
+    return Assignment(**{table.name: tables.get(table.name) for table in PLAN_TABLES})  # type: ignore[arg-type]
 
 
 def of_groups(problem: Brokering, sent: Any) -> Assignment:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from planner.errors import PlanRejected, did_you_mean
 from planner.system import Violations
+from planner_models.brokering import restrictions
 from planner_models.brokering.assignment import Assignment
 from planner_models.brokering.problem import Brokering
 
@@ -100,7 +101,9 @@ def served(problem: Brokering, plan: Assignment) -> Served:
             + did_you_mean(name, problem.clusters["cluster"])
         )
     location = problem.location_places.get_indexer(pd.Index(frame["location"])).astype(np.int64)
-    without = np.flatnonzero(~problem.offered[location, cluster] & (count > 0))
+    # who is pinned is served there whatever is on offer
+    pinned = restrictions.obeyed(frame, problem.clusters, problem.pinned, None)[0]
+    without = np.flatnonzero(~problem.offered[location, cluster] & ~pinned & (count > 0))
     if len(without):
         row = int(without[0])
         raise PlanRejected(
@@ -128,7 +131,7 @@ def served(problem: Brokering, plan: Assignment) -> Served:
 
 
 def check(problem: Brokering, plan: Assignment) -> Violations:
-    """Clusters above their capacity, background included, and clients that no cluster serves.
+    """Clusters above their capacity, clients that no cluster serves, and rules that are broken.
 
     A cluster that the background alone fills is no fault of a plan that sends nobody there.
     PlanRejected where the plan is none: unknown clients or clusters, a cluster that is not on
@@ -148,11 +151,28 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
     sent = np.bincount(done.location, weights=done.count, minlength=len(problem.locations))
     wanted = np.bincount(problem.location, weights=problem.count, minlength=len(problem.locations))
     short = np.flatnonzero(sent < wanted)
-    return capacity + Violations.of(
+    demand = Violations.of(
         "demand",
         where=problem.locations["location"].iloc[short].tolist(),
         amount=sent[short],
         allowed=wanted[short],
+        unit="clients",
+    )
+    _, elsewhere, wrong = restrictions.obeyed(
+        plan.assignments, problem.clusters, problem.pinned, problem.forbidden
+    )
+    return capacity + demand + _against("pinned", plan, elsewhere) + _against("forbidden", plan, wrong)
+
+
+def _against(limit: str, plan: Assignment, rows: NDArray[np.bool_]) -> Violations:
+    """Clients in clusters where a rule does not let them be."""
+    frame = plan.assignments[rows]
+    names = zip(frame["location"], frame["isp"], frame["content"], frame["cluster"], strict=True)
+    return Violations.of(
+        limit,
+        where=[f"{location}/{isp}/{content} in {cluster}" for location, isp, content, cluster in names],
+        amount=frame["clients"].to_numpy(float),
+        allowed=np.zeros(len(frame)),
         unit="clients",
     )
 

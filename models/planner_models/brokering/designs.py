@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.system import Design, Mechanism
-from planner_models.brokering import market, sees, several
+from planner_models.brokering import learning, market, sees, several
 
 DESIGNS: Final = (
     Design(
@@ -95,5 +95,13 @@ DESIGNS: Final = (
         mechanism=Mechanism.PRIORITY_RANKING,
         messages="as marketplace; then CDNs commit to all brokers' mappings or all are withdrawn",
         source="Mukerjee 2018, 3.4.2 (Transactions)",
+    ),
+    Design(
+        name="learning_bidders",
+        decide=learning.assign,
+        sees=sees.marketplace,
+        mechanism=Mechanism.PRIORITY_RANKING,
+        messages="as marketplace; CDNs move prices and promises by which bids were accepted the last time",
+        source="Mukerjee 2018, 3.6.1 and 3.6.3 (Accept)",
     ),
 )

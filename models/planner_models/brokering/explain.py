@@ -24,9 +24,12 @@ def explain(
     problem: Brokering,
     decided: Decided,
     *,
-    candidates: Annotated[
-        int, Field(ge=0, description="most clusters, and most CDNs, that are solved for again")
+    clusters: Annotated[
+        int, Field(ge=0, description="full clusters that are solved for with a Gbit/s more")
     ] = 5,
+    cdns: Annotated[
+        int, Field(ge=0, description="CDNs, those with the most traffic first, that are solved without")
+    ] = 20,
     previous: Assignment | None = None,
     options: Options = Options(),
 ) -> Explanation:
@@ -52,8 +55,8 @@ def explain(
     relaxed = flow.relax(transport)
     if relaxed.bound is not None:
         for section, sentence in (
-            _room(problem, transport, relaxed, plan, candidates),
-            _losses(problem, transport, relaxed.bound, plan, candidates),
+            _room(problem, transport, relaxed, plan, clusters),
+            _losses(problem, transport, relaxed.bound, plan, cdns),
         ):
             sections.append(section)
             sentences.append(sentence)
@@ -163,7 +166,7 @@ def _room(
 def _losses(
     problem: Brokering, transport: flow.Transport, bound: float, plan: Assignment, candidates: int
 ) -> tuple[Section, str]:
-    """What the broker loses without one CDN; those with the most traffic are tried."""
+    """What the broker loses without each CDN; if not all are tried, then those with the most traffic."""
     load = np.bincount(problem.cdn, weights=served(problem, plan).load_mbps, minlength=len(problem.cdn_names))
     rows: list[tuple[str, float, float | None]] = []
     for cdn in np.argsort(-load, kind="stable")[:candidates].tolist():
@@ -183,7 +186,8 @@ def _losses(
         title="without a CDN",
         frame=frame,
         units={"load_mbps": "Mbit/s"},
-        note="by divisible clients; no number: the other CDNs cannot serve all clients",
+        note="by divisible clients; no number: the other CDNs cannot serve all clients"
+        + ("" if len(rows) == len(problem.cdn_names) else f"; the {len(rows)} CDNs with the most traffic"),
     )
     if not rows:
         return section, "No CDN was left out to see what it is worth."

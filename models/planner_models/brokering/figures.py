@@ -1,11 +1,12 @@
-"""The tables and figures of Mukerjee 2018, chapter 3, on any problem: frames to set beside the published.
+"""Figures of Mukerjee 2018, chapter 3, that look into a market: who gains, who is used, what moves.
 
 The thesis' traces are not public, so figures are of the problem given, usually `generate.world`.
+Comparisons of designs by their metrics need none of this: those are scenarios.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from planner_models.brokering.problem import Brokering
 
 QUICK: Final = Options(gap=1e-2)  # medians do not change any more
 SIMILAR_SCORE: Final = 1.25  # of the best: an alternative (Table 3.1)
-BOUGHT: Final = ("median_cost", "median_score", "median_distance_km")
+DEAR: Final = 5 / 19  # of the countries: A to E of those that Fig. 3.14 to 3.16 name
 
 
 def plan_of(believed: Brokering) -> Assignment:
@@ -30,52 +31,70 @@ def plan_of(believed: Brokering) -> Assignment:
     return plan
 
 
-def table_3_1(problem: Brokering, *, cdn: str = "distributed", most: int = 4) -> pd.DataFrame:
-    """alternatives, share_percent: clients with so many more clusters of one CDN within 25% of its best."""
+def alternatives(problem: Brokering, *, cdn: str = "distributed", most: int = 4) -> pd.Series:
+    """Percent of clients with at least 1, 2, ... more clusters of one CDN within 25% of its best score.
+
+    Its attribute "mean" is how many a client has on average.
+
+    source  Mukerjee 2018, Table 3.1
+    """
     mine = problem.cdn == problem.cdn_names.index(cdn)
     score = problem.score[:, mine]
-    alternatives = (score <= SIMILAR_SCORE * score.min(axis=1, keepdims=True)).sum(axis=1) - 1
+    others = (score <= SIMILAR_SCORE * score.min(axis=1, keepdims=True)).sum(axis=1) - 1
     clients = np.bincount(problem.location, weights=problem.count, minlength=len(score))
-    shares = [100 * clients[alternatives >= k].sum() / clients.sum() for k in range(1, most + 1)]
-    return pd.DataFrame({"alternatives": range(1, most + 1), "share_percent": shares})
+    shares = pd.Series(
+        {k: 100 * clients[others >= k].sum() / clients.sum() for k in range(1, most + 1)}, name="percent"
+    )
+    shares.attrs["mean"] = float(others @ clients / clients.sum())
+    return shares
 
 
-def table_3_3(problem: Brokering) -> pd.DataFrame:
-    """One row a design: median cost, score, distance, load and share congested."""
-    believed = {
-        "brokered": sees.brokered(problem),
-        "multicluster_2": sees.multicluster(problem, bids=2),
-        "multicluster_100": sees.multicluster(problem, bids=100),
-        "dynamicpricing": sees.dynamic_pricing(problem),
-        "dynamicmulticluster": sees.dynamic_multicluster(problem),
-        "bestlookup": sees.best_lookup(problem),
-        "marketplace": sees.marketplace(problem),
-        "omniscient": problem,
-    }
-    columns = (*BOUGHT, "median_load_percent", "congested_percent", "objective")
-    rows = {}
-    for name, offers in believed.items():
-        worth = measure(problem, plan_of(offers), None)
-        rows[name] = [worth[column] for column in columns]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=list(columns)).rename_axis("design")
+def country_costs(problem: Brokering, *, most: int = 20) -> pd.Series:
+    """Mean cost of the clusters in the countries with most traffic over the mean of all, dearest first.
+
+    source  Mukerjee 2018, Fig. 3.4
+    """
+    wanted = pd.Series(problem.demand_mbps).groupby(problem.country.astype(str)).sum()
+    countries = problem.country[problem.cluster_location].astype(str)
+    cost = pd.Series(problem.unit_cost).groupby(countries).mean()
+    largest = wanted[wanted.index.isin(cost.index)].nlargest(most).index
+    over_all = cost[largest] / float(problem.unit_cost.mean())
+    return over_all.sort_values(ascending=False, kind="stable")
 
 
-def fig_3_6(problem: Brokering, *, cdn: str = "distributed") -> pd.DataFrame:
-    """cities, share_percent: use of one CDN by a flat-rate broker, in the smaller and the larger half."""
+def use_by_size(problem: Brokering) -> pd.DataFrame:
+    """A row a CDN: percent of clients that a flat-rate broker sends it, in smaller and larger cities.
+
+    Larger is the half of the cities with clients that has more of them.
+
+    source  Mukerjee 2018, Fig. 3.6
+    """
     plan = plan_of(sees.brokered(problem)).assignments
-    owner = plan["cluster"].map(problem.clusters.set_index("cluster")["cdn"])
     by_city = plan.groupby("location")["clients"].sum()
-    large = plan["location"].map(by_city > by_city.median()).to_numpy(bool)
-    clients = plan["clients"].to_numpy(float)
-    its = clients * (owner == cdn).to_numpy()
-    shares = [100 * its[part].sum() / clients[part].sum() for part in (~large, large)]
-    return pd.DataFrame({"cities": ["smaller", "larger"], "share_percent": shares})
+    large = (plan["location"].map(by_city) > by_city.median()).to_numpy(bool)
+    owner = plan["cluster"].map(problem.clusters.set_index("cluster")["cdn"])
+    use = {}
+    for name, part in (("smaller", ~large), ("larger", large)):
+        clients = plan["clients"][part].groupby(owner[part]).sum().reindex(problem.cdn_names).fillna(0.0)
+        use[name] = 100 * clients / max(float(clients.sum()), 1e-12)
+    return pd.DataFrame(use)
+
+
+def use_by_country(problem: Brokering, *, least: int = 100) -> pd.DataFrame:
+    """A row a country with `least` clients and more: percent of them that each CDN serves (Fig. 3.8)."""
+    plan = plan_of(sees.brokered(problem)).assignments
+    country = plan["location"].map(problem.locations.set_index("location")["country"])
+    owner = plan["cluster"].map(problem.clusters.set_index("cluster")["cdn"])
+    clients = plan.groupby([country, owner])["clients"].sum().unstack(fill_value=0)  # noqa: PD010
+    clients = clients[clients.sum(axis=1) >= least]
+    return 100 * clients.div(clients.sum(axis=1), axis=0)
 
 
 def profits(problem: Brokering) -> tuple[pd.DataFrame, pd.DataFrame]:
     """By CDN, and by country: traffic and profit under flat prices and under bids (Fig. 3.11 to 3.17).
 
-    cost_per_gb   what the traffic of the two plans together costs on average
+    Columns: brokered_mbps, brokered_price_to_cost, brokered_profit, marketplace_mbps,
+    marketplace_profit; by CDN also contract_price, by country also cost (mean of its clusters).
     """
     flat, bids = plan_of(sees.brokered(problem)), plan_of(sees.marketplace(problem))
     frames = []
@@ -92,46 +111,32 @@ def profits(problem: Brokering) -> tuple[pd.DataFrame, pd.DataFrame]:
                 }
             )
         )
-    return frames[0], frames[1]
+    by_cdn, by_country = frames
+    by_cdn["contract_price"] = problem.derived_price
+    countries = problem.country[problem.cluster_location].astype(str)
+    by_country["cost"] = pd.Series(problem.unit_cost).groupby(countries).mean()
+    return by_cdn, by_country
 
 
-def fig_3_18(problem: Brokering, weights: Sequence[float]) -> pd.DataFrame:
-    """cost_weight, and the marketplace's medians over those of Brokered, for each weight.
-
-    The broker of today keeps the problem's own weight.
-    """
-    base = measure(problem, plan_of(sees.brokered(problem)), None)
-    offers = sees.marketplace(problem)
-    rows = []
-    for weight in weights:
-        worth = measure(problem, plan_of(offers.weighing(cost_weight=weight)), None)
-        ratios = [(worth[name] or 0.0) / max(base[name] or 0.0, 1e-12) for name in BOUGHT]
-        rows.append((weight, *ratios))
-    return pd.DataFrame(rows, columns=["cost_weight", "cost", "score", "distance"])
+def moved(problems: Iterable[Brokering], believed: Callable[[Brokering], Brokering]) -> pd.Series:
+    """Percent of the traffic that changes its CDN from each window to the next (the question of Fig. 3.5)."""
+    last: Assignment | None = None
+    shares = []
+    for problem in problems:
+        plan = plan_of(believed(problem))
+        if last is not None:
+            shares.append(measure(problem, plan, last)["moved_between_cdns_percent"] or 0.0)
+        last = plan
+    return pd.Series(shares, name="moved_percent")
 
 
 def at_equal(curve: pd.DataFrame, held: str, wanted: str) -> float | None:
-    """`wanted` on the trade-off curve where `held` equals Brokered's (1); None where it never does."""
+    """`wanted` on the trade-off curve where `held` equals Brokered's (1); None where it never does.
+
+    source  Mukerjee 2018, Fig. 3.18
+    """
     ordered = curve.sort_values(held)
     values = ordered[held].to_numpy(float)
     if not values[0] <= 1 <= values[-1]:
         return None
     return float(np.interp(1.0, values, ordered[wanted].to_numpy(float)))
-
-
-def fig_3_19(problem: Brokering, bids: Sequence[int] = (1, 2, 3, 5, 10, 100)) -> pd.DataFrame:
-    """bids, mean_cost, mean_score, objective of the marketplace."""
-    rows = []
-    for count in bids:
-        worth = measure(problem, plan_of(sees.marketplace(problem, bids=count)), None)
-        rows.append((count, worth["mean_cost"], worth["mean_score"], worth["objective"]))
-    return pd.DataFrame(rows, columns=["bids", "mean_cost", "mean_score", "objective"])
-
-
-def median_cost_range(problem: Brokering) -> float:
-    """The dearest country's mean cluster cost over the cheapest's, countries with clients (Fig. 3.4)."""
-    countries = problem.country[problem.cluster_location].astype(str)
-    wanted = set(problem.country[np.unique(problem.location[problem.count > 0])].astype(str))
-    cost = pd.Series(problem.unit_cost).groupby(countries).mean()
-    cost = cost[cost.index.isin(wanted)]
-    return float(cost.max() / cost.min())

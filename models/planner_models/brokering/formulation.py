@@ -33,12 +33,13 @@ def formulation(problem: Brokering) -> pyo.ConcreteModel:
     place = groups.location.tolist()
     bitrate = groups.bitrate_mbps.tolist()
     capacity = problem.free_mbps.tolist()
-    matchings = {here: np.flatnonzero(problem.offered[here]).tolist() for here in set(place)}
+    allowed = problem.allowed & ~np.isnan(problem.price[groups.location])
+    matchings = [np.flatnonzero(row).tolist() for row in allowed]  # of each group
 
     m = pyo.ConcreteModel("content brokering")
     m.Clients = pyo.Set(initialize=range(len(client)))
     m.Clusters = pyo.Set(initialize=range(len(capacity)))
-    pairs = [(r, c) for r in m.Clients for c in matchings[place[client[r]]]]
+    pairs = [(r, c) for r in m.Clients for c in matchings[client[r]]]
     m.RM = pyo.Set(initialize=pairs, dimen=2)
     m.U = pyo.Var(m.RM, domain=pyo.Binary)
 
@@ -53,9 +54,7 @@ def formulation(problem: Brokering) -> pyo.ConcreteModel:
         load = [bitrate[client[r]] * m.U[r, c] for r in m.Clients if (r, c) in m.RM]
         return sum(load) <= capacity[c] if load else pyo.Constraint.Skip
 
-    m.once = pyo.Constraint(
-        m.Clients, rule=lambda m, r: sum(m.U[r, c] for c in matchings[place[client[r]]]) == 1
-    )
+    m.once = pyo.Constraint(m.Clients, rule=lambda m, r: sum(m.U[r, c] for c in matchings[client[r]]) == 1)
     m.capacity = pyo.Constraint(m.Clusters, rule=fits)
     wp, wc = terms.performance_weight, terms.cost_weight
     m.goal = pyo.Objective(

@@ -2,12 +2,14 @@
 
 Relaxing that every client is served once, at a worth u_g for each client of group g, leaves one
 knapsack a cluster: the least of `sum (c - u) x` over whole x that fit its room. With the worths,
-`sum u n` plus all knapsacks is a bound for any u; it is at least the flow's where u is the least of
-cost and price of room, and better where u lies between that and the second least, so that clients
-that clearly belong in a cluster clearly do. From there, subgradient steps raise it further: a group
-that the knapsacks take too rarely is worth more, one that they take too often less.
+`sum u n` plus all knapsacks is a bound for any u; clusters that are never full count as one, where
+each client finds the cheapest. At first u lies between the least and the second least of cost and
+price of room, so that clients that clearly belong in a cluster clearly do. From there, worths rise
+where the knapsacks take a group too rarely and fall where too often, on the average of what they
+took before, and by how many of the group's clients: without both, steps go nowhere.
 
-source  Martello and Toth 1990, Knapsack Problems (Lagrangian bound of generalised assignment)
+source  Martello and Toth 1990, Knapsack Problems (Lagrangian bound of generalised assignment);
+        Barahona and Anbil 2000 (volume algorithm)
 """
 
 from __future__ import annotations
@@ -22,9 +24,14 @@ from numpy.typing import NDArray
 from planner_models.brokering.flow import Transport, grain_mbps
 
 MOST_UNITS: Final = 50_000  # of room; knapsacks of larger clusters are left divisible
-MOST_STEPS: Final = 200
-PATIENCE: Final = 5  # steps without a better bound until they are halved
-SHORTEST: Final = 0.01  # of the first; steps as short as this change nothing any more
+SMALL_UNITS: Final = 1500  # the same while worths change: larger clusters lose little
+MOST_STEPS: Final = 400
+PATIENCE: Final = 20  # steps without a better bound until they are shorter
+SHORTER: Final = 0.66
+FIRST: Final = 0.05  # of the way to the plan's cost, the first step
+LEAST: Final = 1e-3  # of the gap, that 100 steps must close together
+MEMORY: Final = 0.1  # weight of the latest knapsacks in the average; less and less
+LEAST_MEMORY: Final = 0.01
 
 
 def tighten(
@@ -38,44 +45,84 @@ def tighten(
     until  when to stop (time.perf_counter())
     """
     grain = grain_mbps(problem.weight)
-    if grain is None or not (price > 0).any():
+    full = np.flatnonzero(price > 0)
+    if grain is None or not len(full):
         return bound
     unit = np.rint(problem.weight / grain).astype(np.int64)
-    room = np.rint(problem.room / grain)
-    exact = np.flatnonzero((price > 0) & (room <= MOST_UNITS))
-    kept = np.flatnonzero((price > 0) & (room > MOST_UNITS))
-    free = np.flatnonzero(price == 0)
-    worth = _worths(problem, price)
-    best, length, stale = bound, 1.0, 0
-    for _ in range(MOST_STEPS):
-        taken = np.zeros(len(unit))
-        reached = float(worth @ problem.count)
-        # clusters that are never full take whoever is worth it; large ones at their price of room
-        for clusters, prices in ((free, np.zeros(len(free))), (kept, price[kept])):
-            reduced = problem.cost[:, clusters] + prices * problem.weight[:, None] - worth[:, None]
-            reached += float(np.minimum(reduced, 0.0).sum(axis=1) @ problem.count)
-            reached -= float(prices @ problem.room[clusters])
-            taken += (reduced < 0).sum(axis=1) * problem.count
-        for cluster in exact:
-            reduced = problem.cost[:, cluster] - worth
-            items = np.flatnonzero(reduced < 0)
-            least, many = pack(reduced[items], unit[items], problem.count[items], int(room[cluster]))
-            reached += least
-            taken[items] += many
+    room = np.rint(problem.room[full] / grain).astype(np.int64)
+    there = np.ascontiguousarray(problem.cost[:, full].T)
+    elsewhere = problem.cost[:, price == 0].min(axis=1, initial=np.inf)  # no client is worth more
+    count = problem.count.astype(float)
+    taken = np.zeros(len(count))
+
+    def reach(worth: NDArray[np.float64], most: int = SMALL_UNITS) -> float:
+        return float(worth @ count) + packed(worth, there, unit, problem.count, room, most, taken)
+
+    center = np.minimum(_worths(problem, price), elsewhere)
+    best = at_mark = reach(center)
+    average, memory, length, stale = taken.copy(), MEMORY, FIRST, 0
+    for step in range(1, MOST_STEPS + 1):
+        if value - max(best, bound) <= gap * abs(value) or time.perf_counter() > until:
+            break
+        missing = count - average
+        missing[(center >= elsewhere) & (missing > 0)] = 0.0
+        norm = float(missing @ (missing / count))
+        if norm <= 1e-12:
+            break
+        worth = np.minimum(center + length * max(value - best, 0.0) / norm * missing / count, elsewhere)
+        reached = reach(worth)
         if reached > best:
-            best, stale = reached, 0
+            best, center, stale = reached, worth, 0
+            length *= 1.1
         else:
             stale += 1
             if stale >= PATIENCE:
-                length, stale = length / 2, 0
-        if value - best <= gap * abs(value) or length < SHORTEST or time.perf_counter() > until:
-            break
-        missing = problem.count - taken
-        norm = float(missing @ missing)
-        if norm == 0:
-            break
-        worth = worth + length * max(value - reached, 0.0) / norm * missing
-    return min(best, value)
+                length, stale = length * SHORTER, 0
+        average = memory * taken + (1 - memory) * average
+        if step % 100 == 0:
+            if step > 100 and best - at_mark < LEAST * (value - best):
+                break
+            at_mark, memory = best, max(memory * 0.6, LEAST_MEMORY)
+    return min(max(reach(center, MOST_UNITS), bound), value)
+
+
+@numba.njit(cache=True)
+def packed(
+    worth: NDArray[np.float64],
+    there: NDArray[np.float64],
+    unit: NDArray[np.int64],
+    count: NDArray[np.int64],
+    room: NDArray[np.int64],
+    most: int,
+    taken: NDArray[np.float64],
+) -> float:  # pragma: no cover - compiled
+    """All full clusters' knapsacks at those worths; `taken` (G,) becomes what they take together.
+
+    there  (F, G) cost in each full cluster
+    room   (F,) in units; clusters with more than `most` are left divisible
+    """
+    taken[:] = 0.0
+    reached = 0.0
+    reduced, item = np.empty(len(worth)), np.empty(len(worth), dtype=np.int64)
+    for cluster in range(len(there)):
+        own, items = there[cluster], 0
+        for g in range(len(worth)):
+            if own[g] < worth[g]:
+                reduced[items], item[items] = own[g] - worth[g], g
+                items += 1
+        group = item[:items]
+        if room[cluster] <= most:
+            least, many = pack(reduced[:items], unit[group], count[group], room[cluster])
+            reached += least
+            taken[group] += many
+            continue
+        left = float(room[cluster])
+        for i in np.argsort(reduced[:items] / unit[group]):
+            some = min(float(count[group[i]]), left / unit[group[i]])
+            reached += some * reduced[i]
+            taken[group[i]] += some
+            left -= some * unit[group[i]]
+    return reached
 
 
 def _worths(problem: Transport, price: NDArray[np.float64]) -> NDArray[np.float64]:

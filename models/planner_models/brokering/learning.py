@@ -8,18 +8,24 @@ source  Mukerjee 2018, 3.4.2 and 3.6.3 say that CDNs can learn risk-averse strat
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
 
 from planner import loop
 from planner.options import Options
+from planner.proof import Proof, Status
 from planner.system import Decision
-from planner_models.brokering import market, sees
+from planner_models.brokering import billing, market, sees
 from planner_models.brokering.assignment import Assignment
 from planner_models.brokering.execution import Market, Seen, Strategy
+from planner_models.brokering.measure import measure
 from planner_models.brokering.problem import Brokering
+from planner_models.brokering.protocol import Accept
 
 
 def bidder(cdn: int, *, step: float = 0.05, target: float = 0.8, caution: float = 0.0) -> Any:
@@ -45,7 +51,11 @@ def bidder(cdn: int, *, step: float = 0.05, target: float = 0.8, caution: float 
 
 def believed(seen: Seen, *, bids: int = 100) -> Brokering:
     """What the broker makes of the bids at their present prices and promises."""
-    offers = sees.marketplace(seen.problem, bids=bids)
+    return at_bids(sees.marketplace(seen.problem, bids=bids), seen)
+
+
+def at_bids(offers: Brokering, seen: Seen) -> Brokering:
+    """Offers at cost and with all free room, at the prices and promises that CDNs bid instead."""
     capacity = offers.background_mbps + seen.promise * offers.free_mbps
     priced = offers.with_clusters(capacity_mbps=capacity)
     return priced.believing(
@@ -55,6 +65,72 @@ def believed(seen: Seen, *, bids: int = 100) -> Brokering:
         capacity_mbps=capacity,
         background_mbps=offers.background_mbps,
     )
+
+
+def assign(
+    problem: Brokering,
+    *,
+    rounds: Annotated[int, Field(ge=1, description="rounds of the market in one window")] = 1,
+    step: Annotated[
+        float, Field(ge=0, lt=1, description="by how much prices move in a round, as a share")
+    ] = 0.05,
+    target: Annotated[
+        float, Field(gt=0, le=1, description="share of its promise above which a cluster counts as wanted")
+    ] = 0.8,
+    caution: Annotated[
+        float,
+        Field(ge=0, le=1, description="0: promise all free room; 1: only twice of what was used last"),
+    ] = 0.0,
+    options: Options = Options(),
+    previous: Decision[Assignment] | None = None,
+) -> Decision[Assignment]:
+    """A market whose CDNs have learned from what was accepted, in the window before and in `rounds`.
+
+    The first round of all is at cost and with all free room.
+
+    returns  Decision with an Assignment whose `offers` are the bids of its last round; the objective
+             is at cost, as the metric has it, and has no bound: the broker optimised it at the bids
+    source   Mukerjee 2018, 3.6.1 (Accept) and 3.6.3; the rule: see the module
+    """
+    markup, promise = np.ones(len(problem.clusters)), np.ones(len(problem.clusters))
+    last = None if previous is None else previous.plan
+    made: Decision[Assignment] | None = None
+    for _ in range(rounds):
+        if last is not None:
+            markup, promise = _learned(problem, last, step, target, caution)
+        seen = Seen(problem=problem, markup=markup, promise=promise, accepted=None)
+        made = market.assign(at_bids(problem, seen), options=options)
+        if made.plan is None:
+            return made
+        offers = pd.DataFrame({"cluster": problem.clusters["cluster"], "markup": markup, "promise": promise})
+        last = replace(made.plan, offers=offers)
+    assert made is not None
+    assert last is not None
+    proof = Proof(
+        status=Status.FEASIBLE,
+        objective=measure(problem, last, None)["objective"],
+        metric="objective",
+        backend=made.proof.backend,
+    )
+    return billing.remembered(problem, Decision(plan=last, proof=proof), previous)
+
+
+def _learned(
+    problem: Brokering, last: Assignment, step: float, target: float, caution: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(C,) markup and promise of every CDN after a round whose plan is at hand."""
+    table = pd.DataFrame({"cluster": problem.clusters["cluster"], "markup": 1.0, "promise": 1.0})
+    if last.offers is not None and not last.offers.empty:
+        table = last.offers.set_index("cluster").reindex(table["cluster"]).fillna(1.0).reset_index()
+    markup, promise = (table[name].to_numpy(float) for name in ("markup", "promise"))
+    cluster = problem.cluster_places.get_indexer(pd.Index(last.assignments["cluster"]))
+    mbps = (last.assignments["clients"] * last.assignments["bitrate_kbps"] / 1000).to_numpy(float)
+    load = np.bincount(cluster[cluster >= 0], weights=mbps[cluster >= 0], minlength=len(markup))
+    told = Accept(load_mbps=load.astype(float), price=problem.unit_cost * markup)
+    seen = Seen(problem=problem, markup=markup, promise=promise, accepted=told)
+    strategy = bidder(0, step=step, target=target, caution=caution)(seen, None)
+    assert strategy is not None
+    return strategy.markup, strategy.promise
 
 
 def play(
@@ -72,12 +148,12 @@ def play(
     The broker decides at the start of each window, the CDNs half a window later.
     """
 
-    def assign(offers: Brokering, last: Any) -> Decision[Assignment] | None:  # noqa: ARG001
+    def decide(offers: Brokering, last: Any) -> Decision[Assignment] | None:  # noqa: ARG001
         made = market.assign(offers, options=options)
         return None if made.plan is None else made
 
     broker: loop.Controller[Any] = loop.Controller(
-        name="broker", decide=assign, period_s=window_s, sees=lambda seen: believed(seen, bids=bids)
+        name="broker", decide=decide, period_s=window_s, sees=lambda seen: believed(seen, bids=bids)
     )
     cdns: list[loop.Controller[Any]] = [
         loop.Controller(

@@ -16,7 +16,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Proof, Status, relative_gap
 from planner.system import Decision
-from planner_models.brokering import assignment, flow, knapsack, repair
+from planner_models.brokering import assignment, billing, flow, knapsack, refill, repair
 from planner_models.brokering.assignment import Assignment
 from planner_models.brokering.problem import Brokering
 
@@ -38,7 +38,7 @@ def assign(
     *,
     method: Method = "auto",
     options: Options = Options(),
-    previous: Decision[Assignment] | None = None,  # noqa: ARG001
+    previous: Decision[Assignment] | None = None,
 ) -> Decision[Assignment]:
     """The best assignment of clients to bids by what the broker believes.
 
@@ -50,9 +50,16 @@ def assign(
     source   Mukerjee 2018, Fig. 3.10
     """
     if options.backend.startswith("pyomo:"):
-        return _by_reference(problem, options)
-    if method == "exact" or options.backend != "highs":
-        return _exact(problem, options)
+        decision = _by_reference(problem, options)
+    elif method == "exact" or options.backend != "highs":
+        decision = _exact(problem, options)
+    else:
+        decision = _by_flow(problem, method, options)
+    return billing.remembered(problem, decision, previous)
+
+
+def _by_flow(problem: Brokering, method: Method, options: Options) -> Decision[Assignment]:
+    """Min-cost flow, whole clients, a tighter bound and a better plan, as far as the gap asks for."""
     if options.algorithm != "auto":
         raise InputError(
             f"algorithm is '{options.algorithm}': min-cost flow and repair take none; leave it out, "
@@ -77,6 +84,14 @@ def assign(
     if sent is not None:
         value = repair.result(transport, sent)[1]
         bound = knapsack.tighten(transport, relaxed.price, bound, value, gap=gap, until=started + limit)
+        refill.improve(
+            transport,
+            relaxed.price,
+            sent,
+            enough=bound + gap * abs(bound),
+            until=started + limit,
+            seed=options.seed or 0,
+        )
     decision = _decision(problem, transport, sent, bound, gap)
     small = int(np.isfinite(transport.cost).sum()) <= SMALL
     left = limit - (time.perf_counter() - started)
@@ -92,8 +107,10 @@ def transport_of(problem: Brokering) -> flow.Transport:
     if terms.performance_per == "bit":
         cost *= groups.bitrate_mbps[:, None]
     hourly = terms.cost_weight * terms.units_per_mbps_hour * groups.bitrate_mbps
-    cost += np.where(problem.offered, problem.price, 0.0)[groups.location] * hourly[:, None]
-    cost[~problem.offered[groups.location]] = np.inf
+    price = problem.price[groups.location]
+    allowed = problem.allowed & ~np.isnan(price)
+    cost += np.where(allowed, price, 0.0) * hourly[:, None]
+    cost[~allowed] = np.inf
     return flow.Transport(
         cost=cost,
         weight=groups.bitrate_mbps,

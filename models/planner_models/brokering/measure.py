@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.system import Metric
-from planner_models.brokering import profit
+from planner_models.brokering import billing, profit
 from planner_models.brokering.assignment import Assignment
 from planner_models.brokering.check import Served, overloaded, served
 from planner_models.brokering.problem import Brokering
@@ -51,6 +51,13 @@ METRICS: Final = (
         source="Mukerjee 2018, Table 3.3",
     ),
     Metric(
+        name="median_own_load_percent",
+        unit="%",
+        better="less",
+        about="the same of this broker's traffic alone",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
         name="congested_percent",
         unit="%",
         better="less",
@@ -65,6 +72,25 @@ METRICS: Final = (
         unit="/h",
         better="less",
         about="what all traffic costs for an hour at contract prices, without markup",
+    ),
+    Metric(
+        name="billed_by_bits_per_hour",
+        unit="/h",
+        better="less",
+        about="contract bill of an hour, over this window and those before, with commitments",
+    ),
+    Metric(
+        name="billed_by_95th_per_hour",
+        unit="/h",
+        better="less",
+        about="the same where the 95th percentile of each CDN's windows is billed all the time",
+        source="Mukerjee 2018, 3.2.1 (95/5 model)",
+    ),
+    Metric(
+        name="bids_per_hour",
+        unit="/h",
+        better="less",
+        about="what all traffic costs for an hour at each cluster's cost and the markup it bids",
     ),
     Metric(name="unserved", unit="clients", better="less", about="clients that no cluster serves"),
     Metric(
@@ -113,18 +139,24 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     over = overloaded(problem, done.load_mbps)
     clients, sent = float(problem.count.sum()), float(count.sum())
     by_cdn = profit.by_cdn(problem, plan)
+    bills = billing.so_far(problem, plan)
+    asked = problem.unit_cost * markups(problem, plan)
     clusters, cdns = moved(problem, plan, previous)
     return {
         "objective": terms.performance_weight * performance + terms.cost_weight * cost_per_hour,
         "median_cost": median(cost, count),
         "median_score": median(score, count),
         "median_distance_km": median(problem.distance_km[at], count),
-        "median_load_percent": _median_load(problem, done),
+        "median_load_percent": _median_load(problem, done, problem.background_mbps),
+        "median_own_load_percent": _median_load(problem, done, 0.0 * problem.background_mbps),
         "congested_percent": 100 * float(count @ over[done.cluster]) / sent if sent else None,
         "mean_cost": float(cost @ traffic) / float(traffic.sum()) if sent else None,
         "mean_score": float(score @ count) / sent if sent else None,
         "cost_per_hour": cost_per_hour,
         "contract_bill_per_hour": _contract_bill(by_cdn),
+        "billed_by_bits_per_hour": bills["bits"],
+        "billed_by_95th_per_hour": bills["95th percentile"],
+        "bids_per_hour": float(asked[done.cluster] @ traffic) * terms.units_per_mbps_hour,
         "unserved": clients - sent,
         "cdns_losing_at_flat_rates": float((by_cdn["profit_at_flat_price"] < 0).sum()),
         "cdns_used": float((by_cdn["traffic_mbps"] > 0).sum()),
@@ -133,6 +165,14 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "rounds": 1.0 if plan.rounds is None or plan.rounds.empty else float(plan.rounds["round"].max()),
         "withdrawn": 0.0 if plan.rounds is None else float(plan.rounds["withdrawn"].sum()),
     }
+
+
+def markups(problem: Brokering, plan: Assignment) -> NDArray[np.float64]:
+    """(C,) price over cost that each cluster bids; 1 where no CDN learns."""
+    if plan.offers is None or plan.offers.empty:
+        return np.ones(len(problem.clusters))
+    asked = plan.offers.set_index("cluster")["markup"].reindex(problem.clusters["cluster"])
+    return asked.fillna(1.0).to_numpy(float)
 
 
 def median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
@@ -149,11 +189,11 @@ def _contract_bill(by_cdn: pd.DataFrame) -> float | None:
     return None if np.isnan(bill) else bill
 
 
-def _median_load(problem: Brokering, done: Served) -> float | None:
+def _median_load(problem: Brokering, done: Served, others_mbps: NDArray[np.float64]) -> float | None:
     used = (done.load_mbps > 0) & (problem.capacity_mbps > 0)
     if not used.any():
         return None
-    total = done.load_mbps + problem.background_mbps
+    total = done.load_mbps + others_mbps
     return 100 * float(np.median(total[used] / problem.capacity_mbps[used]))
 
 

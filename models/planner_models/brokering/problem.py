@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.errors import InputError
 from planner.tables import adopt, few, file_name, strangers, validate
-from planner_models.brokering import geography, matching, regression
+from planner_models.brokering import geography, matching, regression, restrictions
 from planner_models.brokering.tables import TABLES, TERMS, UNITS
 
 PerformancePer = Literal["client", "bit"]
@@ -55,6 +55,8 @@ class Brokering:
     scores     location, cluster, score; None: all by distance
     contracts  cdn, region, price, commitment_mbps; None: all derived
     bids       location, cluster, score?, price?; None: every cluster is on offer everywhere
+    pinned     location, isp, content, cdn, cluster: who is served only there; see `restrictions`
+    forbidden  the same: who is never served there
     terms      currency and unit of costs, and the broker's weights
 
     What a broker believes is such a problem too, made by `believing`.
@@ -68,6 +70,8 @@ class Brokering:
     scores: pd.DataFrame | None = None
     contracts: pd.DataFrame | None = None
     bids: pd.DataFrame | None = None
+    pinned: pd.DataFrame | None = None
+    forbidden: pd.DataFrame | None = None
     terms: Terms = Terms()
 
     def __post_init__(self) -> None:
@@ -76,12 +80,14 @@ class Brokering:
             faults += self._unknown_names()
         if not faults:
             faults += self._without_an_offer()
+        if not faults:
+            faults += self._without_a_cluster()
         if faults:
             raise InputError(*faults)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Brokering:
-        """The problem in those tables; scores, contracts, bids and terms may be absent."""
+        """The problem in those tables; the optional ones may be absent."""
         return cls(
             clients=tables["clients"],
             locations=tables["locations"],
@@ -89,13 +95,15 @@ class Brokering:
             scores=tables.get("scores"),
             contracts=tables.get("contracts"),
             bids=tables.get("bids"),
+            pinned=tables.get("pinned"),
+            forbidden=tables.get("forbidden"),
             terms=_terms(tables["terms"]) if "terms" in tables else Terms(),
         )
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """The tables that make this problem again."""
         given = {name: getattr(self, name) for name in ("clients", "locations", "clusters")}
-        optional = {name: getattr(self, name) for name in ("scores", "contracts")}
+        optional = {name: getattr(self, name) for name in ("scores", "contracts", "pinned", "forbidden")}
         given |= {name: frame for name, frame in optional.items() if frame is not None}
         if self._is_believed or self.bids is not None:
             given["bids"] = self._bids_table()
@@ -125,7 +133,7 @@ class Brokering:
     def serving(self, count: NDArray[Any]) -> Brokering:
         """The same problem with other numbers of clients, (R,) whole."""
         twin = self._twin(clients=self.clients.assign(clients=np.asarray(count, dtype=float)))
-        for name in ("count", "groups", "contract_price", "demand_mbps", "keys"):
+        for name in ("count", "groups", "contract_price", "derived_price", "demand_mbps"):
             vars(twin).pop(name, None)
         return twin
 
@@ -184,7 +192,18 @@ class Brokering:
     @cached_property
     def groups(self) -> Groups:
         """Clients that differ in nothing that matters to the broker's objective."""
-        return Groups.of(self.location, self.bitrate_mbps, self.count)
+        return Groups.of(self.location, self.bitrate_mbps, self.count, self.shares.of_row)
+
+    @cached_property
+    def shares(self) -> restrictions.Shares:
+        """Clients by the rules of `pinned` and `forbidden` that name them."""
+        return restrictions.shares(self.clients, self.clusters, self.pinned, self.forbidden)
+
+    @property
+    def allowed(self) -> NDArray[np.bool_]:
+        """(G, C) True where a cluster may serve a group: on offer there, and no rule is against it."""
+        groups = self.groups
+        return self.shares.allowed(self.offered[groups.location], groups.share)
 
     @cached_property
     def demand_mbps(self) -> NDArray[np.float64]:
@@ -419,29 +438,45 @@ class Brokering:
         ]
         yield from few(faults, file_name(self.bids, "bids"), "are missing for locations with clients")
 
+    def _without_a_cluster(self) -> Iterator[str]:
+        for which in ("pinned", "forbidden"):
+            table: pd.DataFrame | None = getattr(self, which)
+            if table is not None:
+                yield from restrictions.faults(which, table, self.clients, self.clusters)
+        yield from restrictions.hopeless(
+            self.shares, self.offered, self.clients, self.location, self.pinned, self.forbidden
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Groups:
-    """Clients of one location and bitrate: G of them; what they watch does not matter to their cost.
+    """Clients of one location, bitrate and share: G of them; what else they watch does not matter.
 
     location      (G,) row of `locations`
     bitrate_mbps  (G,) of each client
+    share         (G,) row of the problem's `shares`
     count         (G,) clients, all above 0
     of_row        (R,) the group of each row of clients; -1 for rows without any
     """
 
     location: NDArray[np.int64]
     bitrate_mbps: NDArray[np.float64]
+    share: NDArray[np.int64]
     count: NDArray[np.int64]
     of_row: NDArray[np.int64]
 
     @classmethod
     def of(
-        cls, location: NDArray[np.int64], bitrate_mbps: NDArray[np.float64], count: NDArray[np.int64]
+        cls,
+        location: NDArray[np.int64],
+        bitrate_mbps: NDArray[np.float64],
+        count: NDArray[np.int64],
+        share: NDArray[np.int64],
     ) -> Groups:
         """The groups of rows of clients, each (R,)."""
         levels, level = np.unique(bitrate_mbps, return_inverse=True)
-        key = location * np.int64(len(levels)) + level.ravel()
+        kinds = int(share.max(initial=0)) + 1
+        key = (location * np.int64(len(levels)) + level.ravel()) * kinds + share
         keys, group = np.unique(np.where(count > 0, key, -1), return_inverse=True)
         group = group.ravel()
         if len(keys) and keys[0] == -1:
@@ -449,9 +484,11 @@ class Groups:
         clients = np.zeros(len(keys), dtype=np.int64)
         some = group >= 0
         np.add.at(clients, group[some], count[some])
+        place, level = np.divmod(keys // kinds, max(len(levels), 1))
         return cls(
-            location=keys // max(len(levels), 1),
-            bitrate_mbps=levels[keys % max(len(levels), 1)],
+            location=place,
+            bitrate_mbps=levels[level],
+            share=keys % kinds,
             count=clients,
             of_row=group.astype(np.int64),
         )

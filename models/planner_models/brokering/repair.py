@@ -152,41 +152,42 @@ def trade(
     arc_group[:arcs], arc_at[:arcs] = group, at
     for b in order:
         for _ in range(MOST_MOVES):
-            _ways_in(cost, level, sent, b, arc_group[:arcs], arc_at[:arcs], come, come_group)
-            _ways_out(cost, level, sent, b, arc_group[:arcs], arc_at[:arcs], leave, leave_group)
+            _ways(cost, level, sent, b, arc_group[:arcs], arc_at[:arcs], come, come_group, leave, leave_group)
             value, a, k, d, j = _best_trade(levels, room, b, come, leave, -least_gain)
             if a < 0:
                 break
             gained -= value
             g = come_group[a, k]
-            _move(g, a, b, weight, sent, room)
+            move(g, a, b, 1, weight, sent, room)
             arc_group[arcs], arc_at[arcs] = g, b
             arcs += 1
             if d >= 0:
                 h = leave_group[d, j]
-                _move(h, b, d, weight, sent, room)
+                move(h, b, d, 1, weight, sent, room)
                 arc_group[arcs], arc_at[arcs] = h, d
                 arcs += 1
     return gained
 
 
 @numba.njit(cache=True)
-def _move(
+def move(
     group: int,
     start: int,
     end: int,
+    number: int,
     weight: NDArray[np.float64],
     sent: NDArray[np.int32],
     room: NDArray[np.float64],
 ) -> None:  # pragma: no cover - compiled
-    sent[group, start] -= 1
-    sent[group, end] += 1
-    room[start] += weight[group]
-    room[end] -= weight[group]
+    """So many clients of a group go from one cluster to another."""
+    sent[group, start] -= number
+    sent[group, end] += number
+    room[start] += number * weight[group]
+    room[end] -= number * weight[group]
 
 
 @numba.njit(cache=True)
-def _ways_in(
+def _ways(
     cost: NDArray[np.float64],
     level: NDArray[np.int64],
     sent: NDArray[np.int32],
@@ -195,41 +196,29 @@ def _ways_in(
     arc_at: NDArray[np.int64],
     come: NDArray[np.float64],
     come_group: NDArray[np.int64],
-) -> None:  # pragma: no cover - compiled
-    """(C, W) what it costs at least that one client of that bitrate comes from there to b, and whose."""
-    come[:] = np.inf
-    for arc in range(len(arc_group)):
-        g, a = arc_group[arc], arc_at[arc]
-        if a == b or sent[g, a] == 0:
-            continue
-        value = cost[g, b] - cost[g, a]
-        if value < come[a, level[g]]:
-            come[a, level[g]] = value
-            come_group[a, level[g]] = g
-
-
-@numba.njit(cache=True)
-def _ways_out(
-    cost: NDArray[np.float64],
-    level: NDArray[np.int64],
-    sent: NDArray[np.int32],
-    b: int,
-    arc_group: NDArray[np.int64],
-    arc_at: NDArray[np.int64],
     leave: NDArray[np.float64],
     leave_group: NDArray[np.int64],
 ) -> None:  # pragma: no cover - compiled
-    """(C, W) what it costs at least that one client of that bitrate leaves b for there, and whose."""
+    """(C, W) the least cost of a client of that bitrate that comes from there to b, or leaves b for there.
+
+    And whose: come_group, leave_group.
+    """
+    come[:] = np.inf
     leave[:] = np.inf
     for arc in range(len(arc_group)):
-        g = arc_group[arc]
-        if arc_at[arc] != b or sent[g, b] == 0:
+        g, a = arc_group[arc], arc_at[arc]
+        k = level[g]
+        if sent[g, a] == 0:
+            continue
+        if a != b:
+            value = cost[g, b] - cost[g, a]
+            if value < come[a, k]:
+                come[a, k], come_group[a, k] = value, g
             continue
         for d in range(cost.shape[1]):
             value = cost[g, d] - cost[g, b]
-            if d != b and value < leave[d, level[g]]:
-                leave[d, level[g]] = value
-                leave_group[d, level[g]] = g
+            if d != b and value < leave[d, k]:
+                leave[d, k], leave_group[d, k] = value, g
 
 
 @numba.njit(cache=True)

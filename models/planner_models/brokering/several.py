@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision
-from planner_models.brokering import market
+from planner_models.brokering import billing, market
 from planner_models.brokering.assignment import Assignment, added_up
 from planner_models.brokering.check import served
 from planner_models.brokering.problem import Brokering
@@ -33,7 +33,7 @@ def assign(
     brokers: Brokers = 2,
     deal_seed: DealSeed = 0,
     options: Options = Options(),
-    previous: Decision[Assignment] | None = None,  # noqa: ARG001
+    previous: Decision[Assignment] | None = None,
 ) -> Decision[Assignment]:
     """Brokers that each fill the clusters as if no other did.
 
@@ -48,7 +48,8 @@ def assign(
     if any(decision.plan is None for decision in decisions):
         return next(decision for decision in decisions if decision.plan is None)
     plan = united([decision.plan for decision in decisions if decision.plan is not None])
-    return Decision(plan=plan, proof=_proof(decisions), keeps=frozenset({"demand"}))
+    keeps = frozenset({"demand", "pinned", "forbidden"})
+    return billing.remembered(problem, Decision(plan=plan, proof=_proof(decisions), keeps=keeps), previous)
 
 
 def commit(
@@ -59,7 +60,7 @@ def commit(
     most_rounds: MostRounds = 50,
     deal_seed: DealSeed = 0,
     options: Options = Options(),
-    previous: Decision[Assignment] | None = None,  # noqa: ARG001
+    previous: Decision[Assignment] | None = None,
 ) -> Decision[Assignment]:
     """Mappings that hold only once every CDN commits to them; else all are withdrawn and made anew.
 
@@ -94,7 +95,8 @@ def commit(
         rows.append((number, int(refused.sum()), brokers if refused.any() else 0))
         if not refused.any():
             rounds = pd.DataFrame(rows, columns=["round", "overbooked", "withdrawn"], dtype=float)
-            return Decision(plan=replace(united(plans), rounds=rounds), proof=_proof(decisions))
+            whole = replace(united(plans), rounds=rounds)
+            return billing.remembered(problem, Decision(plan=whole, proof=_proof(decisions)), previous)
         # what the others may still want cannot be promised twice
         share = wanted / np.maximum(wanted.sum(axis=0), 1e-12)
         promised[:, refused] = np.minimum(promised, share * room)[:, refused]

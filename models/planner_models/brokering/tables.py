@@ -123,8 +123,29 @@ TERMS: Final = Table(
         ),
     },
 )
-TABLES: Final = (CLIENTS, LOCATIONS, CLUSTERS, SCORES, CONTRACTS, BIDS, TERMS)
-OPTIONAL: Final = ("scores", "contracts", "bids", "terms")
+RULE: Final = {
+    "location": label("where the clients are; * is anywhere"),
+    "isp": label("the network they are in; * is any"),
+    "content": label("what they want; * is anything"),
+    "cdn": label("whose clusters; * is anyone's"),
+    "cluster": label("which cluster; * is any"),
+}
+PINNED: Final = Table(
+    name="pinned",
+    about="clients that only these clusters may serve, whatever is on offer",
+    columns=RULE,
+    key=tuple(RULE),
+    may_be_empty=True,
+)
+FORBIDDEN: Final = Table(
+    name="forbidden",
+    about="clusters that must not serve these clients",
+    columns=RULE,
+    key=tuple(RULE),
+    may_be_empty=True,
+)
+TABLES: Final = (CLIENTS, LOCATIONS, CLUSTERS, SCORES, CONTRACTS, BIDS, PINNED, FORBIDDEN, TERMS)
+OPTIONAL: Final = ("scores", "contracts", "bids", "pinned", "forbidden", "terms")
 
 ASSIGNMENTS: Final = Table(
     name="assignments",
@@ -151,4 +172,27 @@ ROUNDS: Final = Table(
     key=("round",),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (ASSIGNMENTS, ROUNDS)
+OFFERS: Final = Table(
+    name="offers",
+    about="how CDNs that learn bid now",
+    columns={
+        "cluster": label("whose bids"),
+        "markup": number("price over cost", at_least=0),
+        "promise": number("share of the free room that is announced", at_least=0, at_most=1),
+    },
+    key=("cluster",),
+    may_be_empty=True,
+)
+TRAFFIC: Final = Table(
+    name="traffic",
+    about="what each CDN carried in the windows before, for bills over several windows",
+    columns={
+        "window": count("1 is the first"),
+        "cdn": label("whose traffic"),
+        "mbps": number("this broker's traffic, Mbit/s", at_least=0),
+        "charge_per_hour": number("what an hour of it costs at contract prices", at_least=0),
+    },
+    key=("window", "cdn"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (ASSIGNMENTS, ROUNDS, OFFERS, TRAFFIC)

@@ -12,14 +12,16 @@ X_{ij} \le u_{ij} \sum_{M \ni ij} t_M,\quad X + Y \le D,\quad
 \sum_M t_M + \delta z_M \le W,\quad t_M \le W z_M,\quad
 \sum_j Y_{ij} \le p_i W,\; \sum_i Y_{ij} \le p_j W$$
 
-`formulation` is that model in Pyomo; `optimum.schedule` solves it as sparse arrays over all maximal
-matchings of the demand where these are few, else over those of Solstice and Eclipse, with a proven
+`formulation` is that model in Pyomo; `optimum.schedule` solves it by column generation where all
+maximal matchings of the demand can be listed (`exact`), else by local search (`search`) with a proven
 bound. The bound is for the week as a fluid: a packet switch works by day and by night.
 
-Tables: `racks(rack, circuit_mbps, packet_mbps)`, `demands(source_rack, target_rack, bits)` and
-`switch(night_us, window_us?, shortest_day_us?)`; 1 Mbit/s is 1 bit/us. A plan is
-`configurations(day, start_us, duration_us, source_rack, target_rack)` and
-`packet(source_rack, target_rack, bits)`.
+Tables: `racks(rack, circuit_mbps, packet_mbps)`, `demands(source_rack, target_rack, bits)`,
+`switch(night_us, window_us?, shortest_day_us?, circuit_switches?, dark?)` and optionally
+`coflows(coflow, source_rack, target_rack, bits)`; 1 Mbit/s is 1 bit/us. A plan is
+`configurations(day, start_us, duration_us, source_rack, target_rack)` (with `switch` where there are
+several), `packet(source_rack, target_rack, bits)` and, for the switches, the port map
+`ports(switch, start_us, end_us, input_port, output_port)`.
 
 >>> from planner_models import circuits
 >>> problem = circuits.generate.rings(racks=8, count=2)
@@ -38,21 +40,27 @@ from pydantic import Field
 
 from planner.system import System
 from planner_models.circuits import (
+    assignment,
     bound,
+    coflows,
     eclipse,
+    exact,
     generate,
     matchings,
     optimum,
     packet,
     readers,
+    search,
     simple,
     solstice,
 )
 from planner_models.circuits.check import check
 from planner_models.circuits.designs import DESIGNS
+from planner_models.circuits.explain import explain
 from planner_models.circuits.formulation import formulation
 from planner_models.circuits.measure import METRICS, measure
-from planner_models.circuits.problem import TABLES, Circuits
+from planner_models.circuits.problem import MOST_SWITCHES, OPTIONAL_TABLES, TABLES, Circuits, Dark
+from planner_models.circuits.published import TARGETS
 from planner_models.circuits.schedule import PLAN_TABLES, Schedule, from_tables
 from planner_models.circuits.sees import enact
 
@@ -61,9 +69,16 @@ def adjust(
     problem: Circuits,
     *,
     scale: Annotated[float, Field(ge=0, description="every demand is multiplied by this")] = 1.0,
+    circuit_switches: Annotated[
+        Annotated[int, Field(ge=1, le=MOST_SWITCHES)] | None,
+        Field(description="how many circuit switches there are; each rack has a link to each"),
+    ] = None,
+    dark: Annotated[
+        Dark | None, Field(description="circuits that are dark at night: all, or only those that change")
+    ] = None,
 ) -> Circuits:
-    """The problem with its demands scaled."""
-    return problem.scaled(scale)
+    """The problem with its demands scaled, over other circuit switches."""
+    return problem.scaled(scale).with_switch(circuit_switches=circuit_switches, dark=dark)
 
 
 SYSTEM = System(
@@ -73,11 +88,21 @@ SYSTEM = System(
     tables=TABLES,
     plan_tables=PLAN_TABLES,
     from_tables=Circuits.from_tables,
-    sources={"matrix": readers.matrix, "coflow": readers.coflow},
+    optional_tables=OPTIONAL_TABLES,
+    sources={
+        "matrix": readers.matrix,
+        "edges": readers.edges,
+        "flows": readers.flows,
+        "coflow": readers.coflow,
+    },
+    series={"coflow_windows": readers.coflow_windows, "flow_windows": readers.flow_windows},
     presets={
         "skewed": generate.skewed,
         "rings": generate.rings,
         "all_to_all": generate.all_to_all,
+        "hotspot": generate.hotspot,
+        "hdfs": generate.hdfs,
+        "mixed": generate.mixed,
     },
     adjust=adjust,
     designs=DESIGNS,
@@ -87,15 +112,21 @@ SYSTEM = System(
     plan_from_tables=from_tables,
     enact=enact,
     formulation=formulation,
+    explain=explain,
+    targets=TARGETS,
 )
 
 __all__ = [
     "SYSTEM",
     "Circuits",
     "Schedule",
+    "assignment",
     "bound",
     "check",
+    "coflows",
     "eclipse",
+    "exact",
+    "explain",
     "formulation",
     "generate",
     "matchings",
@@ -103,6 +134,7 @@ __all__ = [
     "optimum",
     "packet",
     "readers",
+    "search",
     "simple",
     "solstice",
 ]

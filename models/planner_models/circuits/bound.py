@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from pydantic import Field
 
 from planner import backends
 from planner.backends import Solution
@@ -17,6 +19,8 @@ from planner.proof import Proof, Status
 from planner.system import Decision
 from planner_models.circuits.problem import Circuits
 from planner_models.circuits.schedule import Schedule
+
+GAP: Final = 1.02  # demands nearer to each other than this are of one size
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,28 +36,52 @@ class Units:
         return cls(bits=bits, us=bits / float(problem.circuit_mbps.max()))
 
 
+Kinds = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=64,
+        description="kinds of days, short to long, that the program tells apart where demands come in sizes: "
+        "more make the bound tighter and slower",
+    ),
+]
+
+
 def limit(
     problem: Circuits,
     *,
+    kinds: Kinds = 1,
     options: Options = Options(),
     previous: Decision[Schedule] | None = None,  # noqa: ARG001
 ) -> Decision[Schedule]:
     """A proven bound on every schedule, and no plan.
 
-    With K days, each rack's circuits have the week less K nights, and serve at most K wholes of
-    pairs; the packet switch has its links. The program's optimum is concave in K (convex without a
-    window), which it chooses; where it chooses no whole number, the best whole one is next to it.
+    With N days of a kind that take T in all, each rack's circuits serve in them at most what T has
+    time for, and at most N wholes of pairs, a pair's whole being what the longest such day serves of
+    it; a long day that serves a short demand wastes the rest. The packet switch has its links. The
+    program's optimum is concave in the number of days (convex without a window), which it chooses;
+    where it chooses no whole number, the best whole one is next to it. With every length a kind of
+    its own this is the linear program over all matchings and lengths (Birkhoff, von Neumann).
+
+    Where only circuits that change are dark, each rack's nights are counted alone.
     """
     if not problem.bits.any():
         return _bounded(problem, 0.0, None)
-    program = model(problem)
-    solution = backends.solve(program, options)
+    if kinds > 1 and options.backend == "highs" and options.algorithm == "auto":
+        options = replace(options, algorithm="interior-point")  # seconds instead of minutes
+    solution = backends.solve(model(problem, kinds=kinds), options)
     if solution.x is None:
         return _undecided(problem, solution)
-    days = float(solution.x[2 * int((problem.bits > 0).sum())])
+    if problem.dark == "changed":
+        return _bounded(problem, solution.bound, solution.backend)
+    first = len(problem.pair_bits) * (_kinds_of(problem, kinds) + 1)
+    days = float(solution.x[first : first + _kinds_of(problem, kinds)].sum())
     if abs(days - round(days)) <= 1e-7:
         return _bounded(problem, solution.bound, solution.backend)
-    around = [backends.solve(model(problem, days=k), options) for k in (math.floor(days), math.ceil(days))]
+    around = [
+        backends.solve(model(problem, kinds=kinds, days=k), options)
+        for k in (math.floor(days), math.ceil(days))
+    ]
     if any(one.bound is None and one.status is not Status.INFEASIBLE for one in around):
         return _bounded(problem, solution.bound, solution.backend)
     bounds = [one.bound for one in around if one.bound is not None]
@@ -63,74 +91,114 @@ def limit(
     return _bounded(problem, best, solution.backend)
 
 
-def model(problem: Circuits, *, days: int | None = None) -> LinearProgram:
+def edges(problem: Circuits, kinds: int) -> NDArray[np.float64]:
+    """(k + 1,) lengths between which the kinds of days lie, us: the widest gaps between demands.
+
+    Fewer than asked where demands have fewer sizes. No day need be longer than the longest demand.
+    """
+    needs = np.unique(problem.pair_bits / problem.pair_mbps)
+    longest = float(needs[-1]) if len(needs) else 1.0
+    if problem.window_us is not None:
+        longest = min(longest, problem.window_us - problem.night_us)
+    shortest = problem.shortest_day_us
+    longest = max(shortest, longest)
+    ratios = needs[1:] / needs[:-1]
+    widest = np.argsort(-ratios, kind="stable")[: kinds - 1]
+    apart = needs[:-1][widest[ratios[widest] > GAP]]
+    inner = apart[(apart > shortest) & (apart < longest)]
+    return np.concatenate([[shortest], np.sort(inner), [longest]])
+
+
+def _kinds_of(problem: Circuits, kinds: int) -> int:
+    return len(edges(problem, kinds)) - 1
+
+
+def model(problem: Circuits, *, kinds: int = 1, days: int | None = None) -> LinearProgram:
     """The program of `limit`, in units of `Units`; `days` fixes how many there are.
 
-    Variables: X, Y (pairs,) bits over circuits and packet switch, K days, and without a window T.
+    Variables: X (kinds, pairs) bits over circuits, Y (pairs,) over the packet switch, N and T (kinds,)
+    number and time of days, and without a window the end. Where only circuits that change are dark,
+    N and T are (2n,), of each rack's sending and receiving, and days are of one kind.
     """
     unit, window = Units.of(problem), problem.window_us
-    source, target = np.nonzero(problem.bits)
-    count, n = len(source), len(problem.racks)
-    wanted = problem.bits[source, target] / unit.bits
-    rate = problem.circuit_mbps[source, target] * unit.us / unit.bits
-    most = wanted if window is None else np.minimum(wanted, rate * (window - problem.night_us) / unit.us)
+    source, target = problem.pairs
+    count, lines = len(source), 2 * len(problem.racks)
+    apart = problem.dark == "changed"
+    edge = edges(problem, 1 if apart else kinds) / unit.us
+    kind = len(edge) - 1
+    wanted = problem.pair_bits / unit.bits
+    rate = problem.pair_mbps * unit.us / unit.bits
     at = sp.csr_array(
-        (np.ones(2 * count), (np.concatenate([source, n + target]), np.tile(np.arange(count), 2))),
-        shape=(2 * n, count),
+        (np.ones(2 * count), (np.concatenate([source, lines // 2 + target]), np.tile(np.arange(count), 2))),
+        shape=(lines, count),
     )
-    night, shortest = problem.night_us / unit.us, problem.shortest_day_us / unit.us
+    night = problem.night_us / unit.us
     packet = np.tile(problem.packet_mbps, 2) * unit.us / unit.bits
-    one = np.ones((2 * n, 1))
-    none = sp.csr_array((2 * n, count))
     timeless = window is None
-    end = None if window is None else window / unit.us
+    end = 0.0 if window is None else window / unit.us
+    own = lines if apart else kind  # how many N and T there are
+    width = [count] * kind + [count, own, own] + [1] * timeless
 
-    def rows(name: str, *parts: object, upper: NDArray[np.float64] | float) -> Rows:
-        return Rows(name, sp.csr_array(sp.hstack(parts)), upper=upper)
+    def rows(name: str, parts: dict[int, object], upper: object, lower: object = -np.inf) -> Rows:
+        height = next(part.shape[0] for part in parts.values())  # type: ignore[attr-defined]
+        filled = [parts.get(k, sp.csr_array((height, wide))) for k, wide in enumerate(width)]
+        return Rows(name, sp.csr_array(sp.hstack(filled)), lower=lower, upper=upper)  # type: ignore[arg-type]
 
-    def column(values: NDArray[np.float64]) -> list[object]:
-        return [sp.csr_array(values.reshape(-1, 1))] if timeless else []
-
-    blocks = [
-        rows("busy", at @ sp.diags_array(1 / rate), none, night * one, *column(-one), upper=end or 0.0),
-        rows("wholes", at @ sp.diags_array(1 / most), none, -one, *column(0 * one), upper=0.0),
-        rows("packet", none, at, 0 * one, *column(-packet), upper=0.0 if end is None else packet * end),
+    number, time, last = kind + 1, kind + 2, kind + 3
+    eye = sp.eye_array(count)
+    blocks = []
+    for k in range(kind):
+        most = wanted if apart else np.minimum(wanted, rate * edge[k + 1])
+        every = sp.csr_array(-np.eye(lines) if apart else -np.eye(kind)[np.full(lines, k)])
+        blocks += [
+            rows(f"busy {k}", {k: at @ sp.diags_array(1 / rate), time: every}, 0.0),
+            rows(f"wholes {k}", {k: at @ sp.diags_array(1 / most), number: every}, 0.0),
+        ]
+    each = sp.eye_array(own)
+    blocks.append(rows("least", {number: sp.diags_array(_of(edge[:-1], own)), time: -each}, 0.0))
+    if not apart:
+        blocks.append(rows("most", {number: -sp.diags_array(edge[1:]), time: each}, 0.0))
+    whole = sp.eye_array(own) if apart else sp.csr_array(np.ones((1, own)))
+    height = own if apart else 1
+    week: dict[int, object] = {number: night * whole, time: whole}
+    packets: dict[int, object] = {kind: at}
+    if timeless:
+        week[last] = sp.csr_array(np.full((height, 1), -float(problem.switches)))
+        packets[last] = sp.csr_array(-packet.reshape(-1, 1))
+    blocks += [
+        rows("week", week, end * problem.switches),
+        rows("packet", packets, 0.0 if timeless else packet * end),
         rows(
-            "shortest",
-            sp.csr_array((1, 2 * count)),
-            [[night + shortest]],
-            *column(-one[:1]),
-            upper=end or 0.0,
+            "demand",
+            dict.fromkeys(range(kind + 1), eye),
+            wanted,
+            lower=wanted if timeless else -np.inf,
         ),
     ]
-    eye, nothing = sp.eye_array(count), np.zeros((count, 1))
-    blocks.append(
-        Rows(
-            "demand",
-            sp.csr_array(sp.hstack([eye, eye, nothing, *column(nothing)])),
-            lower=wanted if timeless else -np.inf,
-            upper=wanted,
-        )
-    )
-    cost = np.zeros(2 * count + 1 + timeless)
+    if days is not None:
+        blocks.append(rows("days", {number: sp.csr_array(np.ones((1, own)))}, float(days), lower=float(days)))
+    cost = np.zeros(sum(width))
     if timeless:
         cost[-1] = 1.0
     else:
-        cost[: 2 * count] = 1.0
-    lower, upper = np.zeros(len(cost)), np.full(len(cost), np.inf)
-    upper[:count] = most
-    if days is not None:
-        lower[2 * count] = upper[2 * count] = days
-    names = [Columns("circuit", count), Columns("packet", count), Columns("days", 1)]
+        cost[: count * (kind + 1)] = 1.0
+    names = [
+        Columns("circuit", count * kind),
+        Columns("packet", count),
+        Columns("days", own),
+        Columns("time", own),
+    ]
     return LinearProgram.build(
         sense="min" if timeless else "max",
         cost=cost,
         rows=blocks,
         columns=[*names, Columns("end", 1)] if timeless else names,
-        lower=lower,
-        upper=upper,
         name="bound on circuit schedules",
     )
+
+
+def _of(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    return values if len(values) == count else np.full(count, values[0])
 
 
 def _bounded(problem: Circuits, bound: float | None, backend: str | None) -> Decision[Schedule]:

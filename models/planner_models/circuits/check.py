@@ -23,13 +23,21 @@ class Carried:
 
     circuit_bits  (n, n) what the circuits carry, never more than is wanted
     packet_bits   (n, n) what the packet switch carries
-    start_us, end_us  (days,) in order of time
+    start_us, end_us, switch  (days,) by switch, from 0, and in order of time
     """
 
     circuit_bits: NDArray[np.float64]
     packet_bits: NDArray[np.float64]
     start_us: NDArray[np.float64]
     end_us: NDArray[np.float64]
+    switch: NDArray[np.int64]
+
+    @property
+    def dark_us(self) -> NDArray[np.float64]:
+        """(days,) time since the last day of the same switch, or since the start."""
+        first = np.diff(self.switch, prepend=-1) != 0
+        before = np.concatenate([[0.0], self.end_us[:-1]])[: len(self.start_us)]
+        return self.start_us - np.where(first, 0.0, before)
 
 
 def carried(problem: Circuits, plan: Schedule) -> Carried:
@@ -42,10 +50,17 @@ def carried(problem: Circuits, plan: Schedule) -> Carried:
         values = frame[column].to_numpy(float)
         if not (np.isfinite(values) & (values >= 0)).all():
             raise PlanRejected(f"configurations: {column} must be finite and at least 0")
+    frame = frame if "switch" in frame else frame.assign(switch=1.0)
     days = frame.groupby("day", sort=True)
-    spread = days[["start_us", "duration_us"]]
+    spread = days[["start_us", "duration_us", "switch"]]
     if (spread.max() != spread.min()).to_numpy().any():
-        raise PlanRejected("configurations: the circuits of a day must start and end together")
+        raise PlanRejected("configurations: the circuits of a day must start and end together, on one switch")
+    numbers = frame["switch"].to_numpy(float)
+    if (strange := ~np.isin(numbers, np.arange(1, problem.switches + 1))).any():
+        row = int(np.argmax(strange))
+        raise PlanRejected(
+            f"configurations row {row + 1}: switch {numbers[row]:g}, must be from 1 to {problem.switches}"
+        )
     for column, verb in zip(ENDS, ("sends", "receives"), strict=True):
         twice = frame.duplicated(["day", column]).to_numpy()
         if twice.any():
@@ -63,15 +78,47 @@ def carried(problem: Circuits, plan: Schedule) -> Carried:
     if not (np.isfinite(amount) & (amount >= 0)).all():
         raise PlanRejected("packet: bits must be finite and at least 0")
     np.add.at(packet, (sender, receiver), amount)
-    start = days["start_us"].first().to_numpy(float)
-    order = np.argsort(start, kind="stable")
-    end = start + days["duration_us"].first().to_numpy(float)
+    firsts = days[["start_us", "duration_us", "switch"]].first()
+    start, switch = firsts["start_us"].to_numpy(float), firsts["switch"].to_numpy(float).astype(np.int64) - 1
+    order = np.lexsort((start, switch))
+    end = start + firsts["duration_us"].to_numpy(float)
+    if problem.dark == "changed":
+        place = pd.Series(np.arange(len(order)), index=firsts.index[order])
+        at = place.loc[frame["day"]].to_numpy(np.int64)
+        np.add.at(
+            up,
+            (source, target),
+            _kept_us(problem, at, source, target, start[order], end[order], switch[order]),
+        )
     return Carried(
         circuit_bits=np.minimum(problem.bits, up * problem.circuit_mbps),
         packet_bits=packet,
         start_us=start[order],
         end_us=end[order],
+        switch=switch[order],
     )
+
+
+def _kept_us(
+    problem: Circuits,
+    day: NDArray[np.int64],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    start_us: NDArray[np.float64],
+    end_us: NDArray[np.float64],
+    switch: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """(rows,) how long each circuit of a day works on through the night, as the next day keeps it.
+
+    day  (rows,) places of the rows' days in the arrays of days, which are by switch and in order of time
+    """
+    n = len(problem.racks)
+    own = (day * n + source) * n + target
+    after = ((day + 1) * n + source) * n + target
+    nights = np.concatenate([start_us[1:] - end_us[:-1], [0.0]])
+    nights[:-1][switch[1:] != switch[:-1]] = 0.0
+    kept: NDArray[np.float64] = np.where(np.isin(after, own), np.maximum(nights, 0.0)[day], 0.0)
+    return kept
 
 
 ENDS: Final = ("source_rack", "target_rack")
@@ -80,7 +127,7 @@ ENDS: Final = ("source_rack", "target_rack")
 def check(problem: Circuits, plan: Schedule) -> Violations:
     """Limits that the schedule breaks, by name.
 
-    night         a day starts before the night after the last one is over; the first has one too
+    night         a day starts before the night after its switch's last one is over; the first has one too
     shortest_day  a day is too short
     window        a day ends after the week
     packet        a rack sends or receives more over the packet switch than its link carries in the week
@@ -92,7 +139,7 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     done = carried(problem, plan)
     window = problem.window_us
     slack = TOLERANCE * max(float(done.end_us.max(initial=0.0)), problem.night_us, 1e-9)
-    gap = done.start_us - np.concatenate([[0.0], done.end_us[:-1]])[: len(done.start_us)]
+    gap = done.dark_us
     found = _days("night", gap, gap < problem.night_us - slack, problem.night_us)
     lasts = done.end_us - done.start_us
     found += _days("shortest_day", lasts, lasts < problem.shortest_day_us - slack, problem.shortest_day_us)

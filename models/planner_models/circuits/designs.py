@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from planner.system import Design, Mechanism
-from planner_models.circuits import bound, eclipse, optimum, simple, solstice
-from planner_models.circuits.sees import queues
+from planner_models.circuits import bound, eclipse, optimum, search, simple, solstice
+from planner_models.circuits.sees import data_units, queues
 
 TOLD: Final = (
     "hosts tell the scheduler the sizes of the data units that applications send; "
@@ -44,6 +44,29 @@ DESIGNS: Final = (
         mechanism=Mechanism.REACTION,
         messages=QUEUES,
         source="Venkatakrishnan et al. 2016 (Eclipse)",
+    ),
+    Design(
+        name="solstice_units",
+        decide=solstice.schedule,
+        sees=data_units,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages=TOLD,
+        source="Liu et al. 2015 (Solstice); Mukerjee 2018, 2.5.2",
+    ),
+    Design(
+        name="eclipse_units",
+        decide=eclipse.schedule,
+        sees=data_units,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages=TOLD,
+        source="Venkatakrishnan et al. 2016 (Eclipse); Mukerjee 2018, 2.5.2",
+    ),
+    Design(
+        name="search",
+        decide=search.schedule,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages=TOLD,
+        source="local search over Venkatakrishnan et al. 2016 (Eclipse)",
     ),
     Design(
         name="bvn",
@@ -108,5 +131,6 @@ DESIGNS: Final = (
         mechanism=Mechanism.TRANSPARENCY,
         messages=TOLD,
         source="linear relaxation of the schedule",
+        model=bound.model,
     ),
 )

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Final
 
+import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.options import Options
 from planner.system import Decision
-from planner_models.circuits import bound, matchings
+from planner_models.circuits import bound
 from planner_models.circuits import schedule as schedules
-from planner_models.circuits.clock import Clock
+from planner_models.circuits.assignment import FREE, Pairs, State, settle
+from planner_models.circuits.clock import Limits, is_over
 from planner_models.circuits.problem import Circuits
-from planner_models.circuits.schedule import IDLE, Schedule
+from planner_models.circuits.schedule import IDLE, Day, Schedule
 
-Matching = tuple[float, float, NDArray[np.int64]]
-"""What it serves for its time, bits/us; how long the day is, us; its targets."""
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+GAIN: Final = 1e-12
+ROUNDING: Final = 1e-9
+
+Starts = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=64,
+        description="lengths of day from which each search starts, from the longest of use down evenly in "
+        "logarithm, besides that of the last day; 0: every length that could be best is tried",
+    ),
+]
 
 
 def schedule(
     problem: Circuits,
     *,
-    starts: Annotated[
-        int,
-        Field(ge=1, le=64, description="lengths of day from which each search starts, evenly in logarithm"),
-    ] = 4,
+    starts: Starts = 1,
     prove: Annotated[bool, Field(description="also find what no schedule can beat")] = False,
     options: Options = Options(),
     previous: Decision[Schedule] | None = None,  # noqa: ARG001
@@ -35,76 +45,155 @@ def schedule(
     """Eclipse: greedily the day of the most demand served for its length and its night.
 
     For a length of day the best matching is a linear assignment; for a matching the best length is
-    that of one of its entries. Both alternate until neither gains, from a few lengths and from that
-    of the last day: far fewer assignments than trying every length. A day is never longer than what
-    is left of the week, so that the last one fills it.
+    that of one of its entries. Both alternate until neither gains: far fewer assignments than trying
+    every length.
+
+    At the window's end: a day is never longer than what is left of the week, so that the last one
+    fills it. The first days, while none is cut short so, serve by circuits at least 1 - exp(-C / W) of
+    what any schedule could, where C is the time that they take with their nights, if every length is
+    tried (`starts = 0`): the greedy choice by worth for time of a submodular function.
 
     source  Venkatakrishnan et al. 2016 (Eclipse), greedy over durations and matchings
     """
-    clock = Clock(problem)
-    last: float | None = None
-    while not clock.over:
-        found = best_day(problem, clock.left, clock.room_us, starts=starts, also=last)
-        if found is None:
-            break
-        last = clock.add(found[2], found[1])
     proven = bound.limit(problem, options=options).proof.bound if prove else None
-    return schedules.decided(problem, clock.days, bound=proven)
+    return schedules.decided(problem, days(problem, starts=starts), bound=proven)
 
 
-def best_day(
-    problem: Circuits, left: NDArray[np.float64], room_us: float, *, starts: int, also: float | None = None
-) -> Matching | None:
-    """The best day found for the bits left (n, n) within room_us; None where nothing is left."""
-    lengths = (left / problem.circuit_mbps)[left > 0]
-    if not len(lengths):
-        return None
-    shortest = problem.shortest_day_us
-    high = max(shortest, min(float(lengths.max()), room_us))
-    low = min(high, max(shortest, float(lengths.min())))
-    tries = {*np.geomspace(low, high, starts).tolist(), high}
-    if also is not None:
-        tries.add(min(max(also, shortest), high))
-    found = [_climbed(problem, left, start, high) for start in sorted(tries)]
-    return max(found, key=lambda day: day[0])
+def days(problem: Circuits, *, starts: int = 1) -> list[Day]:
+    """The days of Eclipse alone, compiled: without the packet switch's share or a plan's tables."""
+    if not len(problem.pair_bits):
+        return []
+    lengths, targets, switches = _greedy(
+        Pairs.of(problem.bits > 0), problem.pair_bits, problem.pair_mbps, Limits.of(problem), starts
+    )
+    return [
+        Day(duration_us=float(length), target=to, switch=int(switch))
+        for length, to, switch in zip(lengths, targets, switches, strict=True)
+    ]
 
 
-def _climbed(problem: Circuits, left: NDArray[np.float64], start_us: float, high_us: float) -> Matching:
-    """Matching and length in turn, from a length on, until neither gains."""
-    rate = problem.circuit_mbps
-    best: Matching = (-math.inf, start_us, np.full(len(left), IDLE, dtype=np.int64))
-    length = start_us
-    while True:
-        target = matchings.heaviest(np.minimum(left, rate * length))
-        source = np.flatnonzero(target != IDLE)
-        pair = source, target[source]
-        worth, length = best_length(
-            left[pair], rate[pair], problem.night_us, problem.shortest_day_us, high_us
-        )
-        if worth <= best[0] * (1 + GAIN):
-            return best
-        best = (worth, length, target)
+@nb.njit(cache=True)
+def _greedy(  # noqa: C901
+    pairs: Pairs, bits: Floats, mbps: Floats, limits: Limits, starts: int
+) -> tuple[Floats, Ints, Ints]:
+    """(K,) lengths, (K, n) targets and (K,) switches of the days for m pairs, by source and target."""
+    n, m = len(limits.packet_mbps), len(bits)
+    left, weight = bits.copy(), np.empty(m)
+    out, into = np.zeros(n), np.zeros(n)
+    for i in range(n):
+        for k in range(pairs.first[i], pairs.first[i + 1]):
+            out[i] += bits[k]
+            into[pairs.target[k]] += bits[k]
+    state = State(
+        np.zeros(n),
+        np.zeros(n),
+        np.full(n, FREE),
+        np.full(n, FREE),
+        np.full(n, np.inf),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+    )
+    chosen, picked = np.full(n, FREE), np.empty(n, np.int64)
+    needs, amounts, rates = np.empty(n), np.empty(n), np.empty(n)
+    used = np.zeros(limits.switches)
+    lengths, switches = np.empty(16), np.empty(16, np.int64)
+    targets = np.empty((16, n), np.int64)
+    count, last = 0, -1.0
+    while not is_over(limits, used, out, into):
+        switch = used.argmin()
+        longest, least = 0.0, np.inf
+        for k in range(m):
+            if left[k] > 0:
+                longest = max(longest, left[k] / mbps[k])
+                least = min(least, left[k] / mbps[k])
+        if longest <= 0:
+            break
+        high = max(limits.shortest_us, min(longest, limits.window_us - used[switch] - limits.night_us))
+        low = min(high, max(limits.shortest_us, least))
+        if starts == 0:
+            tries = np.unique(np.minimum(high, np.maximum(low, left[left > 0] / mbps[left > 0])))
+        else:
+            tries = high * (low / high) ** (np.arange(starts) / max(1, starts - 1))
+            if last > 0:
+                tries = np.append(tries, min(high, max(low, last)))
+        best, length = -1.0, high
+        for start in tries:
+            now, worth = start, -1.0
+            while True:
+                for k in range(m):
+                    weight[k] = min(left[k], mbps[k] * now)
+                settle(pairs, weight, state)
+                found, longer = _best_length(
+                    pairs, left, mbps, state.mate, limits, low, high, needs, amounts, rates
+                )
+                if found > best:
+                    best, length = found, longer
+                    chosen[:] = state.mate
+                if found <= worth * (1 + GAIN) or longer == now:
+                    break
+                now, worth = longer, found
+        last = length
+        if count == len(lengths):
+            lengths, switches = np.append(lengths, lengths), np.append(switches, switches)
+            targets = np.concatenate((targets, targets))
+        used[switch] += limits.night_us + length
+        picked[:] = IDLE
+        for i in range(n):
+            for k in range(pairs.first[i], pairs.first[i + 1]):
+                if pairs.target[k] == chosen[i] and left[k] > 0:
+                    picked[i] = chosen[i]
+                    carried = min(left[k], length * mbps[k])
+                    left[k] -= carried
+                    if left[k] <= ROUNDING * bits[k]:
+                        left[k] = 0.0
+                    out[i] = max(0.0, out[i] - carried)
+                    into[chosen[i]] = max(0.0, into[chosen[i]] - carried)
+        lengths[count], switches[count], targets[count] = length, switch, picked
+        count += 1
+    return lengths[:count], targets[:count], switches[:count]
 
 
-GAIN: Final = 1e-12
-
-
-def best_length(
-    bits: NDArray[np.float64], mbps: NDArray[np.float64], night_us: float, low_us: float, high_us: float
+@nb.njit(cache=True)
+def _best_length(
+    pairs: Pairs,
+    left: Floats,
+    mbps: Floats,
+    mate: Ints,
+    limits: Limits,
+    low: float,
+    high: float,
+    needs: Floats,
+    amounts: Floats,
+    rates: Floats,
 ) -> tuple[float, float]:
-    """Most bits served for the time of a day and its night, and that length of the day.
+    """Most bits served for the time of a day of a matching and its night, and that length of the day.
 
     Between two entries what is served is linear in the length, so that the ratio has no maximum
-    inside: only the entries' own lengths and the limits count.
+    inside: only the entries' own lengths and the limits `low` and `high`, us, count.
     """
-    needs = bits / mbps
-    order = np.argsort(needs)
-    needs, bits, mbps = needs[order], bits[order], mbps[order]
-    length = np.unique(np.clip(np.concatenate([needs, [low_us, high_us]]), low_us, high_us))
-    length = length[length > 0]
-    whole = np.searchsorted(needs, length, side="right")  # entries that are served wholly
-    served = np.concatenate([[0.0], np.cumsum(bits)])[whole]
-    served += length * np.concatenate([np.cumsum(mbps[::-1])[::-1], [0.0]])[whole]
-    worth = served / (length + night_us)
-    best = int(np.argmax(worth))
-    return float(worth[best]), float(length[best])
+    count, running = 0, 0.0
+    for i in range(len(mate)):
+        if mate[i] == FREE:
+            continue
+        for k in range(pairs.first[i], pairs.first[i + 1]):
+            if pairs.target[k] == mate[i] and left[k] > 0:
+                needs[count], amounts[count], rates[count] = left[k] / mbps[k], left[k], mbps[k]
+                running += mbps[k]
+                count += 1
+                break
+    order = np.argsort(needs[:count])
+    whole, best, length = 0.0, -1.0, high
+    at = 0
+    tried = low
+    while True:
+        while at < count and needs[order[at]] <= tried:
+            whole += amounts[order[at]]
+            running -= rates[order[at]]
+            at += 1
+        served = whole + max(0.0, running) * tried
+        if tried > 0 and served > best * (tried + limits.night_us):
+            best, length = served / (tried + limits.night_us), tried
+        if tried >= high:
+            return best, length
+        tried = min(high, needs[order[at]]) if at < count else high

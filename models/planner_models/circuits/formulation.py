@@ -18,13 +18,14 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
     """The model of Eclipse over every permutation M of the racks, with the packet switch beside it.
 
     maximize    sum of X_ij + Y_ij                                  minimize T  (without a window)
-    subject to  X_ij <= u_ij * sum of t_M over M with i -> j
+    subject to  X_ij <= u_ij * sum of t_sM over s and M with i -> j
                 X_ij + Y_ij <= D_ij                                 = D_ij
-                sum of t_M + night * z_M <= W                       <= T
-                shortest * z_M <= t_M <= W * z_M,  z_M in {0, 1}
+                sum of t_sM + night * z_sM <= W for each switch s   <= T
+                shortest * z_sM <= t_sM <= W * z_sM,  z_sM in {0, 1}
                 row and column sums of Y at most packet rate * W    * T
 
-    Bits and microseconds. InputError for more than 6 racks: there are n! permutations.
+    Bits and microseconds. InputError for more than 6 racks, as there are n! permutations, and where
+    circuits stay up at night, as then the order of days counts.
 
     source  Venkatakrishnan et al. 2016 (Eclipse), the problem that is solved greedily
     """
@@ -33,7 +34,10 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
     n = len(problem.racks)
     if n > 6:
         raise InputError(f"formulation: {n} racks have {n}! permutations, must be at most 6 racks")
+    if problem.dark == "changed":
+        raise InputError("formulation: dark is changed, must be all: the model knows no order of days")
     m = pyo.ConcreteModel("circuit schedule")
+    m.S = pyo.Set(initialize=range(problem.switches))
     u, wanted, p = problem.circuit_mbps, problem.bits, problem.packet_mbps
     window, night, shortest = problem.window_us, problem.night_us, problem.shortest_day_us
     permutations = list(itertools.permutations(range(n)))
@@ -44,8 +48,8 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
     m.IJ = pyo.Set(initialize=pairs, dimen=2)
     m.X = pyo.Var(m.IJ, domain=pyo.NonNegativeReals)
     m.Y = pyo.Var(m.IJ, domain=pyo.NonNegativeReals)
-    m.t = pyo.Var(m.M, domain=pyo.NonNegativeReals)
-    m.z = pyo.Var(m.M, domain=pyo.Binary)
+    m.t = pyo.Var(m.S, m.M, domain=pyo.NonNegativeReals)
+    m.z = pyo.Var(m.S, m.M, domain=pyo.Binary)
     end: Any = window
     if window is None:
         m.T = pyo.Var(domain=pyo.NonNegativeReals)
@@ -53,7 +57,7 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
     m.circuits = pyo.Constraint(
         m.IJ,
         rule=lambda m, i, j: (
-            m.X[i, j] <= float(u[i, j]) * sum(m.t[k] for k in m.M if permutations[k][i] == j)
+            m.X[i, j] <= float(u[i, j]) * sum(m.t[s, k] for s in m.S for k in m.M if permutations[k][i] == j)
         ),
     )
     m.demand = pyo.Constraint(
@@ -64,9 +68,9 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
             else m.X[i, j] + m.Y[i, j] == float(wanted[i, j])
         ),
     )
-    m.week = pyo.Constraint(expr=sum(m.t[k] + night * m.z[k] for k in m.M) <= end)
-    m.used = pyo.Constraint(m.M, rule=lambda m, k: m.t[k] <= longest * m.z[k])
-    m.shortest = pyo.Constraint(m.M, rule=lambda m, k: m.t[k] >= shortest * m.z[k])
+    m.week = pyo.Constraint(m.S, rule=lambda m, s: sum(m.t[s, k] + night * m.z[s, k] for k in m.M) <= end)
+    m.used = pyo.Constraint(m.S, m.M, rule=lambda m, s, k: m.t[s, k] <= longest * m.z[s, k])
+    m.shortest = pyo.Constraint(m.S, m.M, rule=lambda m, s, k: m.t[s, k] >= shortest * m.z[s, k])
 
     def sends(m: pyo.ConcreteModel, rack: int, way: int) -> Any:
         load = [m.Y[pair] for pair in pairs if pair[way] == rack]

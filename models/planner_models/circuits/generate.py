@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,122 @@ def all_to_all(
     """
     bits = np.full((racks, racks), load * circuit_mbps * window_us / (racks - 1))
     np.fill_diagonal(bits, 0.0)
+    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+
+
+def hotspot(
+    *,
+    racks: Racks = 64,
+    load: Load = 0.5,
+    hot: Annotated[int, Field(ge=1, description="pairs of racks that are hot")] = 8,
+    hot_share: Annotated[float, Field(ge=0, le=1, description="share of all demand between them")] = 0.8,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Week = 2_000.0,
+    bounded: Bounded = True,
+    shortest_day_us: ShortestDay = 0.0,
+    seed: Seed = 0,
+) -> Circuits:
+    """Hotspots: a few pairs of racks have most of the demand, all others the rest, evenly.
+
+    No rack sends to, or receives from, two hot pairs, as long as there are no more of them than racks;
+    the load is that of a rack that is in a hot pair.
+
+    source  Wang et al. 2010 (c-Through) and Farrington et al. 2010 (Helios), for such demand
+    """
+    rng = np.random.default_rng(seed)
+    bits = np.zeros((racks, racks))
+    left = hot
+    while left > 0:
+        order = rng.permutation(racks)
+        some = min(left, racks)
+        bits[order[:some], np.roll(order, -1)[:some]] += 1.0
+        left -= some
+    even = np.ones((racks, racks)) - np.eye(racks)
+    bits = hot_share * bits / bits.sum() + (1 - hot_share) * even / even.sum()
+    busiest = max(bits.sum(axis=0).max(), bits.sum(axis=1).max())
+    bits *= load * circuit_mbps * window_us / busiest
+    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+
+
+def hdfs(
+    *,
+    racks: Racks = 8,
+    writers: Annotated[
+        int, Field(ge=1, description="mappers that write a file each, evenly over racks")
+    ] = 64,
+    file_mb: Annotated[float, Field(gt=0, description="size of a file, MB of 10^6 bytes")] = 400.0,
+    block_mb: Annotated[float, Field(gt=0, description="a file is cut into blocks of this, MB")] = 128.0,
+    placement: Annotated[
+        Literal["random", "next"],
+        Field(description="rack of a block's replicas: any other, drawn for each block, or the next one"),
+    ] = "random",
+    shift: Annotated[int, Field(ge=1, description="the next rack is i + shift")] = 1,
+    circuit_mbps: CircuitRate = 80_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Week = 2_000.0,
+    bounded: Annotated[
+        bool, Field(description="true: serve the most within the week; false: serve all in the least time")
+    ] = False,
+    shortest_day_us: ShortestDay = 180.0,
+    seed: Seed = 0,
+) -> Circuits:
+    """Writes to a distributed file system (DFSIO): every block goes once to another rack.
+
+    The second replica goes to another rack, the third stays in it. HDFS draws that rack for each
+    block, so that all send to all; reHDFS takes a function of the source rack, so that racks form a
+    ring.
+
+    source  Mukerjee 2018, 2.6.1 and 2.6.2
+    """
+    rng = np.random.default_rng(seed)
+    bits = np.zeros((racks, racks))
+    blocks = int(np.ceil(file_mb / block_mb - 1e-9))
+    sizes = np.full(blocks, block_mb)
+    sizes[-1] = file_mb - block_mb * (blocks - 1)
+    for writer in range(writers):
+        source = writer % racks
+        others = (source + rng.integers(1, racks, blocks)) % racks
+        target = others if placement == "random" else np.full(blocks, (source + shift) % racks)
+        np.add.at(bits, (np.full(blocks, source), target), sizes * 8e6)
+    np.fill_diagonal(bits, 0.0)
+    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+
+
+def mixed(
+    *,
+    racks: Racks = 8,
+    count: Annotated[int, Field(ge=1, description="rings that big flows run in")] = 1,
+    big_share: Annotated[
+        float, Field(ge=0, description="big flows of a rack, in what its circuit link carries in the week")
+    ] = 1 / 3,
+    small_share: Annotated[
+        float, Field(ge=0, description="small flows of a rack, in what its packet link carries in the week")
+    ] = 1 / 3,
+    circuit_mbps: CircuitRate = 80_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Week = 2_000.0,
+    bounded: Bounded = True,
+    shortest_day_us: ShortestDay = 180.0,
+) -> Circuits:
+    """Big flows in rings of racks and small flows between all other pairs: what a mean week has of them.
+
+    The flows themselves, with their starts and sizes, are what system `circuitflows` generates.
+
+    source  Mukerjee 2018, 2.5.3 and 2.5.4
+    """
+    bits = np.zeros((racks, racks))
+    rows = np.arange(racks)
+    rings_of = min(count, racks - 1)
+    for shift in range(1, racks):
+        if shift <= rings_of:
+            amount = big_share * circuit_mbps * window_us / rings_of
+        else:
+            amount = small_share * packet_mbps * window_us / (racks - 1 - rings_of)
+        bits[rows, (rows + shift) % racks] = amount
     return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -14,8 +15,6 @@ from planner_models.circuits.schedule import IDLE
 
 SMALLEST = 1e-9
 """Entries below this share of a line's sum are rounding."""
-DEEPEST = 200
-"""Racks from which on matchings are not listed one by one."""
 
 
 def heaviest(weight: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -66,35 +65,63 @@ def decomposed(full: NDArray[np.float64]) -> Iterator[tuple[float, NDArray[np.in
         yield weight, target
 
 
-def all_maximal(allowed: NDArray[np.bool_], most: int) -> list[NDArray[np.int64]] | None:
-    """Every matching of what is allowed to which nothing can be added; None where they are more than `most`.
+def all_maximal(allowed: NDArray[np.bool_], most: int) -> NDArray[np.int64] | None:
+    """(M, n) every matching of what is allowed to which nothing can be added; None if more than `most`.
 
-    None too from `DEEPEST` racks on, or where the search takes more than 50 steps for each allowed.
+    None too where the search takes over 50 steps for each matching that may be found.
     """
+    found, whole = _listed(np.ascontiguousarray(allowed), most, 50 * most)
+    return found if whole else None
+
+
+@nb.njit(cache=True)
+def _listed(  # noqa: C901
+    allowed: NDArray[np.bool_], most: int, most_steps: int
+) -> tuple[NDArray[np.int64], bool]:
+    """Depth first: for each row its columns in turn, then none."""
     n = len(allowed)
-    if n > DEEPEST:
-        return None
-    found: list[NDArray[np.int64]] = []
-    options = [np.flatnonzero(row).tolist() for row in allowed]
-    target = np.full(n, IDLE, dtype=np.int64)
-    steps = 0
-
-    def extend(i: int, taken: frozenset[int]) -> bool:
-        nonlocal steps
+    found, count, steps = np.empty((64, n), np.int64), 0, 0
+    target, taken = np.full(n, IDLE), np.zeros(n, np.bool_)
+    upcoming = np.zeros(n + 1, np.int64)
+    i = 0
+    while i >= 0:
         steps += 1
-        if steps > 50 * most or len(found) > most:
-            return False
+        if steps > most_steps:
+            return found[:0], False
         if i == n:
-            free = [j for j in range(n) if j not in taken]
-            if not allowed[np.ix_(target == IDLE, free)].any():
-                found.append(target.copy())
-            return True
-        for j in (*options[i], IDLE):
-            if j not in taken:
-                target[i] = j
-                if not extend(i + 1, taken if j == IDLE else taken | {j}):
-                    return False
-        target[i] = IDLE
-        return True
+            if _is_maximal(allowed, target, taken):
+                if count == most:
+                    return found[:0], False
+                if count == len(found):
+                    found = np.concatenate((found, found))
+                found[count] = target
+                count += 1
+            i -= 1
+            continue
+        if target[i] != IDLE:
+            taken[target[i]] = False
+            target[i] = IDLE
+        j = upcoming[i]
+        while j < n and (taken[j] or not allowed[i, j]):
+            j += 1
+        upcoming[i] = j + 1
+        if j > n:  # all its columns and none have been tried
+            i -= 1
+            continue
+        if j < n:
+            target[i] = j
+            taken[j] = True
+        i += 1
+        if i < n:
+            upcoming[i] = 0
+    return found[:count], True
 
-    return found if extend(0, frozenset()) and len(found) <= most else None
+
+@nb.njit(cache=True)
+def _is_maximal(allowed: NDArray[np.bool_], target: NDArray[np.int64], taken: NDArray[np.bool_]) -> bool:
+    for i in range(len(target)):
+        if target[i] == IDLE:
+            for j in range(len(target)):
+                if allowed[i, j] and not taken[j]:
+                    return False
+    return True

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.system import Metric
 from planner_models.circuits.check import TOLERANCE, carried
+from planner_models.circuits.coflows import completions
 from planner_models.circuits.problem import Circuits
 from planner_models.circuits.schedule import Schedule
 
@@ -41,7 +43,7 @@ METRICS: Final = (
         name="duty_cycle",
         unit="",
         better="more",
-        about="share of the week, or of the time until all is done, in which circuits are up",
+        about="share of the week, or of the time until all is done, in which each switch's circuits are up",
         source="Mukerjee 2018, 2.2.2",
     ),
     Metric(
@@ -50,6 +52,18 @@ METRICS: Final = (
         better="more",
         about="what circuits carry over what all racks' circuits could while they are up",
         source="Mukerjee 2018, 2.4.1",
+    ),
+    Metric(
+        name="coflow_mean_us",
+        unit="us",
+        better="less",
+        about="mean time until a coflow is complete; nothing without coflows or where one is not",
+    ),
+    Metric(
+        name="coflow_p95_us",
+        unit="us",
+        better="less",
+        about="95th percentile of the time until a coflow is complete",
     ),
 )
 
@@ -69,7 +83,14 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
         last = float((busiest[carries] / problem.packet_mbps[carries]).max(initial=0.0))
         end = max(last, float(done.end_us.max(initial=0.0)))
     whole = problem.window_us if problem.window_us is not None else end
-    most = up * float(problem.racks["circuit_mbps"].sum())
+    working = up
+    if problem.dark == "changed":  # a circuit that is kept works at night too
+        working += float(done.dark_us[np.diff(done.switch, prepend=-1) == 0].sum())
+    most = working * float(problem.racks["circuit_mbps"].sum())
+    ends: NDArray[np.float64] = np.zeros(0)
+    if problem.coflows is not None:
+        ends = np.asarray(completions(problem, plan, done), dtype=np.float64)
+    complete = len(ends) > 0 and bool(np.isfinite(ends).all())
     return {
         "served_share": float(served.sum()) / wanted if wanted > 0 else None,
         "circuit_share": float(done.circuit_bits.sum()) / wanted if wanted > 0 else None,
@@ -77,6 +98,8 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
         "unserved_bits": max(left, 0.0),
         "done_us": end if left <= TOLERANCE * wanted else None,
         "configurations": float(len(done.start_us)),
-        "duty_cycle": up / whole if whole else None,
+        "duty_cycle": up / (whole * problem.switches) if whole else None,
         "circuit_utilization": float(done.circuit_bits.sum()) / most if most > 0 else None,
+        "coflow_mean_us": float(ends.mean()) if complete else None,
+        "coflow_p95_us": float(np.quantile(ends, 0.95)) if complete else None,
     }

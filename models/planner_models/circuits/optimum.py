@@ -2,80 +2,138 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import backends
 from planner.backends.linear import Columns, LinearProgram, Rows
+from planner.errors import InputError
 from planner.options import Options
-from planner.proof import Proof
 from planner.system import Decision
-from planner_models.circuits import bound, eclipse, matchings, solstice
+from planner_models.circuits import bound, exact, matchings, search
 from planner_models.circuits import schedule as schedules
 from planner_models.circuits.bound import Units
 from planner_models.circuits.problem import Circuits
-from planner_models.circuits.schedule import IDLE, Day, Schedule
+from planner_models.circuits.schedule import Day, Schedule
 
 MostMatchings = Annotated[
     int,
     Field(
         ge=1,
-        description="matchings up to which all are tried, for a proven optimum; beyond, only those "
-        "of Solstice and Eclipse with the best lengths",
+        le=1_000_000,
+        description="matchings up to which all are tried, for a proven optimum; beyond, local search "
+        "with a bound",
     ),
 ]
+LISTED: Final = 1_000  # matchings up to which `model` has them all
 
 
 def schedule(
     problem: Circuits,
     *,
-    most_matchings: MostMatchings = 1_000,
+    most_matchings: MostMatchings = 100_000,
+    steps: search.Steps = 20_000,
     options: Options = Options(),
     previous: Decision[Schedule] | None = None,  # noqa: ARG001
 ) -> Decision[Schedule]:
-    """The best days and lengths over all matchings where they are few, else over good ones.
+    """The best days and lengths, proven where matchings can be listed; else local search and a bound.
 
-    Each matching is used at most once, as two days of the same circuits are worth no more than one.
-    Over good matchings only, the plan comes with the bound of `bound.limit`.
+    Local search first (`search`), its lengths then made the best for its matchings by linear
+    programming; `exact.decide` proves it the best or finds better. Where there are too many matchings,
+    several circuit switches, or circuits that stay up at night, the plan comes with `bound.limit`.
     """
     if not problem.bits.any():
         return schedules.decided(problem, [], bound=0.0)
-    pool = matchings.all_maximal(problem.bits > 0, most_matchings)
-    exact = pool is not None
-    if pool is None:
-        pool = _good(problem)
-    solution = backends.solve(_program(problem, pool), replace(options, gap=options.gap or 1e-7))
-    if solution.x is None:
-        proof = Proof(status=solution.status, backend=solution.backend, reasons=solution.reasons)
-        return Decision(plan=None, proof=proof)
-    unit = Units.of(problem)
-    if exact:
-        scale = unit.bits if problem.window_us is not None else unit.us
-        proven = None if solution.bound is None else solution.bound * scale
-    else:
-        proven = bound.limit(problem, options=options).proof.bound
-    start = 2 * int((problem.bits > 0).sum())
-    lengths = solution.x[start : start + len(pool)] * unit.us
-    used = solution.x[start + len(pool) : start + 2 * len(pool)] > 0.5
+    start = time.perf_counter()
+    found = _lengthened(problem, search.days(problem, steps=steps, seed=options.seed or 0), options)
+    known = schedules.decided(problem, found)
+    alone = problem.switches == 1 and problem.dark == "all"
+    every = matchings.all_maximal(problem.bits > 0, most_matchings) if alone else None
+    left = options
+    if options.time_limit_s is not None:
+        spent = time.perf_counter() - start
+        left = replace(options, time_limit_s=max(0.001, options.time_limit_s - spent))
+    if every is None:
+        proven = bound.limit(problem, options=left).proof
+        return schedules.decided(
+            problem, found, bound=proven.bound, backend=proven.backend, gap=options.gap or 1e-6
+        )
+    if known.proof.objective is None:  # without a window, and the packet switch cannot take the rest
+        found = [
+            Day(duration_us=float((problem.bits / problem.circuit_mbps).max()), target=one) for one in every
+        ]
+        known = schedules.decided(problem, found)
+    if known.proof.objective is None:
+        return known
+    answer = exact.decide(problem, every, known.proof.objective, max(1, len(found)), left)
+    if answer.days is not None:
+        better = _fitted(problem, answer.days)
+        made = schedules.decided(problem, better).proof.objective
+        if made is not None and _beats(problem, made, known.proof.objective):
+            found = better
+    proven_bound = (
+        answer.bound if answer.bound is not None else bound.limit(problem, options=left).proof.bound
+    )
     return schedules.decided(
-        problem,
-        _days(problem, pool, lengths, used),
-        bound=proven,
-        backend=solution.backend,
-        gap=options.gap or 1e-6,
+        problem, found, bound=proven_bound, backend=answer.backend, gap=options.gap or 1e-6
     )
 
 
-def model(problem: Circuits, *, most_matchings: int = 1_000) -> LinearProgram:
-    """The integer program that `schedule` solves with the same parameters."""
-    pool = matchings.all_maximal(problem.bits > 0, most_matchings)
-    return _program(problem, _good(problem) if pool is None else pool)
+def _beats(problem: Circuits, one: float, other: float) -> bool:
+    return one > other if problem.window_us is not None else one < other
+
+
+def model(
+    problem: Circuits, *, most_matchings: MostMatchings = LISTED, steps: search.Steps = 20_000
+) -> LinearProgram:
+    """The whole integer program over all maximal matchings, or over good ones where they are many.
+
+    `schedule` never solves it whole: see `exact`.
+    """
+    if problem.switches > 1 or problem.dark == "changed":
+        raise InputError(
+            "optimum: has a model for one circuit switch that is all dark at night, and no other"
+        )
+    pool = matchings.all_maximal(problem.bits > 0, min(most_matchings, LISTED))
+    days = [] if pool is not None else search.days(problem, steps=steps)
+    return _program(problem, list(pool) if pool is not None else [day.target for day in days])
+
+
+def _lengthened(problem: Circuits, found: list[Day], options: Options) -> list[Day]:
+    """The same matchings with the lengths at which circuits and packet switch together serve most."""
+    if not found or problem.switches > 1 or problem.dark == "changed":
+        return found
+    program = _program(problem, [day.target for day in found])
+    start = 2 * len(problem.pair_bits)
+    lower = program.lower.copy()
+    lower[start + len(found) : start + 2 * len(found)] = 1.0  # every day is used
+    solution = backends.solve(replace(program, lower=lower, integer=None), options)
+    if solution.x is None:
+        return found
+    lengths = solution.x[start : start + len(found)] * Units.of(problem).us
+    changed = _fitted(
+        problem, [replace(day, duration_us=float(t)) for day, t in zip(found, lengths, strict=True)]
+    )
+    before, after = (schedules.decided(problem, days).proof.objective for days in (found, changed))
+    if after is None or (before is not None and not _beats(problem, after, before)):
+        return found
+    return changed
+
+
+def _fitted(problem: Circuits, days: list[Day]) -> list[Day]:
+    """The days of a solution, so that rounding neither breaks the week nor leaves demand over."""
+    lengths = np.array([max(day.duration_us, problem.shortest_day_us) for day in days])
+    if problem.window_us is None:
+        lengths = lengths * (1 + 1e-7)
+    elif len(lengths):
+        lengths = lengths * min(1.0, (problem.window_us - len(lengths) * problem.night_us) / lengths.sum())
+    return [replace(day, duration_us=float(t)) for day, t in zip(days, lengths, strict=True) if t > 0]
 
 
 def _program(problem: Circuits, pool: list[NDArray[np.int64]]) -> LinearProgram:
@@ -142,32 +200,3 @@ def _program(problem: Circuits, pool: list[NDArray[np.int64]]) -> LinearProgram:
         integer=integer,
         name="circuit schedule",
     )
-
-
-def _days(
-    problem: Circuits, pool: list[NDArray[np.int64]], lengths: NDArray[np.float64], used: NDArray[np.bool_]
-) -> list[Day]:
-    """The days of a solution, so that rounding neither breaks the week nor leaves demand over."""
-    chosen = np.flatnonzero(used & (lengths > 0))
-    lengths = np.maximum(lengths[chosen], problem.shortest_day_us)
-    if problem.window_us is None:
-        lengths = lengths * (1 + 1e-7)
-    elif len(lengths):
-        lengths = lengths * min(1.0, (problem.window_us - len(lengths) * problem.night_us) / lengths.sum())
-    return [Day(duration_us=float(t), target=pool[k]) for t, k in zip(lengths, chosen, strict=True)]
-
-
-def _good(problem: Circuits) -> list[NDArray[np.int64]]:
-    """The matchings that Solstice and Eclipse use."""
-    found: dict[bytes, NDArray[np.int64]] = {}
-    for decision in (solstice.schedule(problem), eclipse.schedule(problem)):
-        if decision.plan is None:
-            continue
-        for _, day in decision.plan.configurations.groupby("day"):
-            target = np.full(len(problem.racks), IDLE, dtype=np.int64)
-            source, to = (
-                problem.places.get_indexer(pd.Index(day[end])) for end in ("source_rack", "target_rack")
-            )
-            target[source] = to
-            found[target.tobytes()] = target
-    return list(found.values())

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 from numpy.typing import NDArray
 
 from planner.errors import InputError
@@ -37,7 +38,7 @@ DEMANDS: Final = Table(
 )
 SWITCH: Final = Table(
     name="switch",
-    about="the circuit switch, in one row",
+    about="the circuit switches, in one row",
     columns={
         "night_us": number("time to change circuits, when all are dark, us", at_least=0),
         "window_us": number(
@@ -48,9 +49,32 @@ SWITCH: Final = Table(
         "shortest_day_us": number(
             "least time that circuits stay up, us", at_least=0, optional=True, default=0.0
         ),
+        "circuit_switches": number(
+            "how many there are; each rack has a link to each", at_least=1, optional=True, default=1.0
+        ),
+        "dark": pa.Column(
+            str,
+            pa.Check.isin(["all", "changed"], error="must be all or changed"),
+            required=False,
+            description="circuits that are dark at night: all (also where absent), or only those changed",
+        ),
     },
 )
-TABLES: Final = (RACKS, DEMANDS, SWITCH)
+COFLOWS: Final = Table(
+    name="coflows",
+    about="what each transfer of an application has of a demand, in the order in which pairs serve them",
+    columns={
+        "coflow": label("its name; it is complete when all its parts are"),
+        "source_rack": label("rack where a part is"),
+        "target_rack": label("rack where it goes"),
+        "bits": number("how much, bits", more_than=0),
+    },
+    may_be_empty=True,
+)
+TABLES: Final = (RACKS, DEMANDS, SWITCH, COFLOWS)
+OPTIONAL_TABLES: Final = ("coflows",)
+MOST_SWITCHES: Final = 1_024
+Dark = Literal["all", "changed"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,18 +94,26 @@ class Circuits:
     racks: pd.DataFrame
     demands: pd.DataFrame
     switch: pd.DataFrame
+    coflows: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = adopt(self, TABLES)
         if not faults:
             faults += [*self._bad_pairs(), *self._bad_times()]
+        if not faults and self.coflows is not None:
+            faults += self._bad_coflows(self.coflows)
         if faults:
             raise InputError(*faults)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Circuits:
-        """The problem in the tables racks, demands and switch."""
-        return cls(racks=tables["racks"], demands=tables["demands"], switch=tables["switch"])
+        """The problem in the tables racks, demands and switch, and coflows if there are any."""
+        return cls(
+            racks=tables["racks"],
+            demands=tables["demands"],
+            switch=tables["switch"],
+            coflows=tables.get("coflows"),
+        )
 
     @classmethod
     def from_matrix(
@@ -93,6 +125,8 @@ class Circuits:
         night_us: float,
         window_us: float | None,
         shortest_day_us: float = 0.0,
+        circuit_switches: int = 1,
+        dark: Dark = "all",
         where: str = "demand matrix",
     ) -> Circuits:
         """The problem of an (n, n) matrix of bits from row to column, with racks r0, r1, ...
@@ -103,20 +137,24 @@ class Circuits:
         require_matrix(bits, where)
         names = np.array([f"r{i}" for i in range(len(bits))])
         source, target = np.nonzero(bits)
-        switch = {"night_us": [night_us], "shortest_day_us": [shortest_day_us]}
-        if window_us is not None:
-            switch["window_us"] = [window_us]
         return cls(
             racks=pd.DataFrame({"rack": names, "circuit_mbps": circuit_mbps, "packet_mbps": packet_mbps}),
             demands=pd.DataFrame(
                 {"source_rack": names[source], "target_rack": names[target], "bits": bits[source, target]}
             ),
-            switch=pd.DataFrame(switch),
+            switch=switch_table(
+                night_us=night_us,
+                window_us=window_us,
+                shortest_day_us=shortest_day_us,
+                circuit_switches=circuit_switches,
+                dark=dark,
+            ),
         )
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """The tables that make this problem again."""
-        return {table.name: getattr(self, table.name).reset_index(drop=True) for table in TABLES}
+        frames = {table.name: getattr(self, table.name) for table in TABLES}
+        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
 
     def size(self) -> dict[str, int]:
         """Number of racks, and of pairs with demand."""
@@ -124,11 +162,24 @@ class Circuits:
 
     def scaled(self, factor: float) -> Circuits:
         """The same network with every demand times `factor`."""
-        return self if factor == 1 else self.with_bits(self.demands["bits"].to_numpy(float) * factor)
+        if factor == 1:
+            return self
+        coflows = self.coflows
+        if coflows is not None:
+            coflows = coflows.assign(bits=coflows["bits"] * factor).iloc[: None if factor else 0]
+        return replace(self, demands=self.demands.assign(bits=self.demands["bits"] * factor), coflows=coflows)
 
     def with_bits(self, bits: NDArray[np.float64]) -> Circuits:
-        """The same network and pairs with other demands, one for each row of `demands`."""
-        return replace(self, demands=self.demands.assign(bits=bits))
+        """The same network and pairs with other demands, one for each row of `demands`; no coflows."""
+        return replace(self, demands=self.demands.assign(bits=bits), coflows=None)
+
+    def with_switch(
+        self, *, circuit_switches: int | None = None, dark: Dark | None = None, night_us: float | None = None
+    ) -> Circuits:
+        """The same demand over other circuit switches; None leaves what is."""
+        changed = {"circuit_switches": circuit_switches, "dark": dark, "night_us": night_us}
+        given = {name: value for name, value in changed.items() if value is not None}
+        return replace(self, switch=self.switch.assign(**given)) if given else self
 
     # --- as arrays ------------------------------------------------------------------------
 
@@ -160,19 +211,45 @@ class Circuits:
         return slower
 
     @cached_property
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(m,) source and target of each pair with demand, by source and then by target."""
+        source, target = np.nonzero(self.bits)
+        return source.astype(np.int64), target.astype(np.int64)
+
+    @cached_property
+    def pair_bits(self) -> NDArray[np.float64]:
+        """(m,) demand of each of `pairs`, bits."""
+        return self.bits[self.pairs]
+
+    @cached_property
+    def pair_mbps(self) -> NDArray[np.float64]:
+        """(m,) rate of a circuit for each of `pairs`."""
+        return self.circuit_mbps[self.pairs]
+
+    @cached_property
     def packet_mbps(self) -> NDArray[np.float64]:
         """(n,) rate of each rack's link to the packet switch."""
         return self.racks["packet_mbps"].to_numpy(float)
 
-    @property
+    @cached_property
     def night_us(self) -> float:
         return float(self.switch["night_us"].iloc[0])
 
-    @property
+    @cached_property
     def shortest_day_us(self) -> float:
         return float(self.switch["shortest_day_us"].iloc[0])
 
-    @property
+    @cached_property
+    def switches(self) -> int:
+        """How many circuit switches there are."""
+        return int(self.switch["circuit_switches"].iloc[0])
+
+    @cached_property
+    def dark(self) -> Dark:
+        """The circuits that are dark at night: all, or only those that change."""
+        return self.switch["dark"].iloc[0] if "dark" in self.switch else "all"
+
+    @cached_property
     def window_us(self) -> float | None:
         """The week; None where all demand is to be served however long it takes."""
         return float(self.switch["window_us"].iloc[0]) if "window_us" in self.switch else None
@@ -191,11 +268,35 @@ class Circuits:
         ]
         yield from few(faults, file_name(frame, "demands"), "from a rack to itself")
 
+    def _bad_coflows(self, frame: pd.DataFrame) -> list[str]:
+        faults: list[str] = []
+        for column in ("source_rack", "target_rack"):
+            faults += strangers(frame, "coflows", column, self.places, "no rack of the network")
+        if faults:
+            return faults
+        told = np.zeros_like(self.bits)
+        ends = (self.places.get_indexer(pd.Index(frame[column])) for column in ("source_rack", "target_rack"))
+        np.add.at(told, tuple(ends), frame["bits"].to_numpy(float))
+        apart = np.argwhere(np.abs(told - self.bits) > 1e-6 * np.maximum(self.bits, 1.0)).tolist()
+        where = file_name(frame, "coflows")
+        return few(
+            [
+                f"{where}: {self.names[i]}->{self.names[j]} has {told[i, j]:g} bits in all, demands has "
+                f"{self.bits[i, j]:g}"
+                for i, j in apart
+            ],
+            where,
+            "that are not the demand",
+        )
+
     def _bad_times(self) -> Iterator[str]:
         where = file_name(self.switch, "switch")
         if len(self.switch) != 1:
             yield f"{where}: has {len(self.switch)} rows, must have one"
             return
+        count = float(self.switch["circuit_switches"].iloc[0])
+        if count != int(count) or count > MOST_SWITCHES:
+            yield f"{where}: circuit_switches is {count:g}, must be a whole number up to {MOST_SWITCHES}"
         window = self.window_us
         if window is None:
             return
@@ -206,6 +307,25 @@ class Circuits:
                 f"{where}: shortest_day_us is {self.shortest_day_us:g}, must with the night of "
                 f"{self.night_us:g} fit window_us, {window:g}"
             )
+
+
+def switch_table(
+    *,
+    night_us: float,
+    window_us: float | None,
+    shortest_day_us: float = 0.0,
+    circuit_switches: int = 1,
+    dark: Dark = "all",
+) -> pd.DataFrame:
+    """The table `switch`; what is as it is by default is left out of it."""
+    row: dict[str, object] = {"night_us": night_us, "shortest_day_us": shortest_day_us}
+    if window_us is not None:
+        row["window_us"] = window_us
+    if circuit_switches != 1:
+        row["circuit_switches"] = circuit_switches
+    if dark != "all":
+        row["dark"] = dark
+    return pd.DataFrame([row])
 
 
 def require_matrix(bits: NDArray[np.float64], where: str) -> None:

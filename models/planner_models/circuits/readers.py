@@ -1,9 +1,13 @@
-"""Demand from files: matrices, and traces of coflows."""
+"""Demand from files: matrices, lists of pairs, and traces of flows and coflows, whole or window by window."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -11,9 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import read_text, require_file
+from planner.tables import Table, label, number, read_table, read_text, require_file, strangers
 from planner_models.circuits.generate import CircuitRate, Night, PacketRate, ShortestDay
-from planner_models.circuits.problem import Circuits, require_matrix
+from planner_models.circuits.problem import DEMANDS, RACKS, Circuits, require_matrix, switch_table
 
 Window = Annotated[
     Annotated[float, Field(gt=0)] | None,
@@ -44,9 +48,50 @@ def matrix(
     )
 
 
+Rows = Annotated[Path, Field(description="CSV or Parquet table source_rack, target_rack, bits")]
+Racks = Annotated[
+    Path | None,
+    Field(description="table rack, circuit_mbps, packet_mbps, for rates that differ; else the file's racks"),
+]
+Length = Annotated[float, Field(gt=0, description="how long a window of the trace is, ms")]
+CoflowTrace = Annotated[Path, Field(description="a trace in the coflow-benchmark format")]
+FlowTrace = Annotated[
+    Path, Field(description="CSV or Parquet table start_us, source_rack, target_rack, bytes")
+]
+FLOWS: Final = Table(
+    name="flows",
+    about="a flow of a trace",
+    columns={
+        "start_us": number("when it starts, us", at_least=0),
+        "source_rack": label("rack that sends"),
+        "target_rack": label("rack that receives"),
+        "bytes": number("how much, bytes", more_than=0),
+    },
+)
+
+
+def edges(
+    *,
+    path: Rows,
+    racks: Racks = None,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = 2_000.0,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Circuits:
+    """The problem of a list of demands in a file, a row for each pair of racks."""
+    demands = read_table(DEMANDS, path)
+    return Circuits(
+        racks=_racks(racks, demands, circuit_mbps, packet_mbps),
+        demands=demands,
+        switch=switch_table(night_us=night_us, window_us=window_us, shortest_day_us=shortest_day_us),
+    )
+
+
 def coflow(
     *,
-    path: Annotated[Path, Field(description="a trace in the coflow-benchmark format")],
+    path: CoflowTrace,
     start_ms: Annotated[float, Field(ge=0, description="coflows that arrive from here on")] = 0.0,
     length_ms: Annotated[float, Field(gt=0, description="... within this time are demand")] = 60_000.0,
     circuit_mbps: CircuitRate = 100_000.0,
@@ -62,24 +107,216 @@ def coflow(
 
     source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
     """
-    lines = read_text(path, longest_line=1 << 24).splitlines()
-    racks, coflows = _header(path, lines)
-    bits = np.zeros((racks, racks))
-    for row, line in enumerate(lines[1 : 1 + coflows], start=2):
-        arrival, pairs = _coflow(path, row, line, racks)
-        if start_ms <= arrival < start_ms + length_ms:
-            for source, target, amount in pairs:
-                bits[source, target] += amount
-    np.fill_diagonal(bits, 0.0)
-    return Circuits.from_matrix(
-        bits,
+    network = Network(
         circuit_mbps=circuit_mbps,
         packet_mbps=packet_mbps,
         night_us=night_us,
         window_us=window_us,
         shortest_day_us=shortest_day_us,
-        where=path.name,
     )
+    return network.problem(*_window(_coflows(path), start_ms, start_ms + length_ms))
+
+
+def coflow_windows(
+    *,
+    path: CoflowTrace,
+    length_ms: Length = 60_000.0,
+    start_ms: Annotated[float, Field(ge=0, description="where the first window starts, ms")] = 0.0,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = None,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Windows:
+    """A trace of coflows, window by window: each plans the coflows that arrive in it, from an idle start.
+
+    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
+    """
+    network = Network(
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+    )
+    return Windows(trace=_coflows(path), network=network, start=start_ms, length=length_ms, unit="ms")
+
+
+def flows(
+    *,
+    path: FlowTrace,
+    racks: Racks = None,
+    start_us: Annotated[float, Field(ge=0, description="flows that start from here on")] = 0.0,
+    length_us: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        Field(description="... within this time are demand, us; none: all of them"),
+    ] = None,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = None,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Circuits:
+    """The demand of the flows that start in a window of a trace; each flow is a coflow of its own."""
+    network = Network(
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+    )
+    trace = _flows(path, racks, network)
+    return network.problem(*_window(trace, start_us, math.inf if length_us is None else start_us + length_us))
+
+
+def flow_windows(
+    *,
+    path: FlowTrace,
+    racks: Racks = None,
+    length_us: Annotated[float, Field(gt=0, description="how long a window of the trace is, us")] = 2_000.0,
+    start_us: Annotated[float, Field(ge=0, description="where the first window starts, us")] = 0.0,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = None,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Windows:
+    """A trace of flows, window by window: each plans the flows that start in it, from an idle start."""
+    network = Network(
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+    )
+    trace = _flows(path, racks, network)
+    return Windows(trace=trace, network=network, start=start_us, length=length_us, unit="us")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """Parts of coflows in the order of the trace.
+
+    racks   rack, circuit_mbps and packet_mbps, or without rates: those of the network then
+    parts   at (in the trace's unit of time), coflow, source_rack, target_rack, bits
+    """
+
+    racks: pd.DataFrame
+    parts: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """What a trace says nothing of."""
+
+    circuit_mbps: float
+    packet_mbps: float
+    night_us: float
+    window_us: float | None
+    shortest_day_us: float
+
+    def problem(self, racks: pd.DataFrame, parts: pd.DataFrame) -> Circuits:
+        """The problem of some parts of coflows."""
+        ends = ["source_rack", "target_rack"]
+        demands = parts.groupby(ends, sort=False)["bits"].sum().reset_index()
+        if "circuit_mbps" not in racks:
+            racks = racks.assign(circuit_mbps=self.circuit_mbps, packet_mbps=self.packet_mbps)
+        return Circuits(
+            racks=racks,
+            demands=demands,
+            switch=switch_table(
+                night_us=self.night_us, window_us=self.window_us, shortest_day_us=self.shortest_day_us
+            ),
+            coflows=parts[["coflow", *ends, "bits"]].reset_index(drop=True),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Windows:
+    """The windows of a trace, one after another, up to the last that anything starts in.
+
+    Their labels are when they start, in the trace's unit of time.
+    """
+
+    trace: Trace
+    network: Network
+    start: float
+    length: float
+    unit: str
+
+    def __len__(self) -> int:
+        at = self.trace.parts["at"]
+        last = float(at.max()) if len(at) else self.start
+        count = max(1, math.floor((last - self.start) / self.length) + 1)
+        if count > MOST_WINDOWS:
+            raise InputError(
+                f"the trace has {count:,} windows of {self.length:g} {self.unit}, must be at most "
+                f"{MOST_WINDOWS:,}"
+            )
+        return count
+
+    def __iter__(self) -> Iterator[tuple[str, Circuits]]:
+        count = len(self)
+        starts = [self.start + place * self.length for place in range(count)]
+        digits = len(f"{starts[-1]:.0f}")
+        for place, start in enumerate(starts):
+            text = f"{start:0{digits}.0f}" if float(self.length).is_integer() else f"{place + 1:0{digits}d}"
+            yield f"{text}{self.unit}", self.network.problem(*_window(self.trace, start, start + self.length))
+
+
+MOST_WINDOWS: Final = 1_000_000
+
+
+def _window(trace: Trace, start: float, end: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    at = trace.parts["at"]
+    return trace.racks, trace.parts[(at >= start) & (at < end)]
+
+
+def _racks(path: Path | None, named: pd.DataFrame, circuit_mbps: float, packet_mbps: float) -> pd.DataFrame:
+    """The racks in a file, or those that `named` has in its columns source_rack and target_rack."""
+    if path is not None:
+        return read_table(RACKS, path)
+    names = pd.unique(pd.concat([named["source_rack"], named["target_rack"]], ignore_index=True))
+    # r2 before r10
+    ordered = sorted(names, key=lambda name: [(len(part), part) for part in re.split(r"(\d+)", str(name))])
+    return pd.DataFrame({"rack": ordered, "circuit_mbps": circuit_mbps, "packet_mbps": packet_mbps})
+
+
+def _flows(path: Path, racks: Path | None, network: Network) -> Trace:
+    frame = read_table(FLOWS, path)
+    known = _racks(racks, frame, network.circuit_mbps, network.packet_mbps)
+    faults = []
+    for column in ("source_rack", "target_rack"):
+        faults += strangers(frame, "flows", column, pd.Index(known["rack"]), "no rack of the network")
+    if faults:
+        raise InputError(*faults)
+    parts = pd.DataFrame(
+        {
+            "at": frame["start_us"],
+            "coflow": np.array([f"flow {row + 1}" for row in range(len(frame))], dtype=object),
+            "source_rack": frame["source_rack"],
+            "target_rack": frame["target_rack"],
+            "bits": frame["bytes"] * 8.0,
+        }
+    )
+    parts = parts[parts["source_rack"] != parts["target_rack"]]  # what stays in a rack needs no switch
+    return Trace(racks=known, parts=parts.sort_values("at", kind="stable"))
+
+
+def _coflows(path: Path) -> Trace:
+    lines = read_text(path, longest_line=1 << 24).splitlines()
+    racks, coflows = _header(path, lines)
+    names = np.array([f"r{i}" for i in range(racks)], dtype=object)
+    rows: list[tuple[float, str, int, int, float]] = []
+    for row, line in enumerate(lines[1 : 1 + coflows], start=2):
+        arrival, pairs = _coflow(path, row, line, racks)
+        name = f"coflow {line.split()[0]}"
+        rows += [(arrival, name, i, j, amount) for i, j, amount in pairs if i != j and amount > 0]
+    parts = pd.DataFrame(rows, columns=["at", "coflow", "source", "target", "bits"])
+    merged = parts.groupby(["at", "coflow", "source", "target"], sort=False)["bits"].sum().reset_index()
+    merged = merged.sort_values("at", kind="stable")
+    ends = {f"{end}_rack": names[merged.pop(end).to_numpy(np.int64)] for end in ("source", "target")}
+    return Trace(racks=pd.DataFrame({"rack": names}), parts=merged.assign(**ends))
 
 
 def _header(path: Path, lines: list[str]) -> tuple[int, int]:
@@ -126,9 +363,14 @@ def _numbers(path: Path) -> NDArray[np.float64]:
         elif path.suffix == ".parquet":
             bits = pd.read_parquet(path).to_numpy()
         elif path.suffix == ".csv":
-            bits = np.atleast_2d(np.genfromtxt(read_text(path).splitlines(), delimiter=","))
+            lines = read_text(path).splitlines()
+            if not any(line.strip() for line in lines):
+                raise InputError(f"{path.name}: is empty, must hold a square matrix")
+            bits = np.atleast_2d(np.genfromtxt(lines, delimiter=","))
         else:
             raise InputError(f"{path.name}: ends in '{path.suffix}', must end in .csv, .parquet or .npy")
+        if np.iscomplexobj(bits):
+            raise ValueError("complex numbers")
         bits = np.asarray(bits, dtype=float)
     except (ValueError, OSError) as error:
         raise InputError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,7 @@ CONFIGURATIONS: Final = Table(
         "duration_us": number("how long it lasts, us", more_than=0),
         "source_rack": label("rack that sends"),
         "target_rack": label("rack that receives"),
+        "switch": number("number of the circuit switch, from 1", at_least=1, optional=True, default=1.0),
     },
     may_be_empty=True,
 )
@@ -40,7 +42,19 @@ PACKET: Final = Table(
     key=("source_rack", "target_rack"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (CONFIGURATIONS, PACKET)
+PORTS: Final = Table(
+    name="ports",
+    about="port map: what a switch connects when; rack number i of `racks` is at its ports i",
+    columns={
+        "switch": number("number of the circuit switch, from 1", at_least=1),
+        "start_us": number("when the ports are connected, us", at_least=0),
+        "end_us": number("until when, us", more_than=0),
+        "input_port": number("port that receives, from 1", at_least=1),
+        "output_port": number("port that it is connected to, from 1", at_least=1),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS)
 IDLE: Final = -1
 
 
@@ -48,16 +62,21 @@ IDLE: Final = -1
 class Schedule:
     """Days of circuits, and what the packet switch carries.
 
-    configurations  day, start_us, duration_us, source_rack, target_rack
+    configurations  day, start_us, duration_us, source_rack, target_rack, and where there are several
+                    circuit switches, switch
     packet          source_rack, target_rack, bits
+    ports           or None: switch, start_us, end_us, input_port, output_port; says for switches what
+                    configurations says for people, and is not read back
     """
 
     configurations: pd.DataFrame
     packet: pd.DataFrame
+    ports: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """configurations and packet."""
-        return {"configurations": self.configurations, "packet": self.packet}
+        """configurations and packet, and ports where they are known."""
+        tables = {"configurations": self.configurations, "packet": self.packet}
+        return tables if self.ports is None else {**tables, "ports": self.ports}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,32 +85,64 @@ class Day:
 
     duration_us  how long
     target       (n,) rack that each rack sends to, or IDLE
+    switch       whose day it is, from 0
     """
 
     duration_us: float
     target: NDArray[np.int64]
+    switch: int = 0
 
 
 def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedule:  # noqa: ARG001
     """The plan in the tables `configurations` and `packet`, made here or elsewhere."""
-    for table in PLAN_TABLES:
+    needed = (CONFIGURATIONS, PACKET)
+    for table in needed:
         if table.name not in tables:
             raise PlanRejected(f"plan: has no table '{table.name}'")
-    frames = [validate(table, tables[table.name], where=f"plan: {table.name}") for table in PLAN_TABLES]
+    frames = [validate(table, tables[table.name], where=f"plan: {table.name}") for table in needed]
     return Schedule(configurations=frames[0], packet=frames[1])
 
 
 def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
-    """(n, n) what the circuits can carry of each pair, bits."""
+    """(n, n) what the circuits can carry of each pair, bits.
+
+    Where only the circuits that change are dark, one that the next day keeps works through the night.
+    """
     up_us = np.zeros_like(problem.bits)
     for day in days:
         source = np.flatnonzero(day.target != IDLE)
         up_us[source, day.target[source]] += day.duration_us
+    if problem.dark == "changed":
+        for switch in range(problem.switches):
+            for day, after in itertools.pairwise(day for day in days if day.switch == switch):
+                kept = np.flatnonzero((day.target == after.target) & (day.target != IDLE))
+                up_us[kept, day.target[kept]] += problem.night_us
     return up_us * problem.circuit_mbps
 
 
+def ordered(problem: Circuits, days: Sequence[Day]) -> list[Day]:
+    """The days as they are; where only circuits that change are dark, those alike follow each other.
+
+    After each day comes the one of its switch that keeps the most circuits.
+    """
+    if problem.dark == "all" or problem.night_us <= 0:
+        return list(days)
+    chained: list[Day] = []
+    for switch in range(problem.switches):
+        rest = [day for day in days if day.switch == switch]
+        while rest:
+            last = chained[-1] if chained and chained[-1].switch == switch else None
+            same = [_kept(last, day) for day in rest] if last is not None else [0]
+            chained.append(rest.pop(int(np.argmax(same))))
+    return chained
+
+
+def _kept(day: Day, after: Day) -> int:
+    return int(((day.target == after.target) & (day.target != IDLE)).sum())
+
+
 def planned(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, float]:
-    """The plan of these days one after another, with the most that the packet switch can add.
+    """The plan of these days, of each switch one after another, with the most that the packet switch adds.
 
     Each day follows a night. Without a window the packet switch carries all that circuits leave.
 
@@ -99,29 +150,61 @@ def planned(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, fl
     """
     n = len(problem.racks)
     days = [day for day in (_without_loops(day, n) for day in days) if (day.target != IDLE).any()]
+    days = ordered(problem, days)
     left = np.clip(problem.bits - circuit_bits(problem, days), 0.0, None)
     left[left <= 1e-9 * problem.bits] = 0.0  # rounding
     window = problem.window_us
     extra = left if window is None else packet.fill(left, problem.packet_mbps * window)
-    end = sum(problem.night_us + day.duration_us for day in days)
-    done = max(end, packet.needed_us(extra, problem.packet_mbps))
-    rows = [np.flatnonzero(day.target != IDLE) for day in days]
-    counts = [len(row) for row in rows]
-    lengths = np.array([day.duration_us for day in days])
-    starts = np.cumsum(lengths + problem.night_us) - lengths
-    source = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
-    target = np.concatenate([d.target[r] for d, r in zip(days, rows, strict=True)]) if rows else source
-    configurations = pd.DataFrame(
+    ends, starts = np.zeros(problem.switches), np.zeros(len(days))
+    for place, day in enumerate(days):
+        starts[place] = ends[day.switch] + problem.night_us
+        ends[day.switch] = starts[place] + day.duration_us
+    done = max(float(ends.max()), packet.needed_us(extra, problem.packet_mbps))
+    configurations = _table(problem, days, starts)
+    plan = Schedule(
+        configurations=configurations,
+        packet=packet_table(problem, extra),
+        ports=port_map(problem, configurations),
+    )
+    return plan, float((problem.bits - left + extra).sum()), float(done)
+
+
+def _table(problem: Circuits, days: Sequence[Day], starts: NDArray[np.float64]) -> pd.DataFrame:
+    """The table `configurations`, in order of time."""
+    order = np.argsort(starts, kind="stable")
+    targets = [days[place].target for place in order]
+    target = np.array(targets, dtype=np.int64).reshape(len(days), len(problem.racks))
+    lengths = np.array([days[place].duration_us for place in order])
+    switch = np.array([days[place].switch for place in order], dtype=np.int64)
+    day, source = np.nonzero(target != IDLE)
+    columns = {
+        "day": day + 1,
+        "start_us": starts[order][day],
+        "duration_us": lengths[day],
+        "source_rack": problem.names[source],
+        "target_rack": problem.names[target[day, source]],
+    }
+    if problem.switches > 1:
+        columns["switch"] = switch[day] + 1
+    return pd.DataFrame(columns)
+
+
+def port_map(problem: Circuits, configurations: pd.DataFrame) -> pd.DataFrame:
+    """The table `ports` of a table `configurations`."""
+    racks = (
+        problem.places.get_indexer(pd.Index(configurations[end])) for end in ("source_rack", "target_rack")
+    )
+    source, target = racks
+    start = configurations["start_us"].to_numpy(float)
+    return pd.DataFrame(
         {
-            "day": np.repeat(np.arange(1, len(days) + 1), counts),
-            "start_us": np.repeat(starts, counts),
-            "duration_us": np.repeat(lengths, counts),
-            "source_rack": problem.names[source],
-            "target_rack": problem.names[target],
+            "switch": configurations["switch"].to_numpy() if "switch" in configurations else 1,
+            "start_us": start,
+            "end_us": start + configurations["duration_us"].to_numpy(float),
+            "input_port": source + 1,
+            "output_port": target + 1,
         }
     )
-    plan = Schedule(configurations=configurations, packet=packet_table(problem, extra))
-    return plan, float((problem.bits - left + extra).sum()), float(done)
 
 
 def packet_table(problem: Circuits, bits: NDArray[np.float64]) -> pd.DataFrame:
@@ -164,4 +247,4 @@ def decided(
 
 def _without_loops(day: Day, n: int) -> Day:
     """The day without circuits from a rack to itself, which carry nothing."""
-    return Day(duration_us=day.duration_us, target=np.where(day.target == np.arange(n), IDLE, day.target))
+    return replace(day, target=np.where(day.target == np.arange(n), IDLE, day.target))

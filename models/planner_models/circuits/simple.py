@@ -19,7 +19,10 @@ from planner_models.circuits.schedule import IDLE, Schedule
 
 DayLength = Annotated[
     Annotated[float, Field(gt=0)] | None,
-    Field(description="length of every day, us; default: nine nights, or the longest demand if none"),
+    Field(
+        description="length of every day, us; default: nine nights, and no less than a thousandth of the "
+        "longest demand; without nights the longest demand"
+    ),
 ]
 Shifts = Annotated[
     tuple[int, ...],
@@ -171,9 +174,10 @@ def _decomposed(
 def _day_us(problem: Circuits, day_us: float | None) -> float:
     if day_us is not None:
         return day_us
-    if problem.night_us > 0:
-        return 9 * problem.night_us  # Mukerjee 2018, 2.2.2: circuits are up 90% of the time
-    return float((problem.bits / problem.circuit_mbps).max(initial=0.0)) or 1.0
+    longest = float((problem.bits / problem.circuit_mbps).max(initial=0.0))
+    if problem.night_us > 0:  # Mukerjee 2018, 2.2.2: circuits are up 90% of the time
+        return max(9 * problem.night_us, longest / 1_000)
+    return longest or 1.0
 
 
 def _granted(

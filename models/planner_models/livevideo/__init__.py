@@ -14,13 +14,33 @@ $$\text{s.t.}\quad \sum_o \mathrm{Bitrate}(o) \mathrm{Serves}_{l,o} \le \mathrm{
 
 `formulation` says what the printed program needs to hold: sources, duplicate deliveries, dummy
 links, multiplicity and units (Mbit/s, cost per Mbit/s; weights 1 and 1e-4 unless `settings` says
-otherwise). `optimum` solves it as it is; `vdn` takes it apart by object and proves a bound.
+otherwise). Any number of tiers from 2 on; the links tell their order.
+
+Designs, by what each control plane knows:
+
+| design | trees | source |
+|---|---|---|
+| `vdn` | all objects together, by decomposition, with a proven bound; the default | 4.5 |
+| `optimum` | the integer program as it is, where it is small | Fig. 4.8 |
+| `everything_everywhere` | every object to every edge, while there is room | 4.7.1 |
+| `overlay_multicast` | each channel its own best trees, on what those before it left | 4.7.1 |
+| `cdn`, `cdn_1s` | DNS: the widest way link by link; answers are kept for 30 s, or 1 s | 4.7.1 |
+| `distributed` | Algorithm 1 alone: the fewest hops with room, as announced from above | 4.4.2 |
+| `centralized` | as `vdn`, on requests as they were `age_s` ago | 4.7.2 |
+| `hybrid` | as `centralized`, and Algorithm 1 for those that came since | 4.4 |
+
+What is pinned is set up first by every design, on the trees that are cheapest for the pinned streams
+alone; a design that cannot carry them has no plan, and says why. `control.simulate` runs the last
+three in time, on the engine's control loop: agents with versions, evidence and shadow tables (`rib`),
+lost updates, partitions, a controller that falls silent, links that fluctuate.
 
 Tables: `clusters(cluster, tier, latitude?, longitude?)`, `links(tail, head, capacity_mbps, cost?,
 latency_ms?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, channel, bitrate_kbps,
 clients?, arrival_s?)`; if wanted `holders(channel, source)`, `pinned` and `forbidden(channel,
 bitrate_kbps, tail, head)` with * for all, and `settings(service_weight, cost_weight, chunk_s?)`. A
-plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object.
+plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object. A trace
+`sessions(start_s, duration_s, group, channel, bitrate_kbps)` in place of `requests` is cut into windows:
+source `sessions` for `planner roll`, `window` for one of them.
 
 >>> import pandas as pd
 >>> from planner_models import livevideo
@@ -56,9 +76,11 @@ from planner_models.livevideo.designs import DESIGNS
 from planner_models.livevideo.explain import explain
 from planner_models.livevideo.formulation import formulation
 from planner_models.livevideo.measure import METRICS, measure
-from planner_models.livevideo.problem import OPTIONAL_TABLES, TABLES, LiveVideo
+from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.published import TARGETS
+from planner_models.livevideo.schema import OPTIONAL_TABLES, TABLES
 from planner_models.livevideo.trees import PLAN_TABLES, Trees, diff, from_tables
-from planner_models.livevideo.windows import window
+from planner_models.livevideo.windows import series, window
 
 SYSTEM = System(
     name="livevideo",
@@ -68,7 +90,8 @@ SYSTEM = System(
     optional_tables=OPTIONAL_TABLES,
     plan_tables=PLAN_TABLES,
     from_tables=LiveVideo.from_tables,
-    sources={"sessions": window},
+    sources={"window": window},
+    series={"sessions": series},
     presets={
         "heavy_tail": generate.heavy_tail,
         "heavy_tail_active": generate.heavy_tail_active,
@@ -84,6 +107,7 @@ SYSTEM = System(
     plan_from_tables=from_tables,
     formulation=formulation,
     explain=explain,
+    targets=TARGETS,
 )
 
 __all__ = [

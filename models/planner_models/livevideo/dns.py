@@ -9,67 +9,78 @@ from pydantic import Field
 
 from planner.options import Options
 from planner.system import Decision
-from planner_models.livevideo.everywhere import KEPT, decided
+from planner_models.livevideo import pins
+from planner_models.livevideo.outcome import decided
 from planner_models.livevideo.problem import LiveVideo
-from planner_models.livevideo.streams import SLACK, Streams, in_order
+from planner_models.livevideo.streams import Streams, in_order
 from planner_models.livevideo.trees import Trees
 
 Seed = Annotated[int, Field(ge=0, description="how ties between parents are broken")]
-Ttl = Annotated[float, Field(gt=0, description="seconds for which DNS answers are kept")]
+Ttl = Annotated[float, Field(gt=0, description="seconds for which a cluster keeps an answer")]
+Monitor = Annotated[
+    float,
+    Field(ge=0, description="seconds between measurements of room and subscriptions; 0: always fresh"),
+]
 
 
 def distribute(
     problem: LiveVideo,
     *,
     ttl_s: Ttl = 30.0,
+    monitor_s: Monitor = 0.0,
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001
+    options: Options = Options(),
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """Requests in the order they come; each cluster takes the parent with the highest path capacity.
 
-    Parents that have the object go first. What DNS knows of room and subscriptions is as old as
-    its last refresh, every `ttl_s`; until then a cluster that got an answer for an object keeps to
-    it, also where the link has filled up meanwhile, and the request is denied. Groups are mapped to
-    the nearest edge over whose link, by then, there was room.
+    Parents that have the object go first. Groups go to the nearest edge that has the object, or
+    has room towards it. What DNS answers for a channel is kept for `ttl_s`: until then a cluster
+    sends all the channel's objects that way, also where it has filled up meanwhile, and what does
+    not fit is denied.
 
     source  Mukerjee 2018, section 4.7.1
     """
-    streams = Streams(problem)
+    streams = pins.laid(problem, options)
+    if isinstance(streams, Decision):
+        return streams
     latency = problem.latency_ms.tolist()
     near = [sorted(links, key=lambda link: (latency[link], link)) for links in streams.into]
-    random = np.random.default_rng(seed)
-    known = _Known(streams, random)
-    refreshed = 0
+    last = len(problem.tiers) - 1
+    _, channel = np.unique(problem.objects["channel"].to_numpy(), return_inverse=True)
+    of_channel = channel.tolist()
+    known = _Known(streams, np.random.default_rng(seed), fresh=monitor_s == 0)
+    measured = 0
+    answers: dict[tuple[int, int], tuple[int, float]] = {}  # by channel and cluster: a link, and since when
     for item, group, time in in_order(problem):
-        if int(time // ttl_s) > refreshed:
-            refreshed = int(time // ttl_s)
-            known = _Known(streams, random)
-        if streams.has(item, group):
-            continue
+        if monitor_s > 0 and int(time // monitor_s) > measured:
+            measured = int(time // monitor_s)
+            known.measure()
         path: list[int] = []
         cluster = group
         while not streams.has(item, cluster):
-            link = known.answers.get((item, cluster))
-            if link is None:
-                if cluster == group:
-                    link = next((one for one in near[group] if known.usable(item, one)), None)
-                else:
-                    link = known.parent(item, cluster)
-                if link is None:
+            key = (of_channel[item], cluster)
+            link, since = answers.get(key, (-1, -np.inf))
+            if time - since >= ttl_s or not streams.allowed(item, link):
+                found = known.edge(item, near[cluster]) if streams.level[cluster] == last else None
+                if found is None:
+                    found = known.parent(item, cluster)
+                if found is None:
                     break
-                known.answers[item, cluster] = link
+                link = found
+                answers[key] = (link, time)
             path.append(link)
             cluster = streams.tail[link]
         if path and streams.has(item, cluster) and all(streams.fits(item, link) for link in path):
             streams.add_path(item, path[::-1])
-    return decided(problem, streams.plan(), keeps=KEPT)
+    return decided(streams)
 
 
 def distribute_1s(
     problem: LiveVideo,
     *,
     ttl_s: Ttl = 1.0,
+    monitor_s: Monitor = 0.0,
     seed: Seed = 0,
     options: Options = Options(),
     previous: Decision[Trees] | None = None,
@@ -78,30 +89,51 @@ def distribute_1s(
 
     source  Mukerjee 2018, section 4.7.1
     """
-    return distribute(problem, ttl_s=ttl_s, seed=seed, options=options, previous=previous)
+    return distribute(
+        problem, ttl_s=ttl_s, monitor_s=monitor_s, seed=seed, options=options, previous=previous
+    )
 
 
 class _Known:
-    """What DNS knows since its last refresh, and what it has answered since."""
+    """What DNS knows of room and subscriptions: as they are, or as they were when last measured."""
 
-    def __init__(self, streams: Streams, random: np.random.Generator) -> None:
-        self.streams, self.random = streams, random
-        self.room = streams.room_mbps.tolist()
-        self.has = set(streams.parent)
-        self.answers: dict[tuple[int, int], int] = {}
-        self.supply = [0.0] * len(streams.level)  # the widest way from a source to each cluster
-        for cluster in sorted(range(len(streams.level)), key=lambda c: streams.level[c]):
-            if streams.level[cluster] == 0:
-                self.supply[cluster] = float("inf")
-            elif streams.into[cluster]:
-                self.supply[cluster] = max(
-                    min(self.room[link], self.supply[streams.tail[link]]) for link in streams.into[cluster]
-                )
+    def __init__(self, streams: Streams, random: np.random.Generator, *, fresh: bool) -> None:
+        self.streams, self.random, self.fresh = streams, random, fresh
+        self.measure()
 
-    def usable(self, item: int, link: int) -> bool:
-        """Whether the link had room."""
+    def measure(self) -> None:
+        """Look at everything."""
         streams = self.streams
-        return self.room[link] >= streams.bitrate[item] * (1 - SLACK) and streams.allowed(item, link)
+        self.room = streams.room_mbps if self.fresh else streams.room_mbps.copy()
+        self.subscribed = streams.parent if self.fresh else dict(streams.parent)
+        self.widest: dict[int, float] = {}
+
+    def supply(self, cluster: int) -> float:
+        """Room on the widest way from a source."""
+        streams = self.streams
+        if streams.level[cluster] == 0:
+            return float("inf")
+        if self.fresh or cluster not in self.widest:
+            self.widest[cluster] = max(
+                (
+                    min(float(self.room[link]), self.supply(streams.tail[link]))
+                    for link in streams.into[cluster]
+                ),
+                default=0.0,
+            )
+        return self.widest[cluster]
+
+    def edge(self, item: int, links: list[int]) -> int | None:
+        """The first of a group's links, nearest first, that has room, from an edge that has or can get it."""
+        streams = self.streams
+        need = streams.bitrate[item] * (1 - 1e-9)
+        for link in links:
+            tail = streams.tail[link]
+            if self.room[link] < need or not streams.allowed(item, link):
+                continue
+            if streams.level[tail] == 0 or (item, tail) in self.subscribed or self.supply(tail) >= need:
+                return link
+        return None
 
     def parent(self, item: int, cluster: int) -> int | None:
         """The link from the parent of the highest path capacity, of those that had the object if any had."""
@@ -111,8 +143,8 @@ class _Known:
             if not streams.allowed(item, link):
                 continue
             tail = streams.tail[link]
-            subscribed = (item, tail) in self.has
-            width = self.room[link] if subscribed else min(self.room[link], self.supply[tail])
+            subscribed = (item, tail) in self.subscribed
+            width = float(self.room[link]) if subscribed else min(float(self.room[link]), self.supply(tail))
             key = (subscribed, width, float(self.random.random()), link)
             if best is None or key > best:
                 best = key

@@ -1,54 +1,38 @@
 """The data plane in time: clients come, links and clusters change, and agents act on what they know.
 
-Each cluster's agent keeps, per object, the decision of the controller and its own (the routing
-information base, RIB, of Table 4.1), each with the time of the state it was made on and the
-capacity of the link it uses as evidence; which of them counts is its forwarding entry (FIB).
-Clusters announce distances and path capacities downwards (Table 4.2); between two announcements
-what others know of them is old. Requests only travel upwards, so there are no loops.
+Each cluster's agent forwards requests by its routing information base (`rib`), and where that has
+no answer by Algorithm 1 on what the clusters above have announced (`local.Table`, Table 4.2);
+between two announcements what it knows of them is old. Requests only travel upwards, so there are
+no loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner_models.livevideo.local import Table, climb
 from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.rib import STALE, Ribs
 from planner_models.livevideo.streams import Streams
 from planner_models.livevideo.trees import Trees, rows_of
 
 Control = Literal["distributed", "centralized", "hybrid"]
 
-STALE: Final = 0.2
-"""Change of a link's capacity beyond which what was decided on it is stale (4.4.2)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """What an agent holds for an object: where to ask for it, and why.
-
-    link         link to the next hop
-    seen_s       time of the state it was decided on: its version
-    central      decided by the controller, not by the cluster
-    evidence_mbps  capacity of the link in that state
-    """
-
-    link: int
-    seen_s: float
-    central: bool
-    evidence_mbps: float
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Update:
-    """A decision of the controller: trees for the state of `seen_s`."""
+    """A decision of the controller: trees for the state of `seen_s`, in which links had these capacities."""
 
     plan: Trees
     seen_s: float
+    capacity_mbps: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -58,10 +42,32 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Seen:
-    """What a controller is told: the time, and the requests and links of then."""
+    """What a controller is told: the time, and the requests and links of then.
+
+    network        the problem as planned
+    asked          rows of its requests that have come, and the object that each now asks for
+    capacity_mbps  (L,) of all links, 0 where they are down
+    """
 
     time_s: float
-    problem: LiveVideo
+    network: LiveVideo
+    asked: tuple[tuple[int, int], ...]
+    capacity_mbps: NDArray[np.float64]
+
+    @cached_property
+    def problem(self) -> LiveVideo:
+        """The requests and links of then as a problem."""
+        one = self.network
+        rows = one.requests.iloc[[request for request, _ in self.asked]].drop(
+            columns="arrival_s", errors="ignore"
+        )
+        wanted = [item for _, item in self.asked]
+        rows["bitrate_kbps"] = one.objects["bitrate_kbps"].to_numpy(float)[wanted]
+        key = ["group", "channel", "bitrate_kbps"]
+        merged = rows.groupby(key, sort=False, as_index=False)[["clients"]].sum()
+        alive = self.capacity_mbps > 0
+        links = one.links[alive].assign(capacity_mbps=self.capacity_mbps[alive])
+        return replace(one, links=links, requests=merged, lost="unserved")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +83,15 @@ class Change:
     share: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """Clusters that the controller neither reaches nor sees for a while; among each other they do."""
+
+    clusters: frozenset[int]
+    from_s: float = 0.0
+    to_s: float = float("inf")
+
+
 @dataclass
 class _Client:
     """One request of the problem, as it fares."""
@@ -89,6 +104,7 @@ class _Client:
     asked_s: float = 0.0
     joined_s: float | None = None
     hops: int = 0
+    edge: int | None = None  # the cluster that serves it
     watched_s: float = 0.0
     stalled_s: float = 0.0
     bits: float = 0.0
@@ -100,22 +116,24 @@ class Delivery:
 
     problem    network and requests; each comes at its `arrival_s` and stays
     control    who may decide: clusters, the controller, or both
-    loss       probability that an update does not reach a cluster
-    cut_off    clusters that no update reaches
-    changes    what happens to links and clusters
-    adapt      clients that are denied ask for the next lower bitrate of their channel
+    loss        probability that an update does not reach a cluster
+    partitions  clusters that are cut off from the controller
+    timeout_s   without news from the controller, after which a cluster acts alone
+    changes     what happens to links and clusters
+    adapt       clients that are denied ask for the next lower bitrate of their channel
     """
 
     problem: LiveVideo
     control: Control
     loss: float = 0.0
-    cut_off: frozenset[int] = frozenset()
+    partitions: tuple[Partition, ...] = ()
+    timeout_s: float = float("inf")
     changes: tuple[Change, ...] = ()
     adapt: bool = True
     seed: int = 0
     now_s: float = 0.0
     touched: list[int] = field(default_factory=list)
-    overloads: list[tuple[float, float]] = field(default_factory=list)
+    overloads: list[tuple[float, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         one = self.problem
@@ -124,8 +142,13 @@ class Delivery:
         self.random = np.random.default_rng(self.seed)
         self.table = Table(self.streams)
         self.told_s = 0.0
-        self.rib: dict[tuple[int, int], dict[bool, Entry]] = {}
-        self.assigned: dict[tuple[int, int], int] = {}  # DNS: the link into a group, by (object, group)
+        self.ribs = Ribs(
+            len(one.clusters),
+            capacity=self._usable_mbps,
+            alone=self.control != "centralized",
+            timeout_s=self.timeout_s,
+        )
+        self.assigned: dict[int, dict[int, int]] = {}  # DNS: by group, the link into it for each object
         self.clients: list[_Client] = []
         self.down: set[int] = set()
         rungs: dict[str, list[int]] = {}
@@ -170,39 +193,34 @@ class Delivery:
                 self._ask_again()
             return
         item, link = rows_of(self.problem, decision.plan)
-        reached: dict[int, bool] = {}
-        for o, used in zip(item.tolist(), link.tolist(), strict=True):
-            head = self.streams.head[used]
-            if head not in reached:
-                reached[head] = head not in self.cut_off and self.random.random() >= self.loss
-            if not reached[head]:
+        evidence = decision.capacity_mbps[link]
+        head = self.problem.head[link]
+        last = len(self.problem.tiers) - 1
+        for cluster in np.flatnonzero(self.problem.level > 0).tolist():
+            if self._cut_off(cluster) or self.random.random() < self.loss:
                 continue
-            entry = Entry(
-                link=used, seen_s=decision.seen_s, central=True, evidence_mbps=float(self.capacity[used])
-            )
-            self.rib.setdefault((o, head), {})[True] = entry
-            if self.streams.level[head] == len(self.problem.tiers) - 1:
-                self.assigned[o, head] = used
+            mine = head == cluster
+            rows = list(zip(item[mine].tolist(), link[mine].tolist(), evidence[mine].tolist(), strict=True))
+            self.ribs.told(cluster, decision.seen_s, self.now_s, rows)
+            if self.streams.level[cluster] == last:
+                self.assigned[cluster] = {o: used for o, used, _ in rows}
         self._forward()
         self._ask_again()
 
     def observe(self) -> Seen:
-        """The requests that have come, and the capacities of now."""
-        here = [client for client in self.clients if client.asked_s <= self.now_s]
-        rows = self.problem.requests.iloc[[client.request for client in here]].copy()
-        objects = self.problem.objects
-        wanted = [client.object if client.object is not None else client.rungs[0] for client in here]
-        rows["bitrate_kbps"] = objects["bitrate_kbps"].to_numpy(float)[wanted] if wanted else []
-        merged = rows.groupby(["group", "channel", "bitrate_kbps"], sort=False, as_index=False)[
-            ["clients"]
-        ].sum()
-        alive = self.capacity > 0
-        links = self.problem.links[alive].assign(capacity_mbps=self.capacity[alive])
-        view = replace(self.problem, links=links, requests=merged, lost="unserved")
-        return Seen(time_s=self.now_s, problem=view)
+        """The requests that have come, and the capacities of now, as far as the controller can see."""
+        asked = tuple(
+            (client.request, client.rungs[0] if client.object is None else client.object)
+            for client in self.clients
+            if client.asked_s <= self.now_s and not (client.edge is not None and self._cut_off(client.edge))
+        )
+        return Seen(time_s=self.now_s, network=self.problem, asked=asked, capacity_mbps=self.capacity.copy())
 
     def record(self) -> Mapping[str, pd.DataFrame]:
-        """clients: one row each; overloads: (time_s, over_mbps) by which links were overloaded."""
+        """clients: one row each, with the bound on its join time; overloads: what links carried too much.
+
+        overloads has time_s, over_mbps and lasted_s.
+        """
         names = self.problem.clusters["cluster"]
         rates = self.problem.bitrate_mbps * 1000
         clients = pd.DataFrame(
@@ -213,6 +231,7 @@ class Delivery:
                     "asked_s": client.asked_s,
                     "join_s": None if client.joined_s is None else client.joined_s - client.asked_s,
                     "hops": client.hops,
+                    "bound_s": self._bound_s(client),
                     "bitrate_kbps": 0.0 if client.object is None else float(rates[client.object]),
                     "watched_s": client.watched_s,
                     "stalled_s": client.stalled_s,
@@ -222,7 +241,7 @@ class Delivery:
                 if client.asked_s < self.now_s
             ]
         )
-        overloads = pd.DataFrame(self.overloads, columns=["time_s", "over_mbps"])
+        overloads = pd.DataFrame(self.overloads, columns=["time_s", "over_mbps", "lasted_s"])
         return {"clients": clients, "overloads": overloads}
 
     def plan(self) -> Trees:
@@ -243,7 +262,7 @@ class Delivery:
         )
         over = float(np.clip(-streams.room_mbps, 0.0, None).sum())
         if over > 1e-9:
-            self.overloads.append((self.now_s, over))
+            self.overloads.append((self.now_s, over, lasted))
         for client in self.clients:
             if client.object is None or client.joined_s is None or client.joined_s > until_s:
                 continue
@@ -291,27 +310,41 @@ class Delivery:
             client.hops = len(new)
         first = client.joined_s is None
         client.object = item
+        client.edge = streams.tail[streams.parent[item, group]]
         if first:
             client.joined_s = self.now_s + self._join_s(item, group, max(client.hops, 1))
         return True
 
     def _join_s(self, item: int, group: int, hops: int) -> float:
-        """Round trips up to where the object was, and the fetch of a chunk over the narrowest link."""
-        trips, narrowest, at = 0.0, np.inf, group
-        one = self.problem
+        """Round trips up to where the object was, and the fetch of a chunk over the slowest link.
+
+        A link that carries more than it can is slower by as much.
+        """
+        trips, slowest, at = 0.0, np.inf, group
+        one, streams = self.problem, self.streams
         for step in range(len(one.tiers) - 1):
-            link = self.streams.parent[item, at]
+            link = streams.parent[item, at]
             if step < hops:
                 trips += 2 * float(one.latency_ms[link]) / 1000
-            narrowest = min(narrowest, float(self.capacity[link]))
-            at = self.streams.tail[link]
-        return trips + one.chunk_s * float(one.bitrate_mbps[item]) / max(narrowest, 1e-9)
+            capacity = float(self.capacity[link])
+            slowest = min(
+                slowest, capacity * min(1.0, capacity / max(capacity - streams.room_mbps[link], 1e-9))
+            )
+            at = streams.tail[link]
+        return trips + one.chunk_s * float(one.bitrate_mbps[item]) / max(slowest, 1e-9)
+
+    def _bound_s(self, client: _Client) -> float:
+        """Hops to a source x the longest round trip, and the fetch of a chunk as asked for over the
+        narrowest link of the network as it was planned."""
+        one = self.problem
+        trips = (len(one.tiers) - 1) * 2 * float(one.latency_ms.max()) / 1000
+        return trips + one.chunk_s * float(one.bitrate_mbps[client.rungs[0]] / one.capacity_mbps.min())
 
     def _way(self, item: int, group: int) -> list[int] | None:
         """The links down to a group: by forwarding entries, and by Algorithm 1 where there are none."""
         streams = self.streams
         latency = self.problem.latency_ms
-        assigned = self.assigned.get((item, group))
+        assigned = self.assigned.get(group, {}).get(item)
         links = sorted(
             streams.into[group],
             key=lambda link: (link != assigned, not streams.has(item, streams.tail[link]), latency[link]),
@@ -327,40 +360,33 @@ class Delivery:
         return None
 
     def _up(self, item: int, cluster: int) -> list[int] | None:
+        """The links down to a cluster from one that has the object; None where there is no way.
+
+        The request is tagged with the version under which it was first sent on. A cluster that does
+        not know that version, or whose link there is full, goes over to Algorithm 1.
+        """
         streams = self.streams
         path: list[int] = []
+        tag: float | None = None
         while not streams.has(item, cluster):
-            entry = self._fib(item, cluster)
-            if entry is not None and streams.fits(item, entry.link):
-                link = entry.link
-            elif self.control == "centralized":
-                return None
-            else:
+            entry = self.ribs.forwarding(cluster, item, self.now_s, tag)
+            if entry is None or not streams.fits(item, entry.link) or not streams.allowed(item, entry.link):
+                if self.control == "centralized":
+                    return None
                 rest = climb(streams, self.table, item, cluster, self.random)
                 if rest is None or any(self._dead(one) for one in rest):
                     return None
                 for one in rest:
-                    self.rib.setdefault((item, streams.head[one]), {})[False] = Entry(
-                        link=one, seen_s=self.now_s, central=False, evidence_mbps=float(self.capacity[one])
-                    )
+                    self.ribs.decides(streams.head[one], item, one, self.now_s)
                 return [*rest, *path[::-1]]
-            path.append(link)
-            cluster = streams.tail[link]
+            if entry.central:
+                tag = entry.version_s
+            path.append(entry.link)
+            cluster = streams.tail[entry.link]
         return path[::-1]
 
-    def _fib(self, item: int, cluster: int) -> Entry | None:
-        """The entry that counts: the controller's unless it is stale, or older than the cluster's own."""
-        entries = self.rib.get((item, cluster), {})
-        central, own = entries.get(True), entries.get(False)
-        if central is not None and not self._stale(central) and (own is None or own.seen_s <= central.seen_s):
-            return central
-        if self.control == "centralized":
-            return central if central is not None and not self._dead(central.link) else None
-        return own if own is not None and not self._stale(own) else None
-
-    def _stale(self, entry: Entry) -> bool:
-        now = float(self.capacity[entry.link])
-        return self._dead(entry.link) or abs(now - entry.evidence_mbps) > STALE * entry.evidence_mbps
+    def _usable_mbps(self, link: int) -> float:
+        return 0.0 if self._dead(link) else float(self.capacity[link])
 
     def _dead(self, link: int) -> bool:
         return bool(
@@ -369,27 +395,56 @@ class Delivery:
             or self.streams.head[link] in self.down
         )
 
+    def _cut_off(self, cluster: int) -> bool:
+        return any(
+            cluster in part.clusters and part.from_s <= self.now_s < part.to_s for part in self.partitions
+        )
+
     def _forward(self) -> None:
-        """Move streams to where forwarding entries now say; drop what nobody watches."""
-        streams = self.streams
+        """Move streams to where forwarding entries now say; drop what nobody watches.
+
+        The controller's trees go first: what clusters set up since it looked stays only where there
+        is room beside them.
+        """
         watched = [client for client in self.clients if client.object is not None]
         fresh = Streams(self.problem)
         fresh.room_mbps = self.capacity.copy()
         old, self.streams = self.streams, fresh
-        for client in watched:
-            assert client.object is not None
-            chain: list[int] = []
-            at = client.group
-            while not fresh.has(client.object, at):
-                entry = self._fib(client.object, at)
-                used = entry.link if entry is not None else old.parent.get((client.object, at))
-                if used is None or self._dead(used):
-                    break
-                chain.append(used)
-                at = streams.tail[used]
-            if fresh.has(client.object, at):
-                fresh.add_path(client.object, chain[::-1])
+        chains = [self._chain(client, old) for client in watched]
+        for central in (True, False):
+            for client, (chain, mine) in zip(watched, chains, strict=True):
+                item = client.object
+                assert item is not None
+                if chain is None or mine != central:
+                    continue
+                new: list[int] = []
+                for link in reversed(chain):
+                    if fresh.has(item, fresh.head[link]):
+                        break
+                    new.append(link)
+                if central or all(fresh.fits(item, link) for link in new):
+                    fresh.add_path(item, new[::-1])
         self.table.streams = fresh
+
+    def _chain(self, client: _Client, old: Streams) -> tuple[list[int] | None, bool]:
+        """The links down to a client by the entries of now, else as they were; are all of one version?"""
+        item, at = client.object, client.group
+        assert item is not None
+        chain: list[int] = []
+        tag: float | None = None
+        central = True
+        while not (old.level[at] == 0 and old.has(item, at)):
+            entry = self.ribs.forwarding(at, item, self.now_s, tag)
+            if entry is None and self.control == "centralized":
+                return None, False
+            used = entry.link if entry is not None else old.parent.get((item, at))
+            if used is None or self._dead(used):
+                return None, False
+            central &= entry is not None and entry.central
+            tag = entry.version_s if entry is not None and entry.central else None
+            chain.append(used)
+            at = old.tail[used]
+        return chain[::-1], central
 
     def _change(self, change: Change) -> None:
         if change.link is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from planner_models.livevideo import topology, workloads
 from planner_models.livevideo.problem import LiveVideo
-from planner_models.livevideo.workloads import Demand, Priority
+from planner_models.livevideo.workloads import AVERAGE_DAY, HEAVY_TAIL, Priority, Workload
 
 Videos = Annotated[int, Field(gt=0, description="channels")]
 Load = Annotated[
@@ -53,6 +53,8 @@ Country = Annotated[
 Seed = Annotated[int, Field(ge=0, description="where network and requests are drawn")]
 
 WINDOW_S = 60.0
+TESTBED_KBPS = (600.0, 200.0)
+"""Below the highest, 1,400 kbit/s (4.7.2)."""
 
 
 def heavy_tail(
@@ -75,11 +77,15 @@ def heavy_tail(
     seed: Seed = 0,
 ) -> LiveVideo:
     """Heavy-Tail: 10,000 channels of which the last 99% draw 60% of the requests, 6,850 kbit/s on average."""
-    random = np.random.default_rng(seed)
-    network = topology.four_tiers(
+    return _draw(
+        HEAVY_TAIL,
+        videos=videos,
+        requests_per_video=requests_per_video,
+        priority=priority,
+        seed=seed,
+        edges=edges,
         sources=sources,
         reflectors=reflectors,
-        edges=edges,
         groups=groups,
         sources_per_reflector=sources_per_reflector,
         reflectors_per_edge=reflectors_per_edge,
@@ -89,18 +95,7 @@ def heavy_tail(
         group_link_mbps=group_link_mbps,
         edge_gbps=edge_gbps,
         country=country,
-        random=random,
     )
-    demand = workloads.draw(
-        channels=videos,
-        clients=max(1, round(videos * requests_per_video)),
-        exponent=workloads.zipf_exponent(videos, 0.01, 0.4),
-        shares=workloads.ladder_shares(workloads.HEAVY_TAIL_KBPS, workloads.HEAVY_TAIL_MEAN_KBPS),
-        group_share=network.share,
-        window_s=WINDOW_S,
-        random=random,
-    )
-    return _problem(network, demand, workloads.HEAVY_TAIL_KBPS, priority)
 
 
 def heavy_tail_active(
@@ -148,11 +143,15 @@ def average_day(
     seed: Seed = 0,
 ) -> LiveVideo:
     """Average Day: 4,144 channels of which 7% draw half of the requests, 2,725 kbit/s on average."""
-    random = np.random.default_rng(seed)
-    network = topology.four_tiers(
+    return _draw(
+        AVERAGE_DAY,
+        videos=videos,
+        requests_per_video=requests_per_video,
+        priority=priority,
+        seed=seed,
+        edges=edges,
         sources=sources,
         reflectors=reflectors,
-        edges=edges,
         groups=groups,
         sources_per_reflector=sources_per_reflector,
         reflectors_per_edge=reflectors_per_edge,
@@ -162,10 +161,7 @@ def average_day(
         group_link_mbps=group_link_mbps,
         edge_gbps=edge_gbps,
         country=country,
-        random=random,
     )
-    demand = _average_day(network, videos, requests_per_video, random)
-    return _problem(network, demand, workloads.AVERAGE_DAY_KBPS, priority)
 
 
 def large_event(
@@ -181,25 +177,27 @@ def large_event(
     seed: Seed = 0,
 ) -> LiveVideo:
     """Large Event: Average Day and four games; 48 million requests an hour are 200,000 a game and minute."""
-    random = np.random.default_rng(seed)
-    network = topology.four_tiers(edges=edges, groups=groups, source_gbps=source_gbps, random=random)
-    usual = _average_day(network, videos, requests_per_video, random)
-    event = workloads.crowd(
-        channels=np.arange(videos, videos + games),
+    return _draw(
+        AVERAGE_DAY,
+        videos=videos,
+        requests_per_video=requests_per_video,
+        games=games,
         viewers=viewers,
-        shares=workloads.ladder_shares(workloads.AVERAGE_DAY_KBPS, workloads.AVERAGE_DAY_MEAN_KBPS),
-        group_share=network.share,
-        window_s=WINDOW_S,
-        random=random,
+        priority=priority,
+        seed=seed,
+        edges=edges,
+        groups=groups,
+        source_gbps=source_gbps,
     )
-    return _problem(network, workloads.together(usual, event), workloads.AVERAGE_DAY_KBPS, priority)
 
 
 def ec2_testbed(
     *,
     videos: Annotated[int, Field(gt=0, description="channels, one client each")] = 200,
     link_mbps: Annotated[float, Field(gt=0, description="capacity of every link, Mbit/s")] = 75.0,
-    bitrate_kbps: Annotated[float, Field(gt=0, description="bitrate that every client asks for")] = 1_400.0,
+    bitrate_kbps: Annotated[
+        float, Field(gt=0, description="what every client asks for; channels have lower bitrates too")
+    ] = 1_400.0,
     seed: Seed = 0,
 ) -> LiveVideo:
     """The test bed of section 4.7.2: 2 sources, 2 reflectors, 6 edges, linked to all of the next tier."""
@@ -218,31 +216,56 @@ def ec2_testbed(
     links["capacity_mbps"] = [link_mbps] * core + [10_000.0] * len(names["E"])
     links["cost"] = [1.0] * core + [0.0] * len(names["E"])
     links["latency_ms"] = [10.0] * core + [5.0] * len(names["E"])
-    objects = pd.DataFrame({"channel": [f"v{i + 1}" for i in range(videos)], "bitrate_kbps": bitrate_kbps})
-    requests = objects.assign(
+    channels = [f"v{i + 1}" for i in range(videos)]
+    rungs = [bitrate_kbps, *(rate for rate in TESTBED_KBPS if rate < bitrate_kbps)]
+    objects = pd.DataFrame(
+        {"channel": channels * len(rungs), "bitrate_kbps": np.repeat(np.array(rungs), videos)}
+    )
+    requests = objects.iloc[:videos].assign(
         group=random.choice(names["G"], videos), arrival_s=np.arange(videos, dtype=float)
     )
     return LiveVideo(clusters=clusters, links=links, objects=objects, requests=requests)
 
 
-def _average_day(
-    network: topology.Network, videos: int, requests_per_video: float, random: np.random.Generator
-) -> Demand:
-    return workloads.draw(
+def _draw(
+    workload: Workload,
+    *,
+    videos: int,
+    requests_per_video: float,
+    priority: Priority,
+    seed: int,
+    games: int = 0,
+    viewers: float = 0.0,
+    **network: Any,
+) -> LiveVideo:
+    """Network and requests from one generator of random numbers, the network first.
+
+    games, viewers  channels after the others that everybody watches, and how many watch each
+    network         as `topology.four_tiers` takes it
+    """
+    random = np.random.default_rng(seed)
+    made = topology.four_tiers(**network, random=random)
+    shares = workloads.ladder_shares(workload.bitrates_kbps, workload.mean_kbps)
+    demand = workloads.draw(
         channels=videos,
         clients=max(1, round(videos * requests_per_video)),
-        exponent=workloads.zipf_exponent(videos, 0.07, 0.5),
-        shares=workloads.ladder_shares(workloads.AVERAGE_DAY_KBPS, workloads.AVERAGE_DAY_MEAN_KBPS),
-        group_share=network.share,
+        exponent=workloads.zipf_exponent(videos, workload.head, workload.head_share),
+        shares=shares,
+        group_share=made.share,
         window_s=WINDOW_S,
         random=random,
     )
-
-
-def _problem(
-    network: topology.Network, demand: Demand, bitrates_kbps: tuple[float, ...], priority: Priority
-) -> LiveVideo:
+    if games:
+        event = workloads.crowd(
+            channels=np.arange(videos, videos + games),
+            viewers=viewers,
+            shares=shares,
+            group_share=made.share,
+            window_s=WINDOW_S,
+            random=random,
+        )
+        demand = workloads.together(demand, event)
     objects, requests = workloads.tables(
-        demand, groups=network.groups, bitrates_kbps=bitrates_kbps, priority=priority
+        demand, groups=made.groups, bitrates_kbps=workload.bitrates_kbps, priority=priority
     )
-    return LiveVideo(clusters=network.clusters, links=network.links, objects=objects, requests=requests)
+    return LiveVideo(clusters=made.clusters, links=made.links, objects=objects, requests=requests)

@@ -10,7 +10,7 @@ from pydantic import Field
 from planner.options import Options
 from planner.system import Decision
 from planner_models.livevideo import columns, local
-from planner_models.livevideo.everywhere import KEPT, decided
+from planner_models.livevideo.outcome import BLIND, KEPT, decided
 from planner_models.livevideo.problem import LiveVideo
 from planner_models.livevideo.streams import Streams, in_order
 from planner_models.livevideo.trees import Trees
@@ -45,12 +45,12 @@ def distribute(
     known = arrived(problem, age_s=age_s)
     central = columns.distribute(known, options=options, previous=previous)
     streams = Streams(problem)
-    if central.plan is not None:
-        streams.add_plan(central.plan)
+    if central.plan is None:
+        return central
+    streams.add_plan(central.plan)
     since = [request for request in in_order(problem) if request[2] > _end(problem) - age_s]
     local.serve(streams, since, period_s=period_s, random=np.random.default_rng(seed))
-    keeps = KEPT if period_s == 0 else frozenset({"forbidden"})
-    return decided(problem, streams.plan(), keeps=keeps)
+    return decided(streams, keeps=KEPT if period_s == 0 else BLIND)
 
 
 def _end(problem: LiveVideo) -> float:

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from planner.options import Options
 from planner.system import Decision
-from planner_models.livevideo.everywhere import KEPT, decided
+from planner_models.livevideo import pins
+from planner_models.livevideo.outcome import BLIND, KEPT, decided
 from planner_models.livevideo.problem import LiveVideo
 from planner_models.livevideo.streams import Streams, in_order
 from planner_models.livevideo.trees import Trees
@@ -29,7 +30,7 @@ def distribute(
     *,
     period_s: Period = 0.0,
     seed: Seed = 0,
-    options: Options = Options(),  # noqa: ARG001
+    options: Options = Options(),
     previous: Decision[Trees] | None = None,  # noqa: ARG001
 ) -> Decision[Trees]:
     """Requests in the order they come, each by Algorithm 1 alone: a random parent of the fewest hops.
@@ -40,10 +41,11 @@ def distribute(
 
     source  Mukerjee 2018, section 4.4.2 and Algorithm 1
     """
-    streams = Streams(problem)
+    streams = pins.laid(problem, options)
+    if isinstance(streams, Decision):
+        return streams
     serve(streams, in_order(problem), period_s=period_s, random=np.random.default_rng(seed))
-    keeps = KEPT if period_s == 0 else frozenset({"forbidden"})
-    return decided(problem, streams.plan(), keeps=keeps)
+    return decided(streams, keeps=KEPT if period_s == 0 else BLIND)
 
 
 def serve(

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
+from typing import Any, Final
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from planner_models.livevideo.layers import Layers
-from planner_models.livevideo.pricing import Pricer, carry, gather, solve_one
+from planner_models.livevideo.pricing import Pricer, carry, fits, solve_one, uses
+from planner_models.livevideo.star import gather
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+Prices = tuple[Floats, Floats, Floats]
+
+FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
+"""Shares of the prices, in turn, at which trees are placed again."""
+
+PART: Final = 4_000
+"""Rounds after which the lists of who uses and who would use a link are made anew."""
+
+FULL: Final = 0.1
+"""A link with less than this share of its capacity left is full."""
 
 
 @nb.njit(cache=True, nogil=True)
@@ -69,19 +80,6 @@ def total_worth(
 
 
 @nb.njit(cache=True, nogil=True)
-def fits(
-    first: int, last: int, rate: float, choice: Ints, a_room: Floats, b_room: Floats, c_room: Floats
-) -> bool:
-    """Whether every link of the object's tree has room for it."""
-    need = rate * (1 - 1e-9)
-    for i in range(first, last):
-        c = choice[i, 2]
-        if c >= 0 and (c_room[c] < need or b_room[choice[i, 1]] < need or a_room[choice[i, 0]] < need):
-            return False
-    return True
-
-
-@nb.njit(cache=True, nogil=True)
 def place(
     o: int, object_first: Ints, group: Ints, value: Floats, klass: Ints, rate: Floats,
     c_first: Ints, c_tail: Ints, c_price: Floats, c_room: Floats,
@@ -115,7 +113,7 @@ def place_all(
     c_first: Ints, c_tail: Ints, c_price: Floats, c_room: Floats,
     b_first: Ints, b_tail: Ints, b_price: Floats, b_room: Floats,
     a_first: Ints, a_price: Floats, a_room: Floats,
-    s: Any, dual: Floats, choice: Ints, b_of_c: Ints,
+    s: Any, dual: Floats, choice: Ints,
 ) -> None:  # fmt: skip
     """Place objects in order; one whose tree in `choice` fits keeps it. Rooms shrink by what is placed.
 
@@ -132,7 +130,7 @@ def place_all(
                 o, object_first, group, value, klass, rate, c_first, c_tail, c_price, c_room,
                 b_first, b_tail, b_price, b_room, a_first, a_price, a_room, s, dual, choice,
             )  # fmt: skip
-        carry(first, last, rate[o], -1.0, choice, b_of_c, a_room, b_room, c_room)
+        carry(first, last, rate[o], -1.0, choice, a_room, b_room, c_room)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -141,7 +139,7 @@ def refill(
     c_first: Ints, c_tail: Ints, c_price: Floats, c_room: Floats, c_cost: Floats,
     b_first: Ints, b_tail: Ints, b_price: Floats, b_room: Floats, b_cost: Floats,
     a_first: Ints, a_price: Floats, a_room: Floats, a_cost: Floats,
-    s: Any, dual: Floats, choice: Ints, b_of_c: Ints,
+    s: Any, dual: Floats, choice: Ints,
 ) -> float:  # fmt: skip
     """Place again each object that serves not all; keep what is worth more. Returns the gain."""
     gained = 0.0
@@ -154,7 +152,7 @@ def refill(
         if whole:
             continue
         before = worth(first, last, rate[o], value, a_cost, b_cost, c_cost, choice)
-        carry(first, last, rate[o], 1.0, choice, b_of_c, a_room, b_room, c_room)
+        carry(first, last, rate[o], 1.0, choice, a_room, b_room, c_room)
         for i in range(first, last):
             for column in range(3):
                 s.old[i - first, column] = choice[i, column]
@@ -169,61 +167,81 @@ def refill(
                     choice[i, column] = s.old[i - first, column]
             after = before
         gained += after - before
-        carry(first, last, rate[o], -1.0, choice, b_of_c, a_room, b_room, c_room)
+        carry(first, last, rate[o], -1.0, choice, a_room, b_room, c_room)
     return gained
 
 
 @nb.njit(cache=True, nogil=True)
 def ruin(  # noqa: C901
     rounds: int, random: Any, chosen: int, temperature: float,
-    members: Ints, member_first: Ints, waiting: Ints, priority: Floats,
+    tight: Ints, tight_first: Ints, members: Ints, member_first: Ints,
+    nearby: Ints, nearby_first: Ints, priority: Floats,
     object_first: Ints, group: Ints, value: Floats, klass: Ints, rate: Floats,
     c_first: Ints, c_tail: Ints, c_price: Floats, c_room: Floats, c_cost: Floats,
     b_first: Ints, b_tail: Ints, b_price: Floats, b_room: Floats, b_cost: Floats,
     a_first: Ints, a_price: Floats, a_room: Floats, a_cost: Floats,
-    s: Any, dual: Floats, choice: Ints, b_of_c: Ints, kept: Ints, marks: Ints,
+    s: Any, dual: Floats, choice: Ints, kept: Ints, marks: Ints,
 ) -> float:  # fmt: skip
-    """Rounds of: take away the trees of some objects that share a reflector, place them and others again.
+    """Rounds of: take away the trees of some objects that share a full link, place them and others again.
 
-    members[member_first[r]:member_first[r + 1]] are objects with a tree under reflector r, waiting
-    those that serve not all, priority the worth of an object per Mbit/s by which they are placed.
+    tight[tight_first[layer]:tight_first[layer + 1]] are the full links of a layer. Objects that use
+    link n are members[member_first[n]:member_first[n + 1]], those that would, but serve not all,
+    nearby[nearby_first[n]:nearby_first[n + 1]]; both may be out of date. priority is the worth of
+    an object per Mbit/s, by which most rounds place them; others begin with the largest bitrate.
     A round that loses more than `temperature` allows is undone. Returns what was gained.
     """
     total = 0.0
-    reflectors = len(member_first) - 1
     ruined = np.zeros(2 * chosen, dtype=np.int64)
     keys = np.zeros(2 * chosen)
+    sources = len(a_price[0])
     for _ in range(rounds):
         count = 0
-        r = random.integers(0, reflectors)
-        size = member_first[r + 1] - member_first[r]
-        if size > 0:
+        layer = max(0, random.integers(0, 12) - 9)
+        size = tight_first[layer + 1] - tight_first[layer]
+        if size == 0:
+            continue
+        link = tight[tight_first[layer] + random.integers(0, size)]
+        end = link + 1
+        if layer == 0:  # all links into that reflector
+            r = 0
+            while a_first[r + 1] <= link:
+                r += 1
+            link, end = a_first[r], a_first[r + 1]
+        for source in range(2):
+            if source == 0:
+                start, size = member_first[link], member_first[end] - member_first[link]
+            elif layer == 0:  # anyone who waits
+                start, size = 0, nearby_first[sources]
+            else:
+                start, size = nearby_first[link], nearby_first[link + 1] - nearby_first[link]
+            if size == 0:
+                continue
             for _ in range(1 + random.integers(0, chosen)):
-                o = members[member_first[r] + random.integers(0, size)]
+                o = (
+                    members[start + random.integers(0, size)]
+                    if source == 0
+                    else nearby[start + random.integers(0, size)]
+                )
                 if marks[o] == 0:
                     marks[o] = 1
                     ruined[count] = o
                     count += 1
-        if len(waiting):
-            for _ in range(1 + random.integers(0, chosen)):
-                o = waiting[random.integers(0, len(waiting))]
-                if marks[o] == 0:
-                    marks[o] = 1
-                    ruined[count] = o
-                    count += 1
+        by_rate = random.random() < 0.2
+        anew = random.random() < 0.8
         before, rows = 0.0, 0
         for n in range(count):
             o = ruined[n]
             marks[o] = 0
             first, last = object_first[o], object_first[o + 1]
             before += worth(first, last, rate[o], value, a_cost, b_cost, c_cost, choice)
-            carry(first, last, rate[o], 1.0, choice, b_of_c, a_room, b_room, c_room)
+            carry(first, last, rate[o], 1.0, choice, a_room, b_room, c_room)
             for i in range(first, last):
                 for column in range(3):
                     kept[rows, column] = choice[i, column]
-                    choice[i, column] = -1
+                    if anew:
+                        choice[i, column] = -1
                 rows += 1
-            keys[n] = -priority[o] * (0.5 + random.random())
+            keys[n] = -(rate[o] if by_rate else priority[o]) * (0.5 + random.random())
         order = np.argsort(keys[:count])
         after = 0.0
         for n in order:
@@ -233,7 +251,7 @@ def ruin(  # noqa: C901
                 b_first, b_tail, b_price, b_room, a_first, a_price, a_room, s, dual, choice,
             )  # fmt: skip
             first, last = object_first[o], object_first[o + 1]
-            carry(first, last, rate[o], -1.0, choice, b_of_c, a_room, b_room, c_room)
+            carry(first, last, rate[o], -1.0, choice, a_room, b_room, c_room)
             after += worth(first, last, rate[o], value, a_cost, b_cost, c_cost, choice)
         if after >= before - temperature * -np.log(max(random.random(), 1e-12)):
             total += after - before
@@ -242,7 +260,7 @@ def ruin(  # noqa: C901
         for n in range(count):
             o = ruined[n]
             first, last = object_first[o], object_first[o + 1]
-            carry(first, last, rate[o], 1.0, choice, b_of_c, a_room, b_room, c_room)
+            carry(first, last, rate[o], 1.0, choice, a_room, b_room, c_room)
         for n in range(count):
             o = ruined[n]
             first, last = object_first[o], object_first[o + 1]
@@ -250,8 +268,17 @@ def ruin(  # noqa: C901
                 for column in range(3):
                     choice[i, column] = kept[rows, column]
                 rows += 1
-            carry(first, last, rate[o], -1.0, choice, b_of_c, a_room, b_room, c_room)
+            carry(first, last, rate[o], -1.0, choice, a_room, b_room, c_room)
     return total
+
+
+@nb.njit(cache=True, nogil=True)
+def take_all(
+    object_first: Ints, rate: Floats, choice: Ints, a_room: Floats, b_room: Floats, c_room: Floats
+) -> None:
+    """Take the room of all trees."""
+    for o in range(len(rate)):
+        carry(object_first[o], object_first[o + 1], rate[o], -1.0, choice, a_room, b_room, c_room)
 
 
 class Packing:
@@ -270,7 +297,6 @@ class Packing:
         self.choice = np.full((len(layers.group), 3), -1, dtype=np.int64)
         self.dual = np.full(len(layers.group), -1.0)
         self.random = np.random.default_rng(seed)
-        self.none = np.zeros(0, dtype=np.int64)
         asked = np.diff(layers.object_first)
         self.kept = np.zeros((int(asked.max(initial=1)) * 64, 3), dtype=np.int64)
         self.marks = np.zeros(len(layers.klass), dtype=np.int64)
@@ -278,11 +304,11 @@ class Packing:
         self.density = total / layers.bitrate
         self.small = asked <= 64
         self.free = np.ones(len(asked), dtype=bool)
-        self.prices: tuple[Floats, Floats, Floats] | None = None
         self.total = 0.0
+        self.best_total, self.best_choice = 0.0, self.choice
         self.turn = 0
 
-    def price_of(self, prices: tuple[Floats, Floats, Floats], factor: float) -> list[Floats]:
+    def price_of(self, prices: Prices, factor: float) -> list[Floats]:
         """Costs and so much of the prices above them, (K, n) of the three layers."""
         layers = self.layers
         made = []
@@ -297,14 +323,14 @@ class Packing:
         return made
 
     def value(self) -> float:
-        """Worth of all trees together; pinned requests count only what they are worth themselves."""
-        return self.total - self.layers.must * self.layers.pinned if self.layers.pinned else self.total
+        """Worth of the best trees together; pinned requests count only what they are worth themselves."""
+        return self.best_total - self.layers.must * self.layers.pinned
 
     def served_pins(self) -> int:
         """How many of the pinned requests are served."""
         if not self.layers.pinned:
             return 0
-        return int(((self.layers.value >= self.layers.must) & (self.choice[:, 2] >= 0)).sum())
+        return int(((self.layers.value >= self.layers.must) & (self.best_choice[:, 2] >= 0)).sum())
 
     def objective(self) -> float:
         """Worth of all trees together, added up anew."""
@@ -312,29 +338,41 @@ class Packing:
         a, b, c = self.costs
         return float(total_worth(layers.object_first, layers.bitrate, layers.value, a, b, c, self.choice))
 
-    def work(self, seconds: float) -> None:
-        """Shake for about so long: mostly at the prices, now and then below them to fill what is left."""
-        until = time.perf_counter() + seconds
-        rounds = 200
-        while time.perf_counter() < until and self.prices is not None:
+    def work(self, prices: Prices, rounds: int, temperature: float) -> None:
+        """Shake for so many rounds: mostly at the prices, now and then below them to fill what is left."""
+        while rounds > 0:
+            part = min(rounds, PART)
+            rounds -= part
             self.turn += 1
-            began = time.perf_counter()
-            factor = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)[self.turn % 6]
-            self.total += self.shake(self.prices, rounds, 4 + self.turn % 9, factor, 0.0)
-            if self.turn % 12 == 0:
-                order = np.argsort(-self.density * self.random.uniform(0.5, 1.5, len(self.density))).astype(
-                    np.int64
-                )
-                self.total += self.fill(self.prices, 0.0, order)
-            spent = time.perf_counter() - began
-            rounds = int(np.clip(rounds * 0.15 / max(spent, 1e-4), 50, 5000))
+            factor = FACTORS[self.turn % len(FACTORS)]
+            self.total += self.shake(prices, part, 4 + self.turn % 9, factor, temperature)
+            if self.total > self.best_total:
+                self.keep()
 
-    def rebuild(
-        self, choice: Ints, prices: tuple[Floats, Floats, Floats], dual: Floats, merit: Floats
-    ) -> None:
+    def keep(self) -> None:
+        """Note that these are the best trees so far."""
+        self.best_total = self.total
+        self.best_choice = self.choice.copy()
+
+    def back(self) -> None:
+        """Return to the best trees."""
+        if self.total < self.best_total:
+            self.adopt(self.best_choice)
+
+    def adopt(self, choice: Ints) -> None:
+        """Take these trees, which fit."""
+        self.choice = choice.copy()
+        self.rooms = [room.copy() for room in self.full]
+        layers = self.layers
+        a, b, c = self.rooms
+        take_all(layers.object_first, layers.bitrate, self.choice, a, b, c)
+        self.total = self.objective()
+        if self.total > self.best_total:
+            self.keep()
+
+    def rebuild(self, choice: Ints, prices: Prices, dual: Floats, merit: Floats) -> None:
         """Place all anew, the highest merit per Mbit/s first; trees of `choice` stay where they fit."""
         layers = self.layers
-        before = (self.choice, self.rooms, self.total)
         self.choice = choice.copy()
         self.dual = dual.copy()
         self.rooms = [room.copy() for room in self.full]
@@ -348,20 +386,30 @@ class Packing:
         place_all(
             order, layers.object_first, layers.group, layers.value, layers.klass, layers.bitrate,
             layers.c.first, layers.c.tail, c, self.rooms[2], layers.b.first, layers.b.tail, b, self.rooms[1],
-            layers.a.first, a, self.rooms[0], self.space, self.dual, self.choice, self.none,
+            layers.a.first, a, self.rooms[0], self.space, self.dual, self.choice,
         )  # fmt: skip
         for factor in (0.9, 0.5, 0.0):
             self.fill(prices, factor, order)
         self.total = self.objective()
-        if self.total < before[2]:
-            self.choice, self.rooms, self.total = before
+        if self.total > self.best_total:
+            self.keep()
 
     def freeze(self, objects: Ints) -> None:
         """Leave the trees of these objects as they are from now on."""
         self.free[objects] = False
         self.small &= self.free
 
-    def fill(self, prices: tuple[Floats, Floats, Floats], factor: float, order: Ints) -> float:
+    def rooms_of_frozen(self) -> list[Floats]:
+        """What the trees that must stay leave of every link."""
+        layers = self.layers
+        rooms = [room.copy() for room in self.full]
+        item = np.repeat(np.arange(len(self.free)), np.diff(layers.object_first))
+        held = np.where(self.free[item][:, None], -1, self.choice)
+        a, b, c = rooms
+        take_all(layers.object_first, layers.bitrate, held, a, b, c)
+        return rooms
+
+    def fill(self, prices: Prices, factor: float, order: Ints) -> float:
         """Place again what serves not all, at so much of the prices; the gain."""
         layers = self.layers
         order = order[self.free[order]]
@@ -372,13 +420,13 @@ class Packing:
                 layers.c.first, layers.c.tail, c, self.rooms[2], self.costs[2],
                 layers.b.first, layers.b.tail, b, self.rooms[1], self.costs[1],
                 layers.a.first, a, self.rooms[0], self.costs[0],
-                self.space, self.dual, self.choice, self.none,
+                self.space, self.dual, self.choice,
             )
         )  # fmt: skip
 
     def shake(
         self,
-        prices: tuple[Floats, Floats, Floats],
+        prices: Prices,
         rounds: int,
         chosen: int,
         factor: float,
@@ -386,22 +434,65 @@ class Packing:
     ) -> float:
         """Ruin and recreate: that many rounds of up to so many objects; the gain."""
         layers = self.layers
-        item = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
-        on = self.choice[:, 2] >= 0
-        partly = np.unique(item[~on])
-        waiting = partly[self.small[partly]].astype(np.int64)
-        on &= self.small[item]
-        pairs = np.unique(layers.b.tail[self.choice[on, 1]] * len(layers.klass) + item[on])
-        at, members = pairs // len(layers.klass), (pairs % len(layers.klass)).astype(np.int64)
-        first = np.searchsorted(at, np.arange(layers.reflectors + 1)).astype(np.int64)
+        tight, tight_first = self._tight()
+        members, member_first, nearby, nearby_first = self._neighbours()
         a, b, c = self.price_of(prices, factor)
         gained = ruin(
             rounds, self.random, chosen, temperature,
-            members, first, waiting, self.density, layers.object_first, layers.group, layers.value,
+            tight, tight_first, members, member_first, nearby, nearby_first, self.density,
+            layers.object_first, layers.group, layers.value,
             layers.klass, layers.bitrate,
             layers.c.first, layers.c.tail, c, self.rooms[2], self.costs[2],
             layers.b.first, layers.b.tail, b, self.rooms[1], self.costs[1],
             layers.a.first, a, self.rooms[0], self.costs[0],
-            self.space, self.dual, self.choice, self.none, self.kept, self.marks,
+            self.space, self.dual, self.choice, self.kept, self.marks,
         )  # fmt: skip
         return float(gained)
+
+    def _tight(self) -> tuple[Ints, Ints]:
+        """The links of each layer that are nearly full, numbered through; where each layer begins."""
+        parts, offset = [], 0
+        for room, full in zip(self.rooms, self.full, strict=True):
+            parts.append(offset + np.flatnonzero((room < FULL * full) & (full < 1e299)))
+            offset += len(full)
+        first = np.cumsum([0, *(len(part) for part in parts)])
+        return np.concatenate(parts).astype(np.int64), first.astype(np.int64)
+
+    def _neighbours(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Objects that use each link, and those that would: (members, first, nearby, first)."""
+        layers = self.layers
+        n_a, n_b, n_c = (len(part.tail) for part in (layers.a, layers.b, layers.c))
+        links = n_a + n_b + n_c
+        count = len(layers.klass)
+        objects, link = uses(layers, self.choice)
+        mine = self.small[objects]
+        objects, link = objects[mine], link[mine]
+        order = np.argsort(link, kind="stable")
+        member_first = np.searchsorted(link[order], np.arange(links + 1)).astype(np.int64)
+        item = np.repeat(np.arange(count), np.diff(layers.object_first))
+        left = np.flatnonzero((self.choice[:, 2] < 0) & self.small[item])
+        # over links to its group, from there to those into the edges, and over all from sources
+        group = layers.group[left]
+        times = np.diff(layers.c.first)[group]
+        c = np.repeat(layers.c.first[group] - np.cumsum(times) + times, times) + np.arange(int(times.sum()))
+        who = np.repeat(item[left], times)
+        at_edge = np.unique(layers.c.tail[c] * count + who)
+        edge, near = at_edge // count, at_edge % count
+        times = np.diff(layers.b.first)[edge]
+        b = np.repeat(layers.b.first[edge] - np.cumsum(times) + times, times) + np.arange(int(times.sum()))
+        waiting = np.unique(who)
+        size = np.concatenate(
+            [
+                np.full(n_a, len(waiting)),
+                np.bincount(b, minlength=n_b),
+                np.bincount(c, minlength=n_c),
+            ]
+        )
+        one = np.repeat(near, times)
+        nearby = np.concatenate(
+            [waiting, one[np.argsort(b, kind="stable")], who[np.argsort(c, kind="stable")]]
+        ).astype(np.int64)
+        # the lists of all links of layer a are one list
+        first = np.zeros(links + 1, dtype=np.int64)
+        first[n_a:] = len(waiting) + np.concatenate([[0], np.cumsum(size[n_a:])])
+        return objects[order].astype(np.int64), member_first, nearby, first

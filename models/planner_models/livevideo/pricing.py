@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,116 +10,13 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from planner_models.livevideo.exact import exact, single
 from planner_models.livevideo.layers import Layers
-from planner_models.livevideo.subproblem import Star, bounded, exact, workspace
+from planner_models.livevideo.relaxation import bounded
+from planner_models.livevideo.star import EXACT, Star, gather, workspace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-EXACT_REQUESTS = 6
-ROUNDING = 1e-9
-
-
-@nb.njit(cache=True, nogil=True)
-def gather(  # noqa: C901
-    o: int,  # noqa: ARG001
-    first: int,
-    last: int,
-    rate: float,
-    group: Ints,
-    value: Floats,
-    c_first: Ints,
-    c_tail: Ints,
-    c_price: Floats,
-    c_room: Floats,
-    b_first: Ints,
-    b_tail: Ints,
-    b_price: Floats,
-    b_room: Floats,
-    a_first: Ints,
-    a_price: Floats,
-    a_room: Floats,
-    s: Any,
-) -> tuple[int, int]:
-    """Number locally what object o can use: links with a finite price and room for its bitrate."""
-    edges = 0
-    used = 0
-    need = rate * (1 - ROUNDING)
-    for i in range(last - first):
-        s.value[i] = value[first + i]
-        s.c_first[i] = used
-        g = group[first + i]
-        for c in range(c_first[g], c_first[g + 1]):
-            if c_price[c] >= s.value[i] or c_room[c] < need:
-                continue
-            e = c_tail[c]
-            if s.edge_mark[e] < 0:
-                s.edge_mark[e] = edges
-                s.edges[edges] = e
-                edges += 1
-            s.c_edge[used] = s.edge_mark[e]
-            s.c_price[used] = c_price[c]
-            s.c_link[used] = c
-            used += 1
-    s.c_first[last - first] = used
-    reflectors = 0
-    used = 0
-    for j in range(edges):
-        s.b_first[j] = used
-        e = s.edges[j]
-        for b in range(b_first[e], b_first[e + 1]):
-            if b_price[b] == np.inf or b_room[b] < need:
-                continue
-            r = b_tail[b]
-            m = s.reflector_mark[r]
-            if m == -2:
-                continue
-            if m == -1:
-                best = np.inf
-                link = -1
-                for a in range(a_first[r], a_first[r + 1]):
-                    if a_price[a] < best and a_room[a] >= need:
-                        best = a_price[a]
-                        link = a
-                s.reflectors[reflectors] = r
-                s.r_price[reflectors] = best
-                s.r_link[reflectors] = link
-                s.reflector_mark[r] = reflectors
-                reflectors += 1
-                m = s.reflector_mark[r]
-            if s.r_link[m] < 0:
-                continue
-            s.b_reflector[used] = m
-            s.b_price[used] = b_price[b]
-            s.b_link[used] = b
-            used += 1
-    s.b_first[edges] = used
-    for j in range(edges):
-        s.edge_mark[s.edges[j]] = -1
-    for r in range(reflectors):
-        s.reflector_mark[s.reflectors[r]] = -1
-    return edges, reflectors
-
-
-@nb.njit(cache=True, nogil=True)
-def single(s: Any, choice: Ints) -> float:
-    """The best path for the only request of a gathered object."""
-    best = 0.0
-    choice[0, 0] = -1
-    choice[0, 1] = -1
-    choice[0, 2] = -1
-    for c in range(s.c_first[0], s.c_first[1]):
-        left = s.value[0] - s.c_price[c]
-        j = s.c_edge[c]
-        for b in range(s.b_first[j], s.b_first[j + 1]):
-            r = s.b_reflector[b]
-            gain = left - s.b_price[b] - s.r_price[r]
-            if gain > best:
-                best = gain
-                choice[0, 0] = s.r_link[r]
-                choice[0, 1] = s.b_link[b]
-                choice[0, 2] = s.c_link[c]
-    return best
 
 
 @nb.njit(cache=True, nogil=True)
@@ -129,7 +27,7 @@ def solve_one(
     if k == 1:
         best = single(s, choice)
         return best, best
-    if k <= EXACT_REQUESTS:
+    if k <= EXACT:
         best = exact(k, edges, reflectors, s, choice)
         return best, best
     return bounded(k, edges, reflectors, s, choice, dual, steps, limit)
@@ -181,7 +79,7 @@ def solve_some(
 
 @nb.njit(cache=True, nogil=True)
 def carry(
-    first: int, last: int, rate: float, sign: float, choice: Ints, b_of_c: Ints,  # noqa: ARG001
+    first: int, last: int, rate: float, sign: float, choice: Ints,
     a_load: Floats, b_load: Floats, c_load: Floats,
 ) -> None:  # fmt: skip
     """Add (sign 1) or take away (-1) what an object's tree carries; each link of it counts once."""
@@ -208,6 +106,19 @@ def carry(
             a_load[a] += sign * rate
 
 
+@nb.njit(cache=True, nogil=True)
+def fits(
+    first: int, last: int, rate: float, choice: Ints, a_room: Floats, b_room: Floats, c_room: Floats
+) -> bool:
+    """Whether every link of the object's tree has room for it."""
+    need = rate * (1 - 1e-9)
+    for i in range(first, last):
+        c = choice[i, 2]
+        if c >= 0 and (c_room[c] < need or b_room[choice[i, 1]] < need or a_room[choice[i, 0]] < need):
+            return False
+    return True
+
+
 class Pricer:
     """Solves the subproblems of all objects; keeps its workspaces between calls."""
 
@@ -227,6 +138,11 @@ class Pricer:
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self.none = [np.full(len(x.tail), 1e300) for x in (layers.a, layers.b, layers.c)]
 
+    def close(self) -> None:
+        """End the threads."""
+        if self.pool is not None:
+            self.pool.shutdown()
+
     def space(self) -> Star:
         """A workspace for one thread."""
         layers = self.layers
@@ -239,11 +155,20 @@ class Pricer:
         )
 
     def solve(
-        self, prices: tuple[Floats, Floats, Floats], dual: Floats, steps: int, limit: int
+        self,
+        prices: tuple[Floats, Floats, Floats],
+        dual: Floats,
+        steps: int,
+        limit: int,
+        start: Ints | None = None,
     ) -> tuple[Ints, Floats, Floats]:
-        """At prices (K, n) of the layers: choice (Q, 3), value and bound (O,) of each object's tree."""
+        """At prices (K, n) of the layers: choice (Q, 3), value and bound (O,) of each object's tree.
+
+        start  (Q, 3) trees that are good at other prices
+        """
         layers = self.layers
-        choice = np.full((len(layers.group), 3), -1, dtype=np.int64)
+        none = np.full((len(layers.group), 3), -1, dtype=np.int64)
+        choice = none if start is None else start.copy()
         best, bound = np.zeros(len(layers.klass)), np.zeros(len(layers.klass))
         a, b, c = prices
 
@@ -260,6 +185,38 @@ class Pricer:
         else:
             list(self.pool.map(part, range(len(self.parts))))
         return choice, best, bound
+
+    def solve_part(
+        self,
+        objects: Ints,
+        prices: tuple[Floats, ...],
+        rooms: Sequence[Floats],
+        dual: Floats,
+        choice: Ints,
+        best: Floats,
+        bound: Floats,
+        steps: int,
+        limit: int,
+    ) -> None:
+        """As `solve` for some objects, the largest first, over links with room for them; in place."""
+        layers = self.layers
+        a, b, c = prices
+
+        def part(thread: int) -> None:
+            solve_some(
+                objects[thread :: len(self.spaces)], self.spaces[thread], layers.object_first, layers.group,
+                layers.value, layers.klass, layers.bitrate, layers.c.first, layers.c.tail, c, rooms[2],
+                layers.b.first, layers.b.tail, b, rooms[1], layers.a.first, a, rooms[0],
+                steps, limit, dual, choice, best, bound,
+            )  # fmt: skip
+
+        if self.pool is None:
+            part(0)
+        else:
+            others = [self.pool.submit(part, thread) for thread in range(1, len(self.spaces))]
+            part(0)
+            for other in others:
+                other.result()
 
 
 def uses(layers: Layers, choice: Ints) -> tuple[Ints, Ints]:

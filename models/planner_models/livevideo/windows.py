@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,7 +13,8 @@ from pydantic import Field
 
 from planner.errors import InputError
 from planner.tables import Table, find_tables, label, number, read_table, read_tables
-from planner_models.livevideo.problem import OPTIONAL_TABLES, TABLES, LiveVideo
+from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.schema import OPTIONAL_TABLES, TABLES
 
 SESSIONS: Final = Table(
     name="sessions",
@@ -51,27 +54,73 @@ def requests(sessions: pd.DataFrame, *, index: int, window_s: float, only_new: b
     return merged.astype({"clients": float})
 
 
+Folder = Annotated[Path, Field(description="folder with clusters, links, objects and sessions")]
+SessionsFile = Annotated[
+    Path | None, Field(description="file of the sessions, if they are not in the folder")
+]
+Length = Annotated[float, Field(gt=0, description="length of a window, s")]
+OnlyNew = Annotated[
+    bool, Field(description="only sessions that begin in the window, not all that last into it")
+]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Windows:
+    """A trace of sessions as consecutive problems, each labelled by the second at which it starts."""
+
+    network: Mapping[str, pd.DataFrame]
+    sessions: pd.DataFrame
+    window_s: float
+    only_new: bool
+
+    def __len__(self) -> int:
+        return windows(self.sessions, self.window_s)
+
+    def __iter__(self) -> Iterator[tuple[str, LiveVideo]]:
+        digits = len(f"{(len(self) - 1) * self.window_s:.0f}")
+        for index in range(len(self)):
+            start = index * self.window_s
+            whole = f"{int(start):0{digits}d}"
+            part = f"{start % 1:.6g}"[1:] if start % 1 else ""
+            yield f"{whole}{part}s", self.problem(index)
+
+    def problem(self, index: int) -> LiveVideo:
+        """The window of that number, counted from 0."""
+        asked = requests(self.sessions, index=index, window_s=self.window_s, only_new=self.only_new)
+        return LiveVideo.from_tables({**self.network, "requests": asked})
+
+
+def series(
+    *,
+    path: Folder,
+    sessions: SessionsFile = None,
+    window_s: Length = 60.0,
+    only_new: OnlyNew = False,
+) -> Windows:
+    """All windows of a trace of sessions, in turn.
+
+    raises  InputError for tables with faults
+    """
+    network, table = read_trace(path, sessions)
+    return Windows(network=network, sessions=table, window_s=window_s, only_new=only_new)
+
+
 def window(
     *,
-    path: Annotated[Path, Field(description="folder with clusters, links, objects and sessions")],
-    sessions: Annotated[Path | None, Field(description="file of the sessions, if not in the folder")] = None,
+    path: Folder,
+    sessions: SessionsFile = None,
     index: Annotated[int, Field(ge=0, description="window, counted from 0")] = 0,
-    window_s: Annotated[float, Field(gt=0, description="length of a window, s")] = 60.0,
-    only_new: Annotated[
-        bool, Field(description="only sessions that begin in the window, not all that last into it")
-    ] = False,
+    window_s: Length = 60.0,
+    only_new: OnlyNew = False,
 ) -> LiveVideo:
     """One window of a trace of sessions.
 
     raises  InputError for tables with faults, or a window after the last session
     """
-    network, table = read_trace(path, sessions)
-    count = windows(table, window_s)
-    if index >= count:
-        raise InputError(f"index is {index}, the sessions last for {count} windows of {window_s:g} s")
-    return LiveVideo.from_tables(
-        {**network, "requests": requests(table, index=index, window_s=window_s, only_new=only_new)}
-    )
+    every = series(path=path, sessions=sessions, window_s=window_s, only_new=only_new)
+    if index >= len(every):
+        raise InputError(f"index is {index}, the sessions last for {len(every)} windows of {window_s:g} s")
+    return every.problem(index)
 
 
 def read_trace(path: Path, sessions: Path | None = None) -> tuple[dict[str, Any], pd.DataFrame]:

@@ -12,11 +12,27 @@ from scipy.optimize import brentq
 
 Priority = Literal["quality", "balanced", "quantity"]
 
-HEAVY_TAIL_KBPS: Final = (400.0, 1_000.0, 4_500.0, 30_000.0)
-HEAVY_TAIL_MEAN_KBPS: Final = 6_850.0
-AVERAGE_DAY_KBPS: Final = (400.0, 1_000.0, 2_500.0, 4_500.0, 6_000.0)
-"""The rungs of Average Day are not printed: these are common ones."""
-AVERAGE_DAY_MEAN_KBPS: Final = 2_725.0
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """What is known of a trace.
+
+    bitrates_kbps, mean_kbps  the bitrates asked for, and their mean over requests
+    head, head_share          the most popular part of the channels, and its share of the requests
+    """
+
+    bitrates_kbps: tuple[float, ...]
+    mean_kbps: float
+    head: float
+    head_share: float
+
+
+HEAVY_TAIL: Final = Workload(
+    bitrates_kbps=(400.0, 1_000.0, 4_500.0, 30_000.0), mean_kbps=6_850.0, head=0.01, head_share=0.4
+)
+AVERAGE_DAY: Final = Workload(  # its bitrates are not printed: these are common ones
+    bitrates_kbps=(400.0, 1_000.0, 2_500.0, 4_500.0, 6_000.0), mean_kbps=2_725.0, head=0.07, head_share=0.5
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

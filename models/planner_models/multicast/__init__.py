@@ -5,9 +5,17 @@ held by rc cores and by ra aggregation switches of each pod (Algorithm 1); at ed
 tables overflow, groups share an entry that goes to all ports of any of them (equation (6), linear
 cost). Groups without entries go by unicast. The objective is the traffic of all hosts.
 
-Tables: `fabric` (one row), `hosts(host, pod, edge, port)` (may be absent: hosts are h0, h1, ...),
-`groups(group, rate_mbps)`, `members(group, host)`. A plan is `partitions(group, partition, copies)`,
-`meta_groups(switch, meta_group, group)` and `entries(switch, layer, entries)`.
+Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they
+are known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port),
+`switches(switch, entries, occupied)` with tables of their own, `background(upper, lower, mbps)`,
+`failed(switch)`, `tenants(tenant, host)`, `holds(switch, partition)`. Fat trees are AB, standard or PortLand;
+kind `tree` is any multi-rooted tree, as `switches(switch, layer, pod)` and `links(lower, upper)` say,
+whose address parts constraint programming gives out. A plan is `partitions(group, partition, copies)`,
+`meta_groups(switch, meta_group, group)` and `entries(switch, layer, entries)`; `rules.changed` tells two
+plans apart switch by switch, and `forwarding.walk` sends a packet through a plan's compiled tables.
+
+Failures are rerouted around locally (`failures`) until trees are rebuilt (`repair`); plans are made without
+knowing of them. `dynamics` counts what joins and leaves change.
 
 Source: "Scaling IP Multicast on Datacenter Topologies", sections 2 to 4.
 
@@ -21,34 +29,70 @@ Source: "Scaling IP Multicast on Datacenter Topologies", sections 2 to 4.
 >>> metrics = multicast.measure(problem, decision.plan, None)
 >>> round(metrics["host_traffic_mbps"] / decision.proof.objective, 9)
 1.0
+>>> state = multicast.failures.alive(problem.wiring, switches=["aggregation-0-0"])
+>>> reached = multicast.failures.rerouted(problem, decision.plan, state)
+>>> bool((reached.unreachable > 0).any())
+True
+>>> tenant = multicast.dynamics.Tenant(pods=8, edges=24, hosts=24, aggregation_copies=3, core_copies=9)
+>>> round(multicast.dynamics.burst(tenant, 300, batched=True).total, 2)  # Fig. 7
+0.62
 """
 
 from __future__ import annotations
 
 from planner.system import System
-from planner_models.multicast import addresses, channels, designs, equations, generate, select
+from planner_models.multicast import (
+    addresses,
+    agglomerate,
+    algorithm2,
+    allocation,
+    capacity,
+    channels,
+    designs,
+    dynamics,
+    equations,
+    exact,
+    fabric,
+    failures,
+    forwarding,
+    generate,
+    incremental,
+    layout,
+    repair,
+    rules,
+    select,
+    series,
+    workloads,
+)
+from planner_models.multicast.adjust import adjust
 from planner_models.multicast.check import check
 from planner_models.multicast.designs import DESIGNS
+from planner_models.multicast.explain import explain
 from planner_models.multicast.formulation import formulation
 from planner_models.multicast.measure import METRICS, measure
 from planner_models.multicast.plan import PLAN_TABLES, Channels, from_tables
-from planner_models.multicast.problem import TABLES, Multicast
+from planner_models.multicast.problem import OPTIONAL_TABLES, TABLES, Multicast
+from planner_models.multicast.published import TARGETS
 
 SYSTEM = System(
     name="multicast",
     question="Which multicast groups can a fabric hold?",
     source="Scaling IP Multicast on Datacenter Topologies",
     tables=TABLES,
-    optional_tables=("hosts",),
+    optional_tables=OPTIONAL_TABLES,
     plan_tables=PLAN_TABLES,
     from_tables=Multicast.from_tables,
     presets={"datacenter": generate.datacenter},
-    designs=DESIGNS,
+    series={"churn": series.churn, "churn_of_tables": series.churn_of_tables},
+    adjust=adjust,
+    designs=(*DESIGNS, *layout.DESIGNS),
     metrics=METRICS,
     check=check,
     measure=measure,
     plan_from_tables=from_tables,
     formulation=formulation,
+    explain=explain,
+    targets=TARGETS,
 )
 
 __all__ = [
@@ -56,12 +100,28 @@ __all__ = [
     "Channels",
     "Multicast",
     "addresses",
+    "agglomerate",
+    "algorithm2",
+    "allocation",
+    "capacity",
     "channels",
     "check",
     "designs",
+    "dynamics",
     "equations",
+    "exact",
+    "explain",
+    "fabric",
+    "failures",
     "formulation",
+    "forwarding",
     "generate",
+    "incremental",
+    "layout",
     "measure",
+    "repair",
+    "rules",
     "select",
+    "series",
+    "workloads",
 ]

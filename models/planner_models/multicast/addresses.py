@@ -1,40 +1,79 @@
-"""Which switches hold which partition of the addresses: Algorithm 1, for AB and standard fat trees."""
+"""Which switches hold which partition of the addresses, in the three kinds of fat tree.
+
+Cores lie in a square of k/2 by k/2. An aggregation switch of a pod connects to a line of it: a row
+in every pod (standard), a row or a column in turn (AB), or a line with a slope of its own
+(PortLand). Algorithm 1 cuts the square into blocks of ra by ra, which rows and columns meet as they
+should; sloped lines do so with residues instead of blocks.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["ab", "standard"]
+Kind = Literal["ab", "standard", "portland"]
 
 
-def type_b(kind: Kind, k: int) -> NDArray[np.bool_]:
-    """(k,) the pods whose aggregation switches connect across the blocks of cores."""
-    return np.asarray((np.arange(k) % 2 == 1) & (kind == "ab"), dtype=bool)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Distribution:
+    """Which switches hold which partition.
+
+    core         (cores, n) bool
+    aggregation  (aggregation switches, n) bool, pod by pod
+    """
+
+    core: NDArray[np.bool_]
+    aggregation: NDArray[np.bool_]
+
+    @property
+    def partitions(self) -> int:
+        return int(self.core.shape[1])
 
 
 def cores_of(kind: Kind, k: int) -> NDArray[np.int64]:
-    """(k, k/2, k/2) the cores that each aggregation switch of each pod connects to."""
+    """(k, k/2, k/2) the cores that each aggregation switch of each pod connects to.
+
+    PortLand: switch a of pod p connects to the cores (i, j) with i + p j = a, modulo k/2.
+
+    source  section 3.1.2; the trees of Fig. 1 for 4-port switches
+    """
     half = k // 2
     grid = np.arange(half**2).reshape(half, half)
-    return np.stack([grid.T if b else grid for b in type_b(kind, k)])
+    if kind == "portland":
+        column = np.arange(half)
+        row = (column[None, :, None] - np.arange(k)[:, None, None] * column[None, None, :]) % half
+        return np.asarray(grid[row, column], dtype=np.int64)
+    return np.stack([grid.T if kind == "ab" and pod % 2 else grid for pod in range(k)])
 
 
-def core_partition(k: int, copies: int) -> NDArray[np.int64]:
+def core_partition(k: int, copies: int, kind: Kind = "ab") -> NDArray[np.int64]:
     """(k^2/4,) the partition that each core holds; `copies` is ra."""
     half = k // 2
     count = half // copies  # partitions in each aggregation switch
-    block, place = np.divmod(np.arange(half**2), half)
-    return np.asarray(block // copies * count + place // copies, dtype=np.int64)
+    row, column = np.divmod(np.arange(half**2), half)
+    if kind == "portland":
+        return np.asarray(row % count * count + column % count, dtype=np.int64)
+    return np.asarray(row // copies * count + column // copies, dtype=np.int64)
 
 
 def aggregation_partitions(kind: Kind, k: int, copies: int) -> NDArray[np.bool_]:
     """(k, k/2, n) whether an aggregation switch holds a partition: that of any core it connects to."""
     half = k // 2
     held = np.zeros((k, half, (half // copies) ** 2), dtype=bool)
-    partition = core_partition(k, copies)[cores_of(kind, k)]
+    partition = core_partition(k, copies, kind)[cores_of(kind, k)]
     pod, switch, _ = np.indices(partition.shape)
     held[pod, switch, partition] = True
     return held
+
+
+def distributed(kind: Kind, k: int, copies: int) -> Distribution:
+    """Algorithm 1, and its like for standard and PortLand trees: rc = ra^2, n = (k / 2 ra)^2."""
+    held = aggregation_partitions(kind, k, copies)
+    count = held.shape[2]
+    return Distribution(
+        core=core_partition(k, copies, kind)[:, None] == np.arange(count),
+        aggregation=held.reshape(-1, count),
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
+from numpy.typing import NDArray
 
 from planner.errors import PlanRejected
 from planner.system import Violations
-from planner_models.multicast.plan import Channels, counted, edge_name, require_partitions
-from planner_models.multicast.problem import LAYERS, Multicast
+from planner_models.multicast.plan import Channels, counted, require_partitions
+from planner_models.multicast.problem import Multicast
+from planner_models.multicast.stored import rows_of
 
 
 def check(problem: Multicast, plan: Channels) -> Violations:
@@ -27,32 +28,67 @@ def check(problem: Multicast, plan: Channels) -> Violations:
         fault = f"{said[name]:g}, its groups need {true['entries'][name]:g}" if len(wrong) else "listed"
         raise PlanRejected(f"entries: {name} is said to take {fault}")
     found = Violations()
-    for layer in LAYERS:
-        allowed = problem.table_size(layer)
-        over = true[(true["layer"] == layer) & (true["entries"] > allowed)]
-        if len(over):
-            found += Violations.of(
-                "table", where=over.index.tolist(), amount=over["entries"], allowed=allowed, unit="entries"
-            )
+    over = (true["entries"] > problem.free_entries).to_numpy()
+    if over.any():
+        found += Violations.of(
+            "table",
+            where=true.index[over].tolist(),
+            amount=true["entries"][over],
+            allowed=problem.free_entries[over],
+            unit="entries",
+        )
     return found
 
 
 def _require_shared(problem: Multicast, plan: Channels) -> None:
+    """A switch in meta_groups must have every group there that it stores, once, and no other."""
     shared = plan.meta_groups
     if not len(shared):
         return
-    edge, group, _ = problem.at_edge
-    names = problem.groups["group"].to_numpy()[group]
-    switch = np.array([edge_name(problem, i) for i in range(problem.k * problem.half)])[edge]
-    known = pd.Index(plan.partitions["group"]).get_indexer(pd.Index(names)) >= 0
-    keep = known & (pd.Index(shared["switch"].unique()).get_indexer(pd.Index(switch)) >= 0)
-    wanted = pd.MultiIndex.from_arrays([switch[keep], names[keep]])
-    given = pd.MultiIndex.from_frame(shared[["switch", "group"]])
-    if given.has_duplicates:
-        raise PlanRejected("meta_groups: a group is there twice at a switch")
-    strange = given.difference(wanted)
+    wires, names = problem.wiring, problem.group_names
+    switch, group = rows_of(wires.switches, shared["switch"]), rows_of(names, shared["group"])
+    strange = np.flatnonzero((switch < len(wires.cores)) | (group < 0))
     if len(strange):
-        raise PlanRejected(f"meta_groups: {strange[0][1]} has no entry at {strange[0][0]}")
-    missing = wanted.difference(given)
-    if len(missing):
-        raise PlanRejected(f"meta_groups: {missing[0][1]} is left out at {missing[0][0]}")
+        row = shared.iloc[strange[0]]
+        raise PlanRejected(f"meta_groups: {row['group']} has no entry at {row['switch']}")
+    given = np.sort(switch * len(names) + group)
+    if (given[1:] == given[:-1]).any():
+        raise PlanRejected("meta_groups: a group is there twice at a switch")
+    sharing = np.zeros(len(wires.switches), dtype=bool)
+    sharing[switch] = True
+    wanted = _stored_pairs(problem, plan, sharing)
+    for pairs, others, fault in (
+        (given, wanted, "{} has no entry at {}"),
+        (wanted, given, "{} is left out at {}"),
+    ):
+        place = np.minimum(np.searchsorted(others, pairs), len(others) - 1)
+        apart = np.flatnonzero(others[place] != pairs) if len(others) else np.arange(len(pairs))
+        if len(apart):
+            at, of = divmod(int(pairs[apart[0]]), len(names))
+            raise PlanRejected("meta_groups: " + fault.format(names[of], wires.switches[at]))
+
+
+def _stored_pairs(problem: Multicast, plan: Channels, sharing: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Sorted switch x groups + group of the pairs that the switches in `sharing` must store."""
+    wires, count = problem.wiring, len(problem.groups)
+    kept = rows_of(problem.group_names, plan.partitions["group"])
+    has = np.zeros(count, dtype=bool)
+    has[kept] = True
+    edge, group, _ = problem.at_edge
+    at = edge + len(wires.cores) + len(wires.aggregations)
+    here = has[group] & sharing[at]
+    pairs = [at[here] * count + group[here]]
+    above = slice(len(wires.cores), len(wires.cores) + len(wires.aggregations))
+    if sharing[above].any():
+        spread = problem.edges_in_pod[kept]
+        stores = (spread > 1) | ((spread > 0) & ((spread > 0).sum(axis=1) > 1)[:, None])
+        partition = plan.partitions["partition"].to_numpy(np.int64)
+        copies = plan.partitions["copies"].to_numpy(np.int64)
+        for switch in np.flatnonzero(sharing[above]).tolist():
+            in_pod = stores[:, wires.aggregation_pod[switch]]
+            for ra in np.unique(copies).tolist():
+                holds = problem.distribution(ra).aggregation[switch]
+                mine = copies == ra
+                here = in_pod & mine & holds[np.where(mine, partition, 0)]
+                pairs.append((switch + len(wires.cores)) * count + kept[here])
+    return np.sort(np.concatenate(pairs))

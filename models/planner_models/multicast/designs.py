@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Final, Literal
 
@@ -13,12 +14,14 @@ from pydantic import Field
 
 from planner import backends
 from planner.backends.linear import LinearProgram
+from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision, Design, Mechanism
-from planner_models.multicast import channels, select
-from planner_models.multicast.plan import Channels, counted, edge_name
-from planner_models.multicast.problem import Multicast
+from planner_models.multicast import agglomerate, algorithm2, channels, exact, incremental, select
+from planner_models.multicast.plan import Channels, counted
+from planner_models.multicast.problem import LAYERS, Multicast
+from planner_models.multicast.stored import Stored, at_aggregations, at_edges, rows_of
 
 METRIC: Final = "host_traffic_mbps"
 IN_TURN: Final = "partitions given in turn"
@@ -28,10 +31,30 @@ Choose = Annotated[
 ]
 Method = Annotated[
     Literal["agglomerative", "algorithm2", "optimum"],
-    Field(description="how edge switches share entries; optimum is for switches with few port sets"),
+    Field(description="how switches share entries; optimum is for switches with few port sets"),
+]
+Share = Annotated[
+    Literal["edge", "aggregation", "both"], Field(description="the switches whose groups share entries")
+]
+Everywhere = Annotated[
+    bool, Field(description="share at every such switch, not only where the table overflows")
+]
+Rounds = Annotated[
+    int, Field(ge=0, description="of agglomerative: how often neighbouring entries are shared anew")
 ]
 Delta = Annotated[
-    float, Field(ge=0, description="of algorithm2: a new entry where sharing adds this share of traffic")
+    float, Field(ge=0, description="of algorithm2: a new entry where sharing adds this share of cost")
+]
+Spare = Annotated[
+    int, Field(ge=0, description="of algorithm2: groups that want all ports but so many go to all")
+]
+Keep = Annotated[
+    float,
+    Field(ge=0, description="after a previous plan: share anew where that saves this share of traffic"),
+]
+PortMbps = Annotated[
+    float | None,
+    Field(gt=0, description="of algorithm2: ports' speed, for congestion that rises with load"),
 ]
 
 
@@ -45,7 +68,7 @@ def per_switch(
 
     Groups that do not fit go by unicast.
     """
-    return _first_come(problem, copies=problem.half)
+    return _first_come(problem, copies=problem.whole_copies)
 
 
 def partitioned(
@@ -62,66 +85,119 @@ def partitioned(
     copies = problem.aggregation_copies
     if choose == "arrival":
         return _first_come(problem, copies=copies)
-    partition = select.in_turn(problem, copies)
-    solution = backends.solve(model(problem), options)
-    proof = Proof(
-        status=solution.status,
-        objective=solution.objective,
-        bound=solution.bound,
-        metric=METRIC,
-        within=f"{IN_TURN}, no shared entries",
-        seconds=None,
-        backend=solution.backend,
-        reasons=solution.reasons,
-    )
-    if solution.x is None:
+    kept, proof = _chosen(problem, LAYERS, options)
+    proof = replace(proof, within=f"{IN_TURN}, no shared entries")
+    if kept is None:
         return Decision(plan=None, proof=proof)
-    plan = _plan(problem, solution.x > 0.5, partition, copies, _nothing_shared())
+    plan = _plan(problem, kept, select.in_turn(problem, copies), copies, _nothing_shared())
     return Decision(plan=plan, proof=proof)
 
 
 def partitioned_aggregated(
     problem: Multicast,
     *,
+    share: Share = "edge",
     method: Method = "agglomerative",
+    everywhere: Everywhere = False,
+    rounds: Rounds = 1,
     delta: Delta = 0.2,
+    spare: Spare = 0,
+    port_mbps: PortMbps = None,
+    keep: Keep = 0.0,
+    options: Options = Options(),
+    previous: Decision[Channels] | None = None,
+) -> Decision[Channels]:
+    """Address parts above, shared entries below: switches whose tables overflow merge groups.
+
+    Groups that the other layers' tables cannot hold go by unicast: those that save the least. The bound
+    holds for partitions given in turn, whatever switches of the layer share. Method `optimum` is exact at
+    each switch for the groups chosen; where its time is up before any plan, the heuristic's stands. With
+    a previous plan, agglomerative sharing goes on from its entries (see `keep`).
+
+    raises  InputError from `optimum` where a switch has too many different port sets, from
+            `algorithm2` where a table is smaller than the ports and two, and for `port_mbps` with
+            another method
+    """
+    if port_mbps is not None and method != "algorithm2":
+        raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
+    copies = problem.aggregation_copies
+    partition = select.in_turn(problem, copies)
+    sharing = {"edge": ("edge",), "aggregation": ("aggregation",), "both": ("aggregation", "edge")}[share]
+    within = f"{IN_TURN}, entries shared by {' and '.join(sharing)} switches"
+    kept, proof = _chosen(problem, tuple(name for name in LAYERS if name not in sharing), options)
+    if kept is None or proof.objective is None:
+        return Decision(plan=None, proof=replace(proof, within=within))
+    frames, extra = [_nothing_shared()], 0.0
+    for layer in sharing:
+        stored = at_edges(problem, kept)
+        if layer == "aggregation":
+            stored = at_aggregations(problem, partition, problem.distribution(copies), kept)
+        frame, more = _shared(
+            problem,
+            stored,
+            method,
+            everywhere,
+            rounds,
+            delta,
+            spare,
+            port_mbps,
+            keep,
+            options,
+            None if previous is None else previous.plan,
+        )
+        frames.append(frame)
+        extra += more if layer == "edge" else 0.0  # what edge switches drop reaches no host
+    shared = pd.concat(frames[1:], ignore_index=True) if len(frames) > 2 else frames[-1]
+    objective = proof.objective + extra
+    least = least_mbps(problem) if "edge" in sharing else -np.inf
+    bound = max(least, -np.inf if proof.bound is None else proof.bound)
+    status = Status.OPTIMAL if objective - bound <= 1e-9 * max(1.0, objective) else Status.FEASIBLE
+    proof = replace(
+        proof,
+        status=status,
+        objective=objective,
+        bound=bound if np.isfinite(bound) else None,
+        within=within,
+    )
+    return Decision(plan=_plan(problem, kept, partition, copies, shared), proof=proof)
+
+
+def bound(
+    problem: Multicast,
+    *,
     options: Options = Options(),
     previous: Decision[Channels] | None = None,  # noqa: ARG001
 ) -> Decision[Channels]:
-    """Address parts above, shared entries below: edge switches whose tables overflow merge groups.
+    """No plan: what no plan with partitions in turn can beat, whatever edge switches share.
 
-    Groups that core and aggregation tables cannot hold go by unicast: those that save the least. The
-    bound holds for partitions given in turn, whatever edge switches share. Method `optimum` is exact
-    at each edge switch for the groups chosen; where its time is up before any plan, the heuristic's stands.
-
-    raises  InputError from `optimum` where a switch has too many different port sets, and from
-            `algorithm2` where a table is smaller than the ports and two
+    The better of two bounds: the linear relaxation of which groups core and aggregation tables hold, and
+    what tables of edge switches cost at least.
     """
-    copies = problem.aggregation_copies
-    partition = select.in_turn(problem, copies)
-    solution = backends.solve(select.model(problem, partition, copies, edges=False), options)
+    solution = backends.solve(upper_relaxation(problem), options)
+    known = [least_mbps(problem)]
+    if solution.bound is not None:
+        known.append(solution.bound)
     proof = Proof(
-        status=solution.status,
-        backend=solution.backend,
+        status=Status.UNDECIDED,
+        bound=max(known),
         metric=METRIC,
-        seconds=None,
-        reasons=solution.reasons,
+        within=f"{IN_TURN}, entries shared by edge switches",
+        backend=solution.backend,
     )
-    if solution.x is None or solution.objective is None:
-        return Decision(plan=None, proof=proof)
-    kept = solution.x > 0.5
-    shared, extra = _shared(problem, kept, method, delta, options)
-    objective = solution.objective + extra
-    bound = max(least_mbps(problem), -np.inf if solution.bound is None else solution.bound)
-    status = Status.OPTIMAL if objective - bound <= 1e-9 * max(1.0, objective) else Status.FEASIBLE
-    proof = replace(proof, status=status, objective=objective, bound=bound, within=IN_TURN)
-    return Decision(plan=_plan(problem, kept, partition, copies, shared), proof=proof)
+    return Decision(plan=None, proof=proof)
+
+
+def upper_relaxation(problem: Multicast) -> LinearProgram:
+    """The program of `bound`: groups may be in tables in part, and edge switches hold all."""
+    copies = problem.aggregation_copies
+    found = select.room(problem, select.in_turn(problem, copies), copies, layers=("core", "aggregation"))
+    return replace(select.model(problem, found), integer=None)
 
 
 def model(problem: Multicast, *, choose: Choose = "value") -> LinearProgram:  # noqa: ARG001
     """The program of `partitioned`."""
     copies = problem.aggregation_copies
-    return select.model(problem, select.in_turn(problem, copies), copies, edges=True)
+    return select.model(problem, select.room(problem, select.in_turn(problem, copies), copies))
 
 
 def least_mbps(problem: Multicast) -> float:
@@ -134,66 +210,174 @@ def least_mbps(problem: Multicast) -> float:
     rate, members = problem.rate_mbps, problem.member_counts
     reached = problem.edges_in_pod.sum(axis=1)
     weight = rate * np.minimum(1.0, (members - 1) / reached)
-    start = np.searchsorted(edge, np.arange(problem.k * problem.half + 1)).tolist()
-    size = problem.table_size("edge")
+    start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
     extra = sum(
         channels.least_extra_mbps(masks[a:b], weight[group[a:b]], size)
-        for a, b in pairwise(start)
+        for size, (a, b) in zip(problem.free("edge").tolist(), pairwise(start), strict=True)
         if b - a > size
     )
     return float(rate @ (1 + members)) + extra
 
 
+def _chosen(
+    problem: Multicast, layers: tuple[str, ...], options: Options
+) -> tuple[NDArray[np.bool_] | None, Proof]:
+    """(G,) the groups that get entries where only the tables of `layers` are short, and what is proven."""
+    copies = problem.aggregation_copies
+    found = select.room(problem, select.in_turn(problem, copies), copies, layers=layers)
+    if select.fit(found):
+        least = float(problem.rate_mbps @ (1 + problem.member_counts))
+        proof = Proof(status=Status.OPTIMAL, objective=least, bound=least, metric=METRIC)
+        return np.ones(len(problem.groups), dtype=bool), proof
+    solution = backends.solve(select.model(problem, found), options)
+    proof = Proof(
+        status=solution.status,
+        objective=solution.objective,
+        bound=solution.bound,
+        metric=METRIC,
+        backend=solution.backend,
+        reasons=solution.reasons,
+    )
+    return (None if solution.x is None else solution.x > 0.5), proof
+
+
 def _first_come(problem: Multicast, *, copies: int) -> Decision[Channels]:
     partition = select.in_turn(problem, copies)
-    kept = select.by_arrival(select.room(problem, partition, copies, edges=True))
+    kept = select.by_arrival(select.room(problem, partition, copies))
     worth = select.unicast_mbps(problem) - float(select.saved_mbps(problem)[kept].sum())
     proof = Proof(status=Status.FEASIBLE, objective=worth, metric=METRIC, seconds=None)
     return Decision(plan=_plan(problem, kept, partition, copies, _nothing_shared()), proof=proof)
 
 
 def _shared(
-    problem: Multicast, kept: NDArray[np.bool_], method: str, delta: float, options: Options
+    problem: Multicast,
+    stored: Stored,
+    method: str,
+    everywhere: bool,
+    rounds: int,
+    delta: float,
+    spare: int,
+    port_mbps: float | None,
+    keep: float,
+    options: Options,
+    previous: Channels | None,
 ) -> tuple[pd.DataFrame, float]:
-    """The table meta_groups of the edge switches that overflow, and the extra traffic in all."""
-    edge, group, masks = problem.at_edge
-    here = kept[group]
-    edge, group, masks = edge[here], group[here], masks[here]
-    names = problem.groups["group"].to_numpy()
-    size = problem.table_size("edge")
-    start = np.searchsorted(edge, np.arange(problem.k * problem.half + 1)).tolist()
-    frames, extra = [_nothing_shared()], 0.0
-    for switch, (a, b) in enumerate(pairwise(start)):
-        if b - a <= size:
-            continue
-        ports, rates = masks[a:b], problem.rate_mbps[group[a:b]]
-        meta = channels.dedupe(ports)
-        if meta.max() >= size:
-            meta = _merged(ports, rates, size, problem.half, method, delta, options)
-        extra += channels.extra_mbps(ports, rates, meta)
-        name = edge_name(problem, switch)
-        frames.append(
-            pd.DataFrame({"switch": name, "meta_group": meta.astype(float), "group": names[group[a:b]]})
-        )
-    return pd.concat(frames[1:] or frames, ignore_index=True), extra
+    """The table meta_groups of the switches that overflow, and the extra traffic at all of them."""
+    free, count = problem.free(stored.layer), np.diff(stored.start)
+    ports = problem.ports
+    if stored.layer == "aggregation":
+        ports = int(problem.wiring.edge_in_pod.max()) + 1
+    over = np.flatnonzero((count > free) | (everywhere & (count > 0)))
+    rates = problem.rate_mbps[stored.group]
+    # switches that store the same groups do the same: once is enough
+    alike: dict[bytes, int] = {}
+    first_of = np.arange(len(count))
+    if stored.layer == "aggregation":
+        for switch in over.tolist():
+            rows = slice(stored.start[switch], stored.start[switch + 1])
+            key = stored.group[rows].tobytes() + stored.ports[rows].tobytes() + free[switch].tobytes()
+            first_of[switch] = alike.setdefault(key, switch)
+    meta = np.zeros(len(stored.group), dtype=np.int64)
+    extra = 0.0
+    mine = over[first_of[over] == over]
+    congestion = channels.LINEAR if port_mbps is None else channels.Congestion.of_ports(port_mbps)
+    sizes = free.tolist()
+    before = _entries_before(problem, stored, previous)
+
+    def one(switch: int) -> None:
+        rows = slice(int(stored.start[switch]), int(stored.start[switch + 1]))
+        masks, size = stored.ports[rows], sizes[switch]
+        found = channels.dedupe(masks)
+        if found.max() >= size or (method == "algorithm2" and size >= ports + 2):
+            background = None
+            if not congestion.is_linear and stored.layer == "edge":
+                background = problem.port_background_mbps[switch]
+            old = before[rows] if before is not None and method == "agglomerative" else None
+            if old is not None and (old >= 0).any():
+                meta[rows] = incremental.kept(masks, rates[rows], old, table_size=size, keep=keep)
+                return
+            found = _merged(
+                masks,
+                rates[rows],
+                method,
+                options,
+                partial(
+                    algorithm2.aggregate,
+                    table_size=size,
+                    ports=ports,
+                    delta=delta,
+                    spare=spare,
+                    congestion=congestion,
+                    background_mbps=background,
+                ),
+                size,
+                rounds,
+            )
+        meta[rows] = found
+
+    channels.side_by_side(one, mine.tolist(), threads=1 if method == "optimum" else options.threads)
+    shares = np.zeros(len(count), dtype=bool)
+    shares[over] = True
+    for switch in over.tolist():
+        rows = slice(int(stored.start[switch]), int(stored.start[switch + 1]))
+        if first_of[switch] != switch:
+            twin = int(first_of[switch])
+            meta[rows] = meta[int(stored.start[twin]) : int(stored.start[twin + 1])]
+        extra += channels.extra_mbps(stored.ports[rows], rates[rows], meta[rows])
+    here = np.repeat(shares, count)
+    names = problem.wiring.edges if stored.layer == "edge" else problem.wiring.aggregations
+    frame = _shares(
+        problem, pd.Categorical.from_codes(stored.switch[here], names), meta[here], stored.group[here]
+    )
+    return frame, extra
+
+
+def _entries_before(
+    problem: Multicast, stored: Stored, previous: Channels | None
+) -> NDArray[np.int64] | None:
+    """The shared entry that each pair of switch and group had in the previous plan, -1 for none."""
+    if previous is None or not len(previous.meta_groups):
+        return None
+    names = problem.wiring.edges if stored.layer == "edge" else problem.wiring.aggregations
+    switch = rows_of(names, previous.meta_groups["switch"])
+    group = rows_of(problem.group_names, previous.meta_groups["group"])
+    here = (switch >= 0) & (group >= 0)
+    old = switch[here] * len(problem.groups) + group[here]
+    now = stored.switch * len(problem.groups) + stored.group
+    before = np.full(len(now), -1, dtype=np.int64)
+    if len(now):
+        place = np.minimum(np.searchsorted(now, old), len(now) - 1)
+        same = now[place] == old
+        before[place[same]] = previous.meta_groups["meta_group"].to_numpy(np.int64)[here][same]
+    return before
 
 
 def _merged(
-    ports: channels.Masks,
+    masks: channels.Masks,
     rates: channels.Rates,
-    size: int,
-    count: int,
     method: str,
-    delta: float,
     options: Options,
+    as_printed: partial[channels.Meta],
+    size: int,
+    rounds: int,
 ) -> channels.Meta:
     if method == "algorithm2":
-        return channels.algorithm2(ports, rates, table_size=size, ports=count, delta=delta)
+        return as_printed(masks, rates)
     if method == "optimum":
-        meta, _ = channels.optimum(ports, rates, table_size=size, options=options)
+        meta, _ = exact.optimum(masks, rates, table_size=size, options=options)
         if meta is not None:
             return meta  # else the time was up before any plan: the heuristic's stands
-    return channels.agglomerative(ports, rates, table_size=size)
+    return agglomerate.aggregate(masks, rates, table_size=size, rounds=rounds)
+
+
+def _shares(
+    problem: Multicast, switch: pd.Categorical, meta: NDArray[np.int64], group: NDArray[np.int64]
+) -> pd.DataFrame:
+    groups = pd.Categorical.from_codes(group, problem.group_names)
+    # the switches of a whole layer are categories, so that two layers can be put together
+    names = pd.CategoricalDtype(problem.wiring.switches)
+    frame = pd.DataFrame({"switch": switch, "meta_group": meta.astype(float), "group": groups})
+    return frame.astype({"switch": names})
 
 
 def _nothing_shared() -> pd.DataFrame:
@@ -209,7 +393,7 @@ def _plan(
     copies: int,
     shared: pd.DataFrame,
 ) -> Channels:
-    names = problem.groups["group"].to_numpy()[kept]
+    names = pd.Categorical.from_codes(np.flatnonzero(kept), problem.group_names)
     partitions = pd.DataFrame(
         {"group": names, "partition": partition[kept].astype(float), "copies": float(copies)}
     )
@@ -241,5 +425,13 @@ DESIGNS: Final = (
         mechanism=Mechanism.NONE,
         messages="switches forward joins and leaves up the tree",
         source="Scaling IP Multicast on Datacenter Topologies, section 2",
+    ),
+    Design(
+        name="bound",
+        decide=bound,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="all groups and their members",
+        source="linear relaxation; port sets that a table has no room for",
+        model=upper_relaxation,
     ),
 )

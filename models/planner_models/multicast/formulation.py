@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
-import pyomo.environ as pyo
 
-from planner_models.multicast.addresses import aggregation_partitions, core_partition
 from planner_models.multicast.problem import Multicast
 
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
 
-def formulation(problem: Multicast) -> Any:
+
+def formulation(problem: Multicast) -> pyo.ConcreteModel:
     """Least host traffic with partitions in turn and no shared entries, written switch by switch."""
-    members = problem.members.merge(problem.hosts, on="host")
+    import pyomo.environ as pyo
+
+    members = problem.members.astype(str).merge(problem.hosts, on="host")
     rate = dict(zip(problem.groups["group"], problem.rate_mbps.tolist(), strict=True))
     count = members["group"].value_counts().to_dict()
-    copies, k = problem.aggregation_copies, problem.k
-    parts = (k // 2 // copies) ** 2
-    partition = {group: i % parts for i, group in enumerate(rate)}
+    held, wires = problem.distribution(problem.aggregation_copies), problem.wiring
+    partition = {group: i % held.partitions for i, group in enumerate(rate)}
     pods = members.groupby("group")["pod"].agg(set).to_dict()
     edges = members.groupby(["group", "pod"])["edge"].agg(set).to_dict()
 
@@ -31,17 +33,20 @@ def formulation(problem: Multicast) -> Any:
     )
     m.table = pyo.ConstraintList()
 
-    def limit(groups: list[str], layer: str) -> None:
+    def limit(groups: list[str], free: int) -> None:
         if groups:
-            m.table.add(sum(m.hardware[g] for g in groups) <= problem.table_size(layer))
+            m.table.add(sum(m.hardware[g] for g in groups) <= free)
 
-    for part in core_partition(k, copies).tolist():
-        limit([g for g in rate if partition[g] == part and len(pods[g]) > 1], "core")
-    held = aggregation_partitions(problem.kind, k, copies)
-    for pod in range(k):
+    for core, free in enumerate(problem.free("core").tolist()):
+        limit([g for g in rate if held.core[core, partition[g]] and len(pods[g]) > 1], free)
+    for switch, free in enumerate(problem.free("aggregation").tolist()):
+        pod = int(wires.aggregation_pod[switch])
         here = [g for g in rate if pod in pods[g] and (len(pods[g]) > 1 or len(edges[g, float(pod)]) > 1)]
-        for switch in range(k // 2):
-            limit([g for g in here if held[pod, switch, partition[g]]], "aggregation")
-    for _, at in members.groupby(["pod", "edge"])["group"]:
-        limit(pd.unique(at).tolist(), "edge")
+        limit([g for g in here if held.aggregation[switch, partition[g]]], free)
+    for switch, free in enumerate(problem.free("edge").tolist()):
+        pod, edge = wires.edge_pod[switch], wires.edge_in_pod[switch]
+        limit(
+            pd.unique(members.loc[(members["pod"] == pod) & (members["edge"] == edge), "group"]).tolist(),
+            free,
+        )
     return m

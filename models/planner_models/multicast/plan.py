@@ -8,12 +8,11 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from planner.errors import PlanRejected
+from planner.errors import InputError, PlanRejected
 from planner.tables import Table, label, number, validate
-from planner_models.multicast.addresses import aggregation_partitions, core_partition
 from planner_models.multicast.problem import Multicast
+from planner_models.multicast.stored import in_pods, rows_of
 
 PARTITIONS: Final = Table(
     name="partitions",
@@ -30,12 +29,13 @@ META_GROUPS: Final = Table(
     name="meta_groups",
     about="a group that shares an entry; at switches in no row each group has its own",
     columns={
-        "switch": label("edge switch, such as edge-0-3: pod, number"),
+        "switch": label("edge or aggregation switch, such as edge-0-3: pod, number"),
         "meta_group": number("the entry that it shares, from 0", at_least=0),
         "group": label("the group"),
     },
     key=("switch", "group"),
     may_be_empty=True,
+    compact=True,
 )
 ENTRIES: Final = Table(
     name="entries",
@@ -84,34 +84,36 @@ def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Chann
 
 def require_partitions(problem: Multicast, partitions: pd.DataFrame) -> None:
     """PlanRejected for a group or a partition that does not exist, or a group that is there twice."""
-    names = pd.Index(problem.groups["group"])
-    for row, (group, partition, copies) in enumerate(
-        zip(partitions["group"], partitions["partition"], partitions["copies"], strict=True), start=1
-    ):
-        if copies % 1 or copies < 1 or problem.half % copies:
-            raise PlanRejected(f"partitions row {row}: copies is {copies:g}, must divide {problem.half}")
-        count = (problem.half // int(copies)) ** 2
-        if partition % 1 or not 0 <= partition < count:
-            raise PlanRejected(f"partitions row {row}: partition is {partition:g}, there are {count}")
-        if group not in names:
-            raise PlanRejected(f"partitions row {row}: '{group}' is no group of the problem")
-    if partitions["group"].duplicated().any():
+    copies, partition = (partitions[name].to_numpy(float) for name in ("copies", "partition"))
+    for many in np.unique(copies):
+        mine = copies == many
+        row = int(np.argmax(mine)) + 1
+        if many % 1:
+            raise PlanRejected(f"partitions row {row}: copies is {many:g}, must be whole")
+        try:
+            count = problem.distribution(int(many)).partitions
+        except InputError as error:
+            raise PlanRejected(f"partitions row {row}: {error}") from None
+        wrong = mine & ((partition % 1 != 0) | (partition < 0) | (partition >= count))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise PlanRejected(
+                f"partitions row {row + 1}: partition is {partition[row]:g}, there are {count}"
+            )
+    group = rows_of(problem.group_names, partitions["group"])
+    strange = group < 0
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise PlanRejected(
+            f"partitions row {row + 1}: '{partitions['group'].iloc[row]}' is no group of the problem"
+        )
+    if len(np.unique(group)) < len(group):
         raise PlanRejected("partitions: a group is there twice")
-
-
-def edge_name(problem: Multicast, edge: int) -> str:
-    """The name of an edge switch, counted pod by pod."""
-    return f"edge-{edge // problem.half}-{edge % problem.half}"
 
 
 def switches(problem: Multicast) -> pd.DataFrame:
     """switch and layer of every switch: cores, then aggregation and edge switches pod by pod."""
-    k, half = problem.k, problem.half
-    names = [f"core-{i}" for i in range(half**2)]
-    names += [f"aggregation-{pod}-{i}" for pod in range(k) for i in range(half)]
-    names += [edge_name(problem, edge) for edge in range(k * half)]
-    counts = [half**2, k * half, k * half]
-    return pd.DataFrame({"switch": names, "layer": np.repeat(["core", "aggregation", "edge"], counts)})
+    return pd.DataFrame({"switch": problem.wiring.switches, "layer": problem.wiring.layers})
 
 
 def counted(problem: Multicast, partitions: pd.DataFrame, meta_groups: pd.DataFrame) -> pd.DataFrame:
@@ -119,38 +121,33 @@ def counted(problem: Multicast, partitions: pd.DataFrame, meta_groups: pd.DataFr
 
     A core holds the groups of its partition that span several pods; an aggregation switch those of
     its partitions with members in its pod, unless all of them are at one edge switch and no other pod.
+    Where groups share entries, these are counted instead.
     """
-    group = pd.Index(problem.groups["group"]).get_indexer(pd.Index(partitions["group"]))
-    partition = partitions["partition"].to_numpy(np.int64)
-    copies = partitions["copies"].to_numpy(np.int64)
-    k, half = problem.k, problem.half
-    spread = problem.edges_in_pod[group]
-    many = (spread > 0).sum(axis=1) > 1
-    core = np.zeros(half**2, dtype=np.int64)
-    aggregation = np.zeros((k, half), dtype=np.int64)
-    for ra in np.unique(copies).tolist():
+    kept_rows = rows_of(problem.group_names, partitions["group"])
+    partition, copies = np.zeros((2, len(problem.groups)), dtype=np.int64)
+    partition[kept_rows] = partitions["partition"].to_numpy(np.int64)
+    copies[kept_rows] = partitions["copies"].to_numpy(np.int64)
+    wires = problem.wiring
+    across = np.diff(problem.below.start) > 1
+    group, pod, _ = in_pods(problem)
+    core = np.zeros(len(wires.cores), dtype=np.int64)
+    aggregation = np.zeros(len(wires.aggregations), dtype=np.int64)
+    for ra in np.unique(copies[kept_rows]).tolist():
+        held = problem.distribution(ra)
         mine = copies == ra
-        parts = (half // ra) ** 2
-        core += np.bincount(partition[mine & many], minlength=parts)[core_partition(k, ra)]
-        stored = (spread > 1) | ((spread > 0) & many[:, None])
-        of_part = np.zeros((parts, k), dtype=np.int64)
-        np.add.at(of_part, partition[mine], stored[mine])
-        aggregation += np.einsum("pij,jp->pi", aggregation_partitions(problem.kind, k, ra), of_part)
-    table = switches(problem)
-    edge = edge_entries(problem, group, meta_groups)
-    return table.assign(entries=np.concatenate([core, aggregation.ravel(), edge]).astype(float))
-
-
-def edge_entries(
-    problem: Multicast, group: NDArray[np.int64], meta_groups: pd.DataFrame
-) -> NDArray[np.int64]:
-    """(edge switches,) the entries of each: its shared ones, or else the groups in `group` at it."""
+        core += held.core @ np.bincount(partition[mine & across], minlength=held.partitions)
+        here = mine[group]
+        place = pod[here] * held.partitions + partition[group[here]]
+        of_part = np.bincount(place, minlength=wires.pods * held.partitions)
+        of_part = of_part.reshape(wires.pods, held.partitions)
+        aggregation += (held.aggregation * of_part[wires.aggregation_pod]).sum(axis=1)
     edge, at, _ = problem.at_edge
-    kept = np.zeros(len(problem.groups), dtype=bool)
-    kept[group] = True
-    count = np.bincount(edge[kept[at]], minlength=problem.k * problem.half)
+    kept = copies > 0
+    count = np.concatenate([core, aggregation, np.bincount(edge[kept[at]], minlength=problem.edge_count)])
     if len(meta_groups):
-        names = pd.Index([edge_name(problem, i) for i in range(len(count))])
-        shared = meta_groups.groupby("switch")["meta_group"].nunique()
-        count[names.get_indexer(shared.index)] = shared.to_numpy()
-    return count
+        switch = rows_of(wires.switches, meta_groups["switch"])
+        meta = meta_groups["meta_group"].to_numpy(np.int64)
+        entry = np.unique(switch * (int(meta.max()) + 1) + meta) // (int(meta.max()) + 1)
+        used = np.bincount(entry, minlength=len(count))
+        count = np.where(used > 0, used, count)
+    return switches(problem).assign(entries=count.astype(float))

@@ -1,0 +1,193 @@
+"""Solstice and Eclipse as a textbook has them: plain Python with scipy's or networkx' matchings.
+
+Peers of the compiled ones, in benchmarks and in tests; for one circuit switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import networkx as nx
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from planner_models.circuits import Circuits
+
+Bits = NDArray[np.float64]
+Days = list[tuple[float, NDArray[np.int64]]]
+"""Length, us, and target of each rack, -1 for none."""
+
+
+def perfect(allowed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    target = maximum_bipartite_matching(sp.csr_matrix(allowed), perm_type="column")
+    return None if (target < 0).any() else target.astype(np.int64)
+
+
+def heaviest(weight: Bits) -> NDArray[np.int64]:
+    row, column = linear_sum_assignment(weight, maximize=True)
+    return np.where(weight[row, column] > 0, column, -1).astype(np.int64)
+
+
+def perfect_by_networkx(allowed: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    n = len(allowed)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(2 * n))
+    graph.add_edges_from((int(i), n + int(j)) for i, j in np.argwhere(allowed))
+    found = nx.bipartite.hopcroft_karp_matching(graph, range(n))
+    return np.array([found[i] - n for i in range(n)]) if len(found) == 2 * n else None
+
+
+def heaviest_by_networkx(weight: Bits) -> NDArray[np.int64]:
+    n = len(weight)
+    graph = nx.Graph()
+    graph.add_weighted_edges_from((int(i), n + int(j), weight[i, j]) for i, j in np.argwhere(weight > 0))
+    target = np.full(n, -1, dtype=np.int64)
+    for edge in nx.max_weight_matching(graph):
+        target[min(edge)] = max(edge) - n
+    return target
+
+
+def serve(problem: Circuits, left: Bits, length: float, target: NDArray[np.int64]) -> None:
+    for i, j in enumerate(target):
+        if j >= 0:
+            left[i, j] = max(0.0, left[i, j] - length * problem.circuit_mbps[i, j])
+            if left[i, j] <= 1e-9 * problem.bits[i, j]:
+                left[i, j] = 0.0
+
+
+def over(problem: Circuits, left: Bits, used: float) -> bool:
+    window = problem.window_us
+    time = used if window is None else window
+    budget = problem.packet_mbps * time + 1e-12 * problem.bits.max(initial=0.0)
+    if (left.sum(axis=0) <= budget).all() and (left.sum(axis=1) <= budget).all():
+        return True
+    if window is None:
+        return False
+    room = window - used - problem.night_us
+    return room < problem.shortest_day_us * (1 - 1e-9) or room <= 1e-12 * window
+
+
+def stuffed(problem: Circuits) -> Bits:
+    """Time of each pair with more added, first where there is some, until all sums are the largest."""
+    full = problem.bits / problem.circuit_mbps
+    most = max(full.sum(axis=0).max(initial=0.0), full.sum(axis=1).max(initial=0.0))
+    row, column = most - full.sum(axis=1), most - full.sum(axis=0)
+    for i, j in [*np.argwhere(full > 0).tolist(), *np.argwhere(full == 0).tolist()]:
+        more = min(row[i], column[j])
+        if more > 1e-12 * most or (more > 0 and full[i, j] > 0):
+            full[i, j] += more
+            row[i] -= more
+            column[j] -= more
+    return full
+
+
+def solstice(
+    problem: Circuits,
+    matching: Callable[[NDArray[np.bool_]], NDArray[np.int64] | None] = perfect,
+    follow: Days | None = None,
+) -> Days:
+    """The days; or the days of `follow`, once each is found to be one that Solstice may choose."""
+    n, left, used = len(problem.racks), problem.bits.copy(), 0.0
+    days: Days = []
+    full = stuffed(problem)
+    most = float(full.sum(axis=1).max(initial=0.0))
+    threshold = 2.0 ** np.floor(np.log2(full.max())) if most > 0 else 0.0
+    while threshold > 1e-9 * most and not over(problem, left, used):
+        target = matching(full >= threshold)
+        if target is None:
+            threshold /= 2
+            continue
+        if follow is not None:
+            assert len(days) < len(follow), "ends too early"
+            target = follow[len(days)][1]
+            assert sorted(target.tolist()) == list(range(n)), "no perfect matching"
+            assert (full[np.arange(n), target] >= threshold * (1 - 1e-9)).all(), "below the threshold"
+        size = full[np.arange(n), target].min()
+        full[np.arange(n), target] -= size
+        room = np.inf if problem.window_us is None else problem.window_us - used - problem.night_us
+        length = min(max(size, problem.shortest_day_us), room)
+        serve(problem, left, length, target)
+        used += length + problem.night_us
+        days.append((float(length), target))
+    return days
+
+
+def eclipse(problem: Circuits, assign: Callable[[Bits], NDArray[np.int64]] = heaviest) -> Days:
+    """Every length that a demand has is tried, for the most served per time, night included."""
+    return _greedy(problem, assign, lambda left, low, high, _: _lengths(problem, left, low, high))
+
+
+def eclipse_alternating(problem: Circuits, assign: Callable[[Bits], NDArray[np.int64]] = heaviest) -> Days:
+    """A matching for a length, the best length for it, and so on, from the longest and the last."""
+
+    def lengths(left: Bits, low: float, high: float, last: float) -> Iterator[float]:
+        for start in {high, min(high, max(low, last))}:
+            length, worth = start, -1.0
+            while True:
+                yield length
+                target = assign(np.minimum(left, problem.circuit_mbps * length))
+                rows = np.flatnonzero(target >= 0)
+                tries = [
+                    (np.minimum(left, problem.circuit_mbps * one)[rows, target[rows]].sum(), one)
+                    for one in _lengths(problem, left[rows, target[rows]], low, high, rows, target[rows])
+                ]
+                best, found = max((served / (one + problem.night_us), one) for served, one in tries)
+                if best <= worth * (1 + 1e-12) or found == length:
+                    break
+                worth, length = best, found
+
+    return _greedy(problem, assign, lengths)
+
+
+def _lengths(
+    problem: Circuits,
+    left: Bits,
+    low: float,
+    high: float,
+    rows: NDArray[np.int64] | None = None,
+    columns: NDArray[np.int64] | None = None,
+) -> list[float]:
+    rate = problem.circuit_mbps if rows is None else problem.circuit_mbps[rows, columns]
+    lengths: list[float] = np.unique(np.clip((left / rate)[left > 0], low, high)).tolist()
+    return [*lengths, high]
+
+
+def _greedy(
+    problem: Circuits,
+    assign: Callable[[Bits], NDArray[np.int64]],
+    lengths: Callable[[Bits, float, float, float], Iterable[float]],
+) -> Days:
+    left, used, last = problem.bits.copy(), 0.0, 0.0
+    days: Days = []
+    rate = problem.circuit_mbps
+    while left.any() and not over(problem, left, used):
+        room = np.inf if problem.window_us is None else problem.window_us - used - problem.night_us
+        needs = (left / rate)[left > 0]
+        high = max(problem.shortest_day_us, min(float(needs.max()), room))
+        low = min(high, max(problem.shortest_day_us, float(needs.min())))
+        best = (-1.0, 0.0, np.zeros(0, dtype=np.int64))
+        for length in lengths(left, low, high, last or high):
+            weight = np.minimum(left, rate * length)
+            target = assign(weight)
+            rows = np.flatnonzero(target >= 0)
+            worth = weight[rows, target[rows]].sum() / (length + problem.night_us)
+            if worth > best[0]:
+                best = (worth, float(length), target)
+        last = best[1]
+        serve(problem, left, best[1], best[2])
+        used += best[1] + problem.night_us
+        days.append((best[1], best[2]))
+    return days
+
+
+def served(problem: Circuits, days: Days) -> float:
+    """Bits that circuits serve."""
+    up = np.zeros_like(problem.bits)
+    for length, target in days:
+        for i, j in enumerate(target):
+            if j >= 0:
+                up[i, j] += length
+    return float(np.minimum(problem.bits, up * problem.circuit_mbps).sum())

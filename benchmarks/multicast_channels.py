@@ -1,0 +1,345 @@
+"""Shared entries and capacities: python -m benchmarks.multicast_channels [--quick]
+
+1. Algorithm 2 on one switch, compiled against NumPy and plain Python; all three must agree.
+2. Convex congestion: 10,000 groups, 1,000 meta-groups; the cost is recounted port by port.
+3. Every edge switch of the paper's datacenter: seconds and overhead of Algorithm 2 (at several delta) and
+   of agglomerative sharing, recounted from the members' ports.
+4. Gaps that are proven: heuristics against the optimum on small switches, and the certified gap at 24
+   ports as groups and meta-groups grow.
+5. Joins and leaves: tracked repairs against sharing anew each time.
+6. Figures 5a to 5c from the command line, and groups that fit for any table size (Fig. 6).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.multicast import (
+    agglomerate,
+    algorithm2,
+    capacity,
+    channels,
+    exact,
+    incremental,
+    workloads,
+)
+
+PORTS = 24
+Ints = NDArray[np.int64]
+Way = Callable[[channels.Masks, channels.Rates], channels.Meta]
+
+
+def seconds(run: Callable[[], object], times: int = 3) -> float:
+    """The median of some runs, after one that compiles."""
+    run()
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def groups(count: int, seed: int = 0) -> tuple[channels.Masks, channels.Rates]:
+    """Groups at one switch: each port with a chance that differs from group to group."""
+    rng = np.random.default_rng(seed)
+    wants = rng.random((count, PORTS)) < rng.random((count, 1))
+    wants[np.arange(count), rng.integers(PORTS, size=count)] = True
+    masks = (wants * (np.uint64(1) << np.arange(PORTS, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)
+    return masks, rng.uniform(1, 10, count)
+
+
+# --- 1. Algorithm 2 -----------------------------------------------------------------------
+
+
+def plain(masks: list[int], rates: list[float], free: int, delta: float) -> list[int]:
+    """Algorithm 2 in plain Python, with linear cost."""
+    union: list[int] = []
+    load: list[float] = []
+    meta = []
+    for mask, rate in zip(masks, rates, strict=True):
+        size = mask.bit_count()
+        if size == PORTS or size == 1:
+            meta.append(-1 if size == PORTS else -1 - mask.bit_length())
+            continue
+        best, cheapest = -1, float("inf")
+        for m, (u, total) in enumerate(zip(union, load, strict=True)):
+            cost = rate * (u & ~mask).bit_count() + total * (mask & ~u).bit_count()
+            if cost < cheapest:
+                best, cheapest = m, cost
+        if best < 0 or (len(union) < free and cheapest > delta * rate * size):
+            best = len(union)
+            union.append(0)
+            load.append(0.0)
+        union[best] |= mask
+        load[best] += rate
+        meta.append(best)
+    return meta
+
+
+def vectorised(masks: channels.Masks, rates: channels.Rates, free: int, delta: float) -> list[int]:
+    """The same with NumPy over meta-groups."""
+    union, load, used = np.zeros(free, dtype=np.uint64), np.zeros(free), 0
+    meta = []
+    for mask, rate in zip(masks, rates, strict=True):
+        size = int(np.bitwise_count(mask))
+        if size == PORTS or size == 1:
+            meta.append(-1 if size == PORTS else -1 - int(mask).bit_length())
+            continue
+        best, cheapest = -1, np.inf
+        if used:
+            u = union[:used]
+            cost = rate * np.bitwise_count(u & ~mask) + load[:used] * np.bitwise_count(mask & ~u)
+            best = int(cost.argmin())
+            cheapest = cost[best]
+        if best < 0 or (used < free and cheapest > delta * rate * size):
+            best = used
+            used += 1
+        union[best] |= mask
+        load[best] += rate
+        meta.append(best)
+    return meta
+
+
+def one_switch(quick: bool) -> None:
+    print("1. Algorithm 2 on one switch, linear cost, delta 0.2")
+    print(f"   {'groups':>7} {'entries':>8} {'compiled ms':>12} {'NumPy x':>8} {'Python x':>9}")
+    for count, size in ((1000, 500), (3000, 1000)) if quick else ((3000, 1000), (10_000, 1000)):
+        masks, rates = groups(count)
+        run = partial(algorithm2.aggregate, masks, rates, table_size=size, ports=PORTS, delta=0.2)
+        mine = seconds(run)
+        free = size - PORTS - 1
+        start = time.perf_counter()
+        by_arrays = vectorised(masks, rates, free, 0.2)
+        arrays = time.perf_counter() - start
+        start = time.perf_counter()
+        by_hand = plain(masks.tolist(), rates.tolist(), free, 0.2)
+        hand = time.perf_counter() - start
+        assert by_arrays == by_hand
+        assert len(set(zip(by_hand, run().tolist(), strict=True))) == len(set(by_hand))
+        print(f"   {count:7,} {size:8,} {1000 * mine:12.2f} {arrays / mine:8.0f} {hand / mine:9.0f}")
+
+
+def convex(quick: bool) -> None:
+    count, size = (3000, 500) if quick else (10_000, 1000)
+    masks, rates = groups(count)
+    background = np.random.default_rng(1).uniform(0, 4000, PORTS)
+    congestion = channels.Congestion.of_ports(40_000.0)
+    run = partial(
+        algorithm2.aggregate,
+        masks,
+        rates,
+        table_size=size,
+        ports=PORTS,
+        congestion=congestion,
+        background_mbps=background,
+    )
+    took, meta = seconds(run), run()
+    cost = channels.congestion_cost(
+        masks, rates, meta, ports=PORTS, congestion=congestion, background_mbps=background
+    )
+    recounted = 0.0
+    for port in range(PORTS):
+        reached = np.unique(meta[(masks >> np.uint64(port)) & np.uint64(1) > 0])
+        load = float(rates[np.isin(meta, reached)].sum() + background[port])
+        recounted += float(congestion.of(np.array(load)))
+    assert abs(cost - recounted) < 1e-6 * recounted
+    print(f"2. convex congestion: {count:,} groups, {size:,} entries: {took:.3f} s (goal 0.3 s)")
+
+
+# --- 3. every edge switch -----------------------------------------------------------------
+
+
+def datacenter(sizes: workloads.Sizes, step: int) -> tuple[Ints, channels.Masks, channels.Rates]:
+    """The paper's edge switches with 100,000 groups near, every `step`th: starts, ports and rates."""
+    host = np.arange(27_648)
+    drawn = workloads.drawn(
+        hosts=27_648,
+        tenants=3000,
+        largest_tenant=5000,
+        groups=100_000,
+        placement="near",
+        sizes=sizes,
+        arrangement=118,
+        seed=0,
+    )
+    start, group, ports = drawn.spread(host // PORTS, host % PORTS, 1152).by_edge()
+    rows = [np.arange(start[e], start[e + 1]) for e in range(0, 1152, step)]
+    chosen = np.concatenate(rows)
+    begins = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    return begins, ports[chosen], drawn.rate_mbps[group[chosen]]
+
+
+def overhead(
+    start: Ints, masks: channels.Masks, rates: channels.Rates, size: int, way: Way
+) -> tuple[float, float]:
+    """Seconds for all switches, and their overhead in percent of what was wanted."""
+    extra = np.zeros(len(start) - 1)
+
+    def one(switch: int) -> None:
+        rows = slice(start[switch], start[switch + 1])
+        meta = way(masks[rows], rates[rows])
+        assert meta.max() < size
+        extra[switch] = channels.extra_mbps(masks[rows], rates[rows], meta)
+
+    one(0)  # compiles
+    begin = time.perf_counter()
+    channels.side_by_side(one, list(range(len(start) - 1)))
+    took = time.perf_counter() - begin
+    return took, 100 * float(extra.sum() / (rates @ np.bitwise_count(masks)))
+
+
+def every_switch(quick: bool) -> None:
+    step = 48 if quick else 1
+    print(f"3. every {'48th ' if quick else ''}edge switch of 27,648 hosts, 100,000 groups near")
+    print(f"   {'sizes':8} {'entries':>8} {'way':26} {'seconds':>8} {'overhead %':>11}")
+    cases: tuple[tuple[workloads.Sizes, int], ...] = (("uniform", 1000), ("wve", 300))
+    for sizes, size in cases:
+        start, masks, rates = datacenter(sizes, step)
+        ways: dict[str, Way] = {
+            f"Algorithm 2, delta {delta:g}": partial(
+                algorithm2.aggregate, table_size=size, ports=PORTS, delta=delta
+            )
+            for delta in (0.1, 0.2, 0.5)
+        }
+        ways |= {
+            f"agglomerative, {rounds} round{'s' * (rounds != 1)}": partial(
+                agglomerate.aggregate, table_size=size, rounds=rounds
+            )
+            for rounds in ((0, 1, 4) if quick else (0, 1))
+        }
+        for name, way in ways.items():
+            took, share = overhead(start, masks, rates, size, way)
+            print(f"   {sizes:8} {size:8,} {name:26} {took:8.2f} {share:11.2f}")
+
+
+# --- 4. proven gaps -----------------------------------------------------------------------
+
+
+def proven(quick: bool) -> None:
+    print("4. gaps in all traffic, of small switches whose optimum is proven")
+    gaps: dict[str, list[float]] = {"Algorithm 2": [], "agglomerative": [], "bound": []}
+    for seed in range(4 if quick else 12):
+        masks, rates = groups(30, seed)
+        size = PORTS + 5
+        best = exact.certified(masks, rates, table_size=6, seconds=20)
+        assert best.gap < 1e-6
+        by_pairs = channels.extra_mbps(masks, rates, agglomerate.aggregate(masks, rates, table_size=6))
+        # single ports and all ports have entries of their own in Algorithm 2: they are set aside here too
+        several = (np.bitwise_count(masks) > 1) & (np.bitwise_count(masks) < PORTS)
+        by_pass = algorithm2.aggregate(masks[several], rates[several], table_size=size + 2, ports=PORTS)
+        beside = exact.certified(
+            masks[several], rates[several], table_size=int(by_pass.max()) + 1, seconds=20
+        )
+        passed = channels.extra_mbps(masks[several], rates[several], by_pass)
+        gaps["Algorithm 2"].append((passed - beside.extra_mbps) / beside.total_mbps)
+        gaps["agglomerative"].append((by_pairs - best.extra_mbps) / best.total_mbps)
+        gaps["bound"].append((best.extra_mbps - channels.least_extra_mbps(masks, rates, 6)) / best.total_mbps)
+    for name, values in gaps.items():
+        print(f"   {name:14} median {100 * np.median(values):5.2f}%  most {100 * max(values):5.2f}%")
+    print("   certified gap at 24 ports; meta-groups are a quarter of the groups")
+    print(f"   {'groups':>7} {'entries':>8} {'seconds':>8} {'gap %':>7}")
+    limit = 5.0 if quick else 60.0
+    for count in (20, 40, 60) if quick else (20, 40, 60, 80, 100, 120, 160, 240):
+        masks, rates = groups(count, 1)
+        begin = time.perf_counter()
+        found = exact.certified(masks, rates, table_size=count // 4, seconds=limit / 2)
+        took = time.perf_counter() - begin
+        recounted = channels.extra_mbps(masks, rates, found.meta)
+        assert abs(recounted - found.extra_mbps) < 1e-6 * found.total_mbps
+        print(f"   {count:7,} {count // 4:8,} {took:8.1f} {100 * found.gap:7.2f}")
+
+
+# --- 5. change ----------------------------------------------------------------------------
+
+
+def change(quick: bool) -> None:
+    events = 300 if quick else 3000
+    print(f"5. {events:,} joins and leaves at a switch with 1,000 groups and 200 entries")
+    print(f"   {'shared anew':22} {'events/s':>9} {'times':>6} {'rules/event':>12} {'overhead %':>11}")
+    masks, rates = groups(1000)
+    for name, drift in (("never", float("inf")), ("where it drifts 0.5%", 0.005), ("at every rise", -1.0)):
+        count = min(events, 200) if drift < 0 else events
+        tracker = incremental.Tracker(masks=masks, rates=rates, table_size=200, drift=drift)
+        rng = np.random.default_rng(5)
+        begin = time.perf_counter()
+        for _ in range(count):
+            group, port = int(rng.integers(1000)), int(rng.integers(PORTS))
+            if int(tracker.masks[group]) >> port & 1:
+                tracker.leave(group, port)
+            else:
+                tracker.join(group, port)
+        took = time.perf_counter() - begin
+        here = tracker.masks != 0
+        recounted = channels.extra_mbps(tracker.masks[here], tracker.rates[here], tracker.assigned[here])
+        assert abs(recounted - tracker.extra_mbps) < 1e-6 * tracker.wanted_mbps
+        share = 100 * tracker.extra_mbps / tracker.wanted_mbps
+        print(
+            f"   {name:22} {count / took:9,.0f} {tracker.anew:6} {tracker.rules / count:12.2f} {share:11.2f}"
+        )
+
+
+# --- 6. figures ---------------------------------------------------------------------------
+
+
+def figures(quick: bool) -> None:
+    print("6. figures, from the command line, and groups that fit for any table size")
+    total = 0.0
+    for name in ("figure_5a",) if quick else ("figure_5a", "figure_5b", "figure_5c"):
+        code = (
+            "import sys; sys.argv = ['planner', 'compare', sys.argv[1]]; from planner.cli import main; main()"
+        )
+        command = [sys.executable, "-c", code, f"multicast/{name}"]
+        begin = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        took = time.perf_counter() - begin
+        total += took
+        print(f"   {name:34} {took:8.1f} s")
+    few = 10 if quick else 1
+    begin = time.perf_counter()
+    for placement, sizes, count in (
+        ("near", "wve", 660_000),
+        ("near", "uniform", 660_000),
+        ("random", "wve", 180_000),
+        ("random", "uniform", 40_000),
+    ):
+        found = capacity.of_workload(
+            k=48,
+            aggregation_copies=3,
+            groups=count // few,
+            placement="near" if placement == "near" else "random",
+            sizes="wve" if sizes == "wve" else "uniform",
+            arrangement=118,
+            largest=6000 // few,
+        )
+        fits = capacity.supported(found)
+        assert all(a <= b for a, b in pairwise(fits.dropna()))
+    took = time.perf_counter() - begin
+    print(f"   {'figure 6, tables up to 6,000':34} {took:8.1f} s")
+    print(f"   {'together':34} {total + took:8.1f} s (goal 60 s, two cores)")
+
+
+def main() -> None:
+    """Runs all; prints tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller, in about a minute")
+    quick = parser.parse_args().quick
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of 3 where runs are short\n")
+    for part in (one_switch, convex, every_switch, proven, change, figures):
+        part(quick)
+        print()
+
+
+if __name__ == "__main__":
+    main()

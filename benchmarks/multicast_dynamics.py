@@ -1,0 +1,239 @@
+"""Dynamics, failures, address distribution and memory: python -m benchmarks.multicast_dynamics [--quick]
+
+1. Joins and leaves in all groups of the paper's datacenter, compiled against the same code in plain
+   Python on fewer events; both must agree event by event.
+2. Local rerouting of all its groups at once, against packets that walk through compiled tables one by
+   one; what they reach must agree.
+3. Trees rebuilt around failures: greedy and exact set cover, and the gap between them.
+4. Address distribution by constraint programming on trees that are no fat trees, by size.
+5. 50 million memberships in a Parquet file, to a checked plan: seconds and peak memory (6 GiB at most).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from planner.tables import write_table
+from planner_models.multicast import (
+    Channels,
+    Multicast,
+    allocation,
+    dynamics,
+    fabric,
+    failures,
+    forwarding,
+    generate,
+    repair,
+)
+from planner_models.multicast.plan import from_tables
+from planner_models.multicast.select import in_turn
+
+MOST_GIB = 6.0
+
+
+def seconds(run: Callable[[], Any], times: int = 3) -> float:
+    """The median of some runs, after one that compiles."""
+    run()
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def datacenter(
+    groups: int, placement: generate.Placement = "near", sizes: generate.Sizes = "wve"
+) -> Multicast:
+    """The network and tenants of section 4.1."""
+    return generate.datacenter(
+        k=48,
+        aggregation_copies=3,
+        table_size=1000,
+        tenants=3000,
+        largest_tenant=5000,
+        groups=groups,
+        placement=placement,
+        sizes=sizes,
+    )
+
+
+def everything(problem: Multicast) -> Channels:
+    """All groups with entries, partitions given in turn."""
+    copies = problem.aggregation_copies
+    partition = in_turn(problem, copies).astype(float)
+    rows = {"group": problem.groups["group"], "partition": partition, "copies": float(copies)}
+    return from_tables(problem, {"partitions": pd.DataFrame(rows)})
+
+
+def churn(quick: bool) -> None:
+    """Events a second."""
+    problem = datacenter(10_000 if quick else 100_000)
+    events = 100_000 if quick else 1_000_000
+    whole = seconds(lambda: dynamics.churn(problem, events=events, rng=np.random.default_rng(1)))
+    rng = np.random.default_rng(2)
+    few = events // 100
+    group = np.sort(rng.choice(len(problem.groups), size=few))
+    counts = problem.member_counts
+    arguments = (
+        group,
+        rng.random(few) < 0.5,
+        rng.random(few),
+        *dynamics._tenants(problem),
+        np.concatenate([[0], np.cumsum(counts)]),
+        problem.host_of,
+        problem.edge_of_host,
+        problem.wiring.edge_pod,
+        0,
+    )
+    fast = seconds(lambda: dynamics._run(*arguments))
+    start = time.perf_counter()
+    plain: tuple[Any, ...] = dynamics._run.py_func(*arguments)
+    slow = time.perf_counter() - start
+    compiled: tuple[Any, ...] = dynamics._run(*arguments)
+    assert all(np.array_equal(one, two) for one, two in zip(compiled, plain, strict=True))
+    print(f"{events:,} joins and leaves in {len(counts):,} groups: {whole:.2f} s", flush=True)
+    print(f"  {few:,} of them: compiled {fast:.3f} s, plain Python {slow:.2f} s, ratio {slow / fast:.0f}")
+
+
+def rerouting(quick: bool) -> None:
+    """All groups at once against packets one by one."""
+    problem = datacenter(10_000 if quick else 100_000)
+    plan = everything(problem)
+    wires = problem.wiring
+    names = failures.draw(wires, 230, np.random.default_rng(0))
+    state = failures.alive(wires, switches=names)
+    fast = seconds(lambda: failures.rerouted(problem, plan, state))
+    tables = forwarding.compiled(problem, plan)
+    held = problem.distribution(problem.aggregation_copies)
+    chosen = np.random.default_rng(1).choice(len(problem.groups), size=100, replace=False)
+    first = np.concatenate([[0], np.cumsum(problem.member_counts)])
+    start = time.perf_counter()
+    walked = [
+        forwarding.walk(problem, plan, tables, group=g, source=int(problem.host_of[first[g]]), state=state)
+        for g in chosen.tolist()
+    ]
+    slow = (time.perf_counter() - start) / len(chosen) * len(problem.groups)
+    for g, got in zip(chosen.tolist(), walked, strict=True):
+        if got.root is None:
+            continue
+        found = failures.ways(wires, held, int(plan.partitions["partition"].iloc[g]), state)
+        hops = found.hops[found.cores.tolist().index(got.root)]
+        edges = np.unique(problem.edge_of_host[problem.host_of[first[g] : first[g + 1]]])
+        pods = set(wires.edge_pod[edges].tolist())
+        own = int(wires.edge_pod[problem.edge_of_host[problem.host_of[first[g]]]])
+        reached = {int(wires.edge_pod[edge]) for edge, _ in got.copies}
+        assert reached == {pod for pod in pods if np.isfinite(hops[pod])} | {own}
+    print(
+        f"rerouting {len(problem.groups):,} groups around 230 failed switches: {fast:.2f} s at once, "
+        f"{slow:.0f} s by packets (from {len(chosen)}), ratio {slow / fast:.0f}",
+        flush=True,
+    )
+
+
+def rebuilding(quick: bool) -> None:
+    """Greedy and exact roots."""
+    problem = datacenter(1_000 if quick else 3_000, placement="random")
+    plan = everything(problem)
+    for count in (58, 230, 460):
+        rng = np.random.default_rng(3)
+        state = failures.alive(problem.wiring, switches=failures.draw(problem.wiring, count, rng))
+        start = time.perf_counter()
+        greedy = repair.repaired(problem, plan, state, exact=False, strangers=False)
+        middle = time.perf_counter()
+        exact = repair.repaired(problem, plan, state, strangers=False)
+        end = time.perf_counter()
+        assert greedy.table["cost"].sum() >= exact.table["cost"].sum() - 1e-6
+        assert (exact.table["bound"] <= greedy.table["cost"] + 1e-6).all()
+        above = greedy.table["cost"].sum() / exact.table["cost"].sum() - 1
+        print(
+            f"rebuilding {len(exact.table):,} trees after {count} failures: greedy {middle - start:.2f} s, "
+            f"gap {100 * greedy.gap:.3f}% proven, {100 * above:.3f}% true; exact {end - middle:.2f} s, "
+            f"gap {100 * exact.gap:.4f}%; {exact.table['roots'].mean():.3f} roots a tree, "
+            f"{int((exact.table['missing'] > 0).sum())} trees with pods that no core reaches",
+            flush=True,
+        )
+
+
+def distributing(quick: bool) -> None:
+    """Trees with two links from each core to a pod."""
+    for pods, switches, cores, parts in (
+        (3, 4, 8, 8),
+        (8, 8, 32, 16),
+        *(() if quick else ((16, 12, 72, 36),)),
+    ):
+        pod = np.repeat(np.arange(pods), switches)
+        up = np.zeros((len(pod), cores), dtype=bool)
+        for core in range(cores):
+            for shift in range(2):
+                up[
+                    np.arange(pods) * switches + (core + shift * (1 + np.arange(pods) % 3)) % switches, core
+                ] = True
+        wires = fabric.Wiring(
+            cores=pd.Index([f"c{i}" for i in range(cores)]),
+            aggregations=pd.Index([f"a{i}" for i in range(len(pod))]),
+            edges=pd.Index([f"e{i}" for i in range(pods)]),
+            aggregation_pod=pod,
+            edge_pod=np.arange(pods),
+            up=up,
+        )
+        start = time.perf_counter()
+        held = allocation.allocated(
+            wires, partitions=parts, core_copies=cores // parts * 2, aggregation_copies=2
+        )
+        took = time.perf_counter() - start
+        assert not allocation.unreached(wires, held)
+        print(
+            f"{parts} partitions on {cores} cores, {pods} pods of {switches} switches: {took:.2f} s",
+            flush=True,
+        )
+
+
+def memberships(quick: bool) -> None:
+    """A plan for 50 million rows, in a process of its own."""
+    problem = datacenter(10_000 if quick else 100_000, sizes="uniform")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for table, frame in problem.to_tables().items():
+            write_table(frame, folder / f"{table}.parquet")
+        rows = len(problem.members)
+        scenario = folder / "scenario.toml"
+        scenario.write_text(
+            'system = "multicast"\n[problem]\nsource = "tables"\npath = "."\n'
+            '[designs.partitioned]\nchoose = "arrival"\n'
+        )
+        del problem
+        start = time.perf_counter()
+        code = f"import planner; run = planner.solve({str(scenario)!r}); assert run.exit_code == 0"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        took = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    assert peak < MOST_GIB
+    print(f"{rows:,} memberships in Parquet to a checked plan: {took:.1f} s, {peak:.2f} GiB", flush=True)
+
+
+def main() -> None:
+    """Print every measurement as a line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    for part in (churn, rerouting, rebuilding, distributing, memberships):
+        part(quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""What sweeps cost: the store and the scheduler, several workers, warm starts, and charts of a million runs.
+
+python -m benchmarks.sweeps [--quick] [overhead] [workers] [warm] [million]
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner import perform, sweeping
+from planner.grid import lay_out
+from planner.scenario import from_document, load
+from planner.store import Record, Store
+
+TINY: dict[str, Any] = {
+    "system": "traffic",
+    "problem": {"source": "generate", "preset": "fat_tree", "k": 4},
+    "designs": {"ecmp": {}, "shortest_path": {}},
+}
+BUSY: dict[str, Any] = {
+    "system": "traffic",
+    "problem": {"source": "topohub", "name": "sndlib/germany50", "peak_utilization": 1.2},
+    "designs": {"optimum": {"objective": "total"}},
+}
+
+
+def overhead(quick: bool) -> None:
+    """Wall time of a run beyond what its worker spends on the run itself, start-up apart."""
+    count = 200 if quick else 1000
+    scenario = from_document(TINY, name="tiny", folder=Path())
+    grid = lay_out([scenario], axes={"problem.seed": list(range(count // 2))})
+    print(f"\n{count:,} tiny runs, one worker ({load_average()})")
+    for plans in (True, False):
+        grid = lay_out([scenario], axes={"problem.seed": list(range(count // 2))}, plans=plans)
+        result, marks = swept(grid, workers=1)
+        began, ended = marks[len(marks) // 10], marks[-1]
+        runs = ended[1] - began[1]
+        own = result.runs["wall_s"].iloc[began[1] :].mean()
+        wall = (ended[0] - began[0]) / runs
+        parent = (ended[2] - began[2]) / runs
+        assert (result.runs["status"] == "feasible").all()
+        print(
+            f"  {'with' if plans else 'without'} plans: {wall * 1e3:.1f} ms a run, of which "
+            f"{own * 1e3:.1f} ms in the run: overhead {(wall - own) * 1e3:.1f} ms "
+            f"(processor time of the sweep's own process: {parent * 1e3:.1f} ms)"
+        )
+
+
+def workers(quick: bool) -> None:
+    """How much faster two workers are than one, on runs that keep a core busy."""
+    count = 8 if quick else 40
+    scenario = from_document(BUSY, name="busy", folder=Path())
+    grid = lay_out(
+        [scenario],
+        axes={"designs.optimum.sees.seed": list(range(count)), "designs.optimum.sees.noise": [0.1]},
+    )
+    print(f"\n{count} runs that keep a core busy ({load_average()})")
+    seconds, metrics = {}, {}
+    for number in (1, 2):
+        result, marks = swept(grid, workers=number)
+        # from the first result of each on: what a worker needs to start is the same for all
+        first = marks[2 * number]
+        seconds[number] = (marks[-1][0] - first[0]) / (marks[-1][1] - first[1])
+        metrics[number] = result.runs["max_utilization"].to_numpy()
+        print(f"  {number} worker{'s' * (number > 1)}: {seconds[number] * 1e3:.0f} ms a run")
+    assert np.array_equal(metrics[1], metrics[2])
+    print(f"  ratio {seconds[1] / seconds[2]:.2f}")
+
+
+def warm(quick: bool) -> None:
+    """Warm runs beside cold ones: same objective and bound, seconds of the decisions after the first."""
+    print(f"\nwarm starts, seconds of all decisions after the first ({load_average()})")
+    scales = [0.8, 0.9, 1.0, 1.1, 1.2] if quick else [round(0.5 + 0.05 * step, 2) for step in range(20)]
+    cases: list[tuple[str, str, dict[str, list[Any]]]] = [
+        ("traffic/germany50", "optimum", {"problem.scale": scales}),
+        (
+            "traffic/germany50",
+            "optimum",
+            {"problem.scale": scales, "designs.optimum.objective": ["utilization"]},
+        ),
+        ("traffic/germany50", "optimum", {"problem.scale": scales, "designs.optimum.objective": ["total"]}),
+        ("traffic/germany50", "optimum", {"problem.scale": scales, "designs.optimum.paths": [4]}),
+        ("traffic/germany50", "optimum", {"designs.optimum.sees.noise": [scale / 10 for scale in scales]}),
+    ]
+    for name, label, axes in cases:
+        answers: dict[bool, list[Record]] = {}
+        for is_warm in (False, True):
+            grid = lay_out([load(name)], axes=axes, designs=[label], warm=is_warm, plans=False)
+            answers[is_warm] = perform.perform([point.request for point in grid.points])
+        cold, hot = answers[False], answers[True]
+        for one, other in zip(cold, hot, strict=True):
+            assert one.status == other.status == "optimal"
+            assert one.objective is not None
+            assert other.objective is not None
+            assert abs(one.objective - other.objective) <= 1e-6 * max(1.0, abs(one.objective))
+        own, others = (sum(record.seconds or 0.0 for record in runs[1:]) for runs in (cold, hot))
+        told = ", ".join(f"{key.split('.', 1)[1]} {len(values)}" for key, values in axes.items())
+        print(f"  {name} {label}, {told}: {own:.2f} s cold, {others:.2f} s warm, ratio {own / others:.1f}")
+
+
+def million(quick: bool) -> None:
+    """Filters and charts of a large store: median of five."""
+    count = 50_000 if quick else 1_000_000
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory(prefix="sweeps-") as folder, Store(folder, write=True) as store:
+        started = time.perf_counter()
+        for start in range(0, count, 10_000):
+            store.keep([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
+        kept = time.perf_counter() - started
+        size = store.file.stat().st_size / 2**20
+        print(f"\na store of {count:,} runs ({load_average()}): kept in {kept:.0f} s, {size:.0f} MiB")
+        with Store(folder) as reader:
+            for where in (
+                "system = traffic and design = design0",
+                "system = traffic and design in (design0, design1, design2)",
+                "system = traffic and problem.scale <= 0.5 and status = optimal",
+                "problem.seed = 7",
+                "m0 < 0.01",
+                "system = traffic",
+                None,
+            ):
+                chart = functools.partial(
+                    reader.chart, "m1", by="problem.scale", series="design", where=where
+                )
+                seconds = statistics.median(timed(chart) for _ in range(5))
+                print(f"  chart of {reader.count(where):9,} runs: {seconds:.3f} s   {where or 'all'}")
+            seconds = statistics.median(
+                timed(lambda: reader.runs("status = optimal", limit=50)) for _ in range(5)
+            )
+            print(f"  the first 50 of a filter, whole rows: {seconds:.3f} s")
+
+
+def synthetic(number: int, rng: np.random.Generator) -> Record:
+    """A run of three systems, eight designs, twenty scales; eight metrics."""
+    system, design = ("traffic", "circuits", "brokering")[number % 3], f"design{number // 3 % 8}"
+    figures = rng.random(8)
+    return Record(
+        digest=f"{number * 2654435761 % 2**64:016x}",
+        scenario=f"{system}/some",
+        label=design,
+        system=system,
+        design=design,
+        mechanism="none",
+        problem=f"{number // 8:016x}",
+        size={"nodes": 50, "links": 176},
+        status="optimal" if number % 5 else "feasible",
+        exit_code=0,
+        objective=figures[0],
+        objective_metric="m0",
+        bound=1.0,
+        gap=1 - figures[0],
+        omniscient=True,
+        violations=0,
+        seconds=0.1,
+        wall_s=0.2,
+        backend="highs 1.13.1 simplex",
+        versions="planner 0.1.0",
+        machine="somewhere",
+        finished="2026-01-01T00:00:00.000+00:00",
+        metrics={f"m{index}": float(value) for index, value in enumerate(figures)},
+        settings={
+            "problem.scale": number // 24 % 20 / 10,
+            "problem.seed": number // 480,
+            "parameters.paths": design[-1],
+            "solver.threads": 1,
+        },
+        request='{"system": "traffic"}' * 10,
+    )
+
+
+def swept(grid: Any, workers: int) -> tuple[sweeping.Sweep, list[tuple[float, int, float]]]:
+    """A sweep into a fresh store; when how many runs were done, and the process's own time by then."""
+    marks: list[tuple[float, int, float]] = []
+    folder = tempfile.mkdtemp(prefix="sweeps-")
+    result = sweeping.run_grid(
+        grid,
+        folder,
+        workers=workers,
+        advance=lambda done, failed, total: marks.append((time.perf_counter(), done, time.process_time())),  # noqa: ARG005
+    )
+    assert len(result.runs) == len(grid)
+    return result, marks
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def load_average() -> str:
+    """`2 cores, load 0.5`."""
+    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+
+
+PARTS = {"overhead": overhead, "workers": workers, "warm": warm, "million": million}
+
+
+def main() -> None:
+    """Run the parts that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
+    given = parser.parse_args()
+    for name in given.parts or PARTS:
+        PARTS[name](given.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+r"""Circuit flows: how do flows fare in a reconfigurable datacenter, week after week?
+
+System `circuits` plans one week for a demand. Here the weeks are run: TCP flows come and go, packets
+wait in the racks' queues, and a scheduler plans each week from what it sees of them: the lengths of
+shallow queues (reaction) or what applications tell (transparency). Queues that grow before a circuit
+and senders that are told of it (reTCP) help to use it. Flows to `any` rack are placed by the plan, as
+a distributed file system places replicas: `placement` has that formulation.
+
+Tables: `racks(rack, hosts, circuit_mbps, packet_mbps)`, `flows(flow, source_rack, target_rack, host,
+start_us, bytes, after)` and `network(...)` in one row; 1 Mbit/s is 1 bit/us. A plan is what was done:
+`configurations(day, start_us, duration_us, source_rack, target_rack)`, `queues(at_us, source_rack,
+target_rack, packets)`, `settings(queue_packets, alpha, beta, packet_mbps)` and `placement(flow,
+target_rack)`. Packets are followed one by one (`packets`), not as a fluid.
+
+Source: Mukerjee 2018, chapter 2 (Etalon).
+
+>>> from planner_models.circuits import flows
+>>> problem = flows.generate.mixed(racks=4, rings=1, horizon_us=20_000.0)
+>>> decision = flows.operate.operate_fixed(problem, shifts=(1,))
+>>> figures = flows.measure(problem, decision.plan, None)
+>>> figures["duty_cycle"]
+0.99
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from planner.system import System
+from planner_models.circuits.flows import execution, generate, operate, packets, placement, tune, weeks
+from planner_models.circuits.flows.check import check
+from planner_models.circuits.flows.designs import DESIGNS
+from planner_models.circuits.flows.measure import METRICS, measure
+from planner_models.circuits.flows.plan import PLAN_TABLES, Operation, from_tables
+from planner_models.circuits.flows.problem import TABLES, FlowsInTime
+
+
+def adjust(
+    problem: FlowsInTime,
+    *,
+    scale: Annotated[float, Field(gt=0, description="every flow's bytes are multiplied by this")] = 1.0,
+) -> FlowsInTime:
+    """The problem with its flows scaled."""
+    return problem.scaled(scale)
+
+
+SYSTEM = System(
+    name="circuitflows",
+    question="How do flows fare in a reconfigurable datacenter, week after week?",
+    source="Mukerjee 2018, chapter 2 (Etalon)",
+    tables=TABLES,
+    plan_tables=PLAN_TABLES,
+    from_tables=FlowsInTime.from_tables,
+    presets={"mixed": generate.mixed, "strobe": generate.strobe, "dfsio": generate.dfsio},
+    adjust=adjust,
+    designs=DESIGNS,
+    metrics=METRICS,
+    check=check,
+    measure=measure,
+    plan_from_tables=from_tables,
+    formulation=placement.formulation,
+)
+
+__all__ = [
+    "SYSTEM",
+    "FlowsInTime",
+    "Operation",
+    "check",
+    "execution",
+    "generate",
+    "measure",
+    "operate",
+    "packets",
+    "placement",
+    "tune",
+    "weeks",
+]

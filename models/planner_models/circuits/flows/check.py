@@ -1,0 +1,77 @@
+"""Is it an operation of this network, and does it keep its limits: from the tables alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.errors import PlanRejected
+from planner.system import Violations
+from planner_models.circuits.flows.plan import Operation, placed
+from planner_models.circuits.flows.problem import FlowsInTime
+
+TOLERANCE: Final = 1e-6
+ENDS: Final = ("source_rack", "target_rack")
+
+
+def check(problem: FlowsInTime, plan: Operation) -> Violations:
+    """Limits that the plan breaks, by name.
+
+    night         a day starts before the night after the last one is over
+    shortest_day  a day is too short
+    horizon       a day starts after the end
+
+    PlanRejected where it is no operation: circuits of a day that are no matching or do not start and
+    end together, unknown racks, a flow that is placed nowhere, at home, or though it has its target,
+    several rows of settings.
+    """
+    if len(plan.settings) != 1:
+        raise PlanRejected(f"settings: has {len(plan.settings)} rows, must have one")
+    placed(problem, plan.placement)
+    for name in ("configurations", "queues"):
+        frame = getattr(plan, name)
+        for column in ENDS:
+            _known(problem, frame, column, name)
+    frame = plan.configurations
+    if (frame["source_rack"].to_numpy() == frame["target_rack"].to_numpy()).any():
+        raise PlanRejected("configurations: a rack has a circuit to itself")
+    for column, verb in zip(ENDS, ("sends", "receives"), strict=True):
+        twice = frame.duplicated(["day", column]).to_numpy()
+        if twice.any():
+            row = frame.iloc[int(np.argmax(twice))]
+            raise PlanRejected(
+                f"configurations row {int(np.argmax(twice)) + 1}: rack '{row[column]}' {verb} over two "
+                f"circuits in day {row['day']:g}, must be a matching"
+            )
+    spread = frame.groupby("day")[["start_us", "duration_us"]]
+    if (spread.max() != spread.min()).to_numpy().any():
+        raise PlanRejected("configurations: the circuits of a day must start and end together")
+    return _times(problem, frame.drop_duplicates("day").sort_values("start_us", kind="stable"))
+
+
+def _times(problem: FlowsInTime, days: pd.DataFrame) -> Violations:
+    start = days["start_us"].to_numpy(float)
+    lasts = days["duration_us"].to_numpy(float)
+    night, shortest, horizon = (problem.of(f"{name}_us") for name in ("night", "shortest_day", "horizon"))
+    gap = start - np.concatenate([[0.0], (start + lasts)[:-1]])[: len(start)]
+    slack = TOLERANCE * problem.of("week_us")
+    found = _days("night", days, gap, gap < night - slack, night)
+    found += _days("shortest_day", days, lasts, lasts < shortest - slack, shortest)
+    return found + _days("horizon", days, start, start >= horizon + slack, horizon)
+
+
+def _days(
+    limit: str, days: pd.DataFrame, amount: NDArray[np.float64], broken: NDArray[np.bool_], allowed: float
+) -> Violations:
+    where = [f"day {day:g}" for day in days["day"].to_numpy()[broken]]
+    return Violations.of(limit, where=where, amount=amount[broken], allowed=allowed, unit="us")
+
+
+def _known(problem: FlowsInTime, frame: pd.DataFrame, column: str, table: str) -> None:
+    unknown = ~frame[column].isin(problem.places).to_numpy()
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise PlanRejected(f"{table} row {row + 1}: {column} '{frame[column].iloc[row]}' is no rack")

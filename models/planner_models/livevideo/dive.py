@@ -1,0 +1,140 @@
+"""From mixes of trees to whole ones: settle what is nearly decided, let prices adapt to it, and go on.
+
+A mix close to a single tree becomes that tree and takes its room for good; the objects that are left
+see what room there is, and mix anew at the prices that follow. Objects of high bitrate are settled
+first: a link is filled by large things and then small ones, not the other way round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.livevideo.mixing import Mixing, hold
+from planner_models.livevideo.pricing import carry, fits
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NEARLY: Final = 0.02
+"""How far a mix may be from a tree and be settled out of turn."""
+
+LAST: Final = 12
+"""So few objects are settled together in the last round."""
+
+
+class Dive:
+    """Whole trees for objects, round by round; the mixing is as it was after `close`.
+
+    chosen  (Q, 3) links of the trees settled, -1 where there is none
+    work    about how many subproblems the next round solves
+    """
+
+    def __init__(self, mixing: Mixing, free: NDArray[np.bool_], rooms: list[Floats], *, large: bool) -> None:
+        """Only `free` (O,) objects get trees, in the `rooms` of the three layers, which shrink."""
+        layers = mixing.layers
+        self.mixing, self.rooms = mixing, rooms
+        self.before = _State.of(mixing)
+        self.chosen = np.full((len(layers.group), 3), -1, dtype=np.int64)
+        self.weight = np.floor(np.log2(layers.bitrate))
+        self.turns, self.share = (3, 0.5) if large else (4, 0.25)
+        self.effort, self.whole = (12, 9), (30, 65)  # of passes that move prices, and of those that settle
+        mixing.room = rooms
+        mixing.free = mixing.free[free[mixing.free]]
+
+    @property
+    def left(self) -> int:
+        """Objects that are not settled."""
+        return len(self.mixing.free)
+
+    @property
+    def work(self) -> int:
+        return self.turns * self.left
+
+    def round(self, *, hurry: bool = False) -> None:
+        """Mix anew and settle some; in a hurry, all that fits."""
+        mixing, layers, limits = self.mixing, self.mixing.layers, self.mixing.limits
+        for turn in range(1 if hurry else self.turns):
+            last = turn == self.turns - 1
+            effort = self.whole if last else self.effort
+            mixing.turn(steps=effort[0], nodes=effort[1])
+        size = self.weight[mixing.free]
+        place = np.flatnonzero(size == size.max())
+        far = mixing.distance()[place]
+        order = np.argsort(far, kind="stable")
+        count = max(LAST, int(self.share * len(order)), int(np.searchsorted(far[order], NEARLY)))
+        if hurry:
+            place, order = np.arange(len(size)), np.arange(len(size))
+            count = len(order)
+        objects = mixing.free[place[order[:count]]]
+        merit = mixing.best[objects] / layers.bitrate[objects]
+        objects = objects[np.argsort(-merit, kind="stable")]
+        a, b, c = self.rooms
+        settled = np.zeros(len(layers.klass), dtype=np.bool_)
+        settle(
+            objects, settled, layers.object_first, layers.klass, layers.bitrate, layers.value,
+            limits.cost, mixing.choice, mixing.sizes[0], mixing.sizes[1], mixing.start, mixing.link,
+            mixing.share, mixing.worth, limits.first, limits.of_link, mixing.takes, mixing.load,
+            mixing.mark, a, b, c, self.chosen,
+        )  # fmt: skip
+        if hurry or not settled.any():  # what does not fit now stays without
+            settled[objects] = True
+        mixing.free = mixing.free[~settled[mixing.free]]
+
+    def close(self) -> None:
+        """Put the mixing back to where it was."""
+        self.before.back(self.mixing)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _State:
+    """What a dive changes in a mixing, to be put back."""
+
+    arrays: dict[str, Floats | Ints]
+    room: list[Floats]
+    unit: float
+    passes: int
+
+    @classmethod
+    def of(cls, mixing: Mixing) -> _State:
+        names = (
+            "free", "share", "worth", "load", "price", "multiplier", "stiff",
+            "choice", "dual", "best", "bound",
+        )  # fmt: skip
+        return cls(
+            arrays={name: getattr(mixing, name).copy() for name in names},
+            room=mixing.room,
+            unit=mixing.unit,
+            passes=mixing.passes,
+        )
+
+    def back(self, mixing: Mixing) -> None:
+        for name, array in self.arrays.items():
+            setattr(mixing, name, array)
+        mixing.room, mixing.unit, mixing.passes = self.room, self.unit, self.passes
+
+
+@nb.njit(cache=True, nogil=True)
+def settle(
+    objects: Ints, settled: NDArray[np.bool_], first: Ints, klass: Ints, rate: Floats, value: Floats,
+    cost: Floats, choice: Ints, n_a: int, n_b: int, start: Ints, link: Ints, share: Floats, worth: Floats,
+    row_first: Ints, row_of: Ints, takes: Floats, load: Floats, mark: Ints,
+    a_room: Floats, b_room: Floats, c_room: Floats, chosen: Ints,
+) -> None:  # fmt: skip
+    """Give objects their trees in `choice` for good, one after the other where they fit."""
+    for o in objects:
+        if not fits(first[o], first[o + 1], rate[o], choice, a_room, b_room, c_room):
+            continue
+        settled[o] = True
+        carry(first[o], first[o + 1], rate[o], -1.0, choice, a_room, b_room, c_room)
+        for i in range(first[o], first[o + 1]):
+            for column in range(3):
+                chosen[i, column] = choice[i, column]
+        worth[o] = hold(
+            o, first, klass, rate, value, cost, choice, n_a, n_b, start, link, share,
+            row_first, row_of, takes, load, mark,
+        )  # fmt: skip

@@ -1,0 +1,136 @@
+"""Address distribution on any multi-rooted tree: an exact assignment by constraint programming."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from ortools.sat.python import cp_model
+
+from planner.errors import InputError
+from planner.system import Section
+from planner_models.multicast.addresses import Distribution
+from planner_models.multicast.fabric import Wiring
+
+EFFORT = 60.0  # deterministic time of the solver: about as many seconds
+
+
+def allocated(wiring: Wiring, *, partitions: int, core_copies: int, aggregation_copies: int) -> Distribution:
+    """Partitions of a tree that is no fat tree: each at exactly so many cores and switches of each pod.
+
+    Switches of a layer (of a pod) hold equal shares, up to one where they do not divide. A core reaches
+    every pod through a switch that holds what it holds, and each such switch has such a core above.
+
+    raises  InputError where there is none, or none was found with a fixed effort
+    source  section 3.1.2, whose common steps this makes constraints
+    """
+    faults = _counts(wiring, partitions, core_copies, aggregation_copies)
+    if faults:
+        raise InputError(*faults)
+    rows = len(wiring.cores) + len(wiring.aggregations)
+    model = cp_model.CpModel()
+    at = [[model.new_bool_var(f"{row} {part}") for part in range(partitions)] for row in range(rows)]
+    core, aggregation = at[: len(wiring.cores)], at[len(wiring.cores) :]
+    _shares(model, core, core_copies)
+    for pod in range(wiring.pods):
+        here = np.flatnonzero(wiring.aggregation_pod == pod).tolist()
+        _shares(model, [aggregation[switch] for switch in here], aggregation_copies)
+    _reach(model, wiring, core, aggregation)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    solver.parameters.linearization_level = 0  # relaxations only hold up what is a search for any plan
+    solver.parameters.max_deterministic_time = EFFORT
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        known = "there is none" if status == cp_model.INFEASIBLE else "none was found"
+        raise InputError(
+            f"fabric: {partitions} partitions at {core_copies} cores and {aggregation_copies} aggregation "
+            f"switches of each pod, in equal shares and within reach of every pod: {known}"
+        )
+    held = np.array([[solver.boolean_value(variable) for variable in row] for row in at], dtype=bool)
+    return Distribution(core=held[: len(core)], aggregation=held[len(core) :])
+
+
+def _shares(model: cp_model.CpModel, rows: Sequence[Sequence[cp_model.IntVar]], copies: int) -> None:
+    """Each partition at `copies` of the rows, and equally many partitions at each row."""
+    partitions = len(rows[0])
+    for part in range(partitions):
+        model.add(sum(row[part] for row in rows) == copies)
+    least, rest = divmod(partitions * copies, len(rows))
+    for row in rows:
+        model.add_linear_constraint(sum(row), least, least + (rest > 0))
+
+
+def _reach(
+    model: cp_model.CpModel,
+    wiring: Wiring,
+    core: Sequence[Sequence[cp_model.IntVar]],
+    aggregation: Sequence[Sequence[cp_model.IntVar]],
+) -> None:
+    """From each core of a partition into every pod, and from each switch of it up to a core."""
+    for c, of_core in enumerate(core):
+        for pod in range(wiring.pods):
+            below = np.flatnonzero(wiring.up[:, c] & (wiring.aggregation_pod == pod)).tolist()
+            for part, held in enumerate(of_core):
+                model.add_bool_or([aggregation[a][part] for a in below]).only_enforce_if(held)
+    for a, of_switch in enumerate(aggregation):
+        above = np.flatnonzero(wiring.up[a]).tolist()
+        for part, held in enumerate(of_switch):
+            model.add_bool_or([core[c][part] for c in above]).only_enforce_if(held)
+
+
+def _counts(wiring: Wiring, partitions: int, core_copies: int, aggregation_copies: int) -> list[str]:
+    """What no search is needed to see."""
+    faults = []
+    if core_copies > len(wiring.cores):
+        faults.append(f"fabric: core_copies is {core_copies}, there are {len(wiring.cores)} cores")
+    fewest = int(np.bincount(wiring.aggregation_pod).min())
+    if aggregation_copies > fewest:
+        faults.append(
+            f"fabric: aggregation_copies is {aggregation_copies}, a pod has {fewest} aggregation switches"
+        )
+    for core, name in enumerate(wiring.cores):
+        met = np.bincount(wiring.aggregation_pod[wiring.up[:, core]], minlength=wiring.pods)
+        if not met.all() and partitions * core_copies >= len(wiring.cores):  # every core holds a partition
+            faults.append(f"links: core '{name}' has no link to pod {int(np.argmin(met))}")
+            break
+    return faults
+
+
+def unreached(wiring: Wiring, distribution: Distribution) -> list[str]:
+    """Partitions that cannot be served as they are held, one line each of the first few kinds."""
+    faults = []
+    for partition in range(distribution.partitions):
+        cores = np.flatnonzero(distribution.core[:, partition])
+        if not len(cores):
+            faults.append(f"holds: partition {partition} is at no core")
+            continue
+        held = distribution.aggregation[:, partition]
+        for core in cores.tolist():
+            met = np.bincount(wiring.aggregation_pod[wiring.up[:, core] & held], minlength=wiring.pods)
+            if not met.all():
+                faults.append(
+                    f"holds: partition {partition} of core '{wiring.cores[core]}' does not reach pod "
+                    f"{int(np.argmin(met))}: no switch there below the core holds it"
+                )
+                break
+        if not faults and (idle := held & ~wiring.up[:, cores].any(axis=1)).any():
+            name = wiring.aggregations[int(np.argmax(idle))]
+            faults.append(f"holds: partition {partition} is at '{name}', but at no core above it")
+    return faults[:5]
+
+
+def section(wiring: Wiring, distribution: Distribution, *, most: int) -> Section:
+    """Which switches hold which parts of the addresses, as a part of an explanation: the first `most`."""
+    held = np.vstack([distribution.core, distribution.aggregation])
+    frame = pd.DataFrame(
+        {
+            "switch": wiring.cores.append(wiring.aggregations)[:most],
+            "layer": wiring.layers[: len(held)][:most],
+            "parts": [", ".join(map(str, np.flatnonzero(row).tolist())) for row in held[:most]],
+        }
+    )
+    note = f"the first {most} of {len(held)} switches" if len(held) > most else ""
+    return Section(title="parts of the addresses that switches hold", frame=frame, note=note)

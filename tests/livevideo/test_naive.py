@@ -1,0 +1,36 @@
+"""Naive bounds: above every plan, and by hand on a small case."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner_models.livevideo import LiveVideo, measure, optimum
+from planner_models.livevideo.naive import bounds
+from tests.livevideo.networks import problem, problems
+
+
+@given(st.integers(2, 5).flatmap(lambda tiers: problems(tiers=tiers)))
+@settings(max_examples=20)
+def test_no_plan_is_above_them(one: LiveVideo) -> None:
+    plan = optimum.distribute(one).plan
+    assert plan is not None
+    metrics, most = measure(one, plan, None), bounds(one)
+    for name in ("clients_at_bitrate", "average_bitrate_kbps"):
+        value, limit = metrics[name], getattr(most, name)
+        assert value is not None
+        assert value <= limit + 1e-9
+
+
+def test_the_narrowest_tier_counts() -> None:
+    one = problem(
+        [("S", "E", 3.0, 1.0), ("E", "A", 9.0, 0.0), ("E", "B", 9.0, 0.0)],
+        [("v", 2000.0, 1.0), ("w", 2000.0, 1.0)],
+        [("A", "v", 2000.0, 3.0), ("B", "v", 2000.0, 1.0), ("A", "w", 2000.0, 2.0)],
+        tiers={"S": "source", "E": "edge", "A": "group", "B": "group"},
+    )
+    # 3 of 4 Mbit/s: v whole (4 clients), half of w (1 of 2)
+    assert bounds(one).clients_at_bitrate == pytest.approx(100 * 5 / 6)
+    assert bounds(one).average_bitrate_kbps == pytest.approx(2000 * 5 / 6)
+    assert bounds(one.with_requests(one.requests.iloc[:0])).clients_at_bitrate is None

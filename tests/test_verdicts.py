@@ -1,0 +1,33 @@
+"""What is reproduced of the papers stays reproduced: the verdicts of every target, run quickly.
+
+A change that moves a count moves it in `tests/verdicts.csv` too (python -m benchmarks.verdicts --quick),
+where it is seen.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from planner import reproduce
+
+HELD = pd.read_csv(Path(__file__).with_name("verdicts.csv")).set_index("target")
+TARGETS = {f"{system.name}/{target.name}": (system, target) for system, target in reproduce.find_targets()}
+
+
+def test_every_target_is_held() -> None:
+    assert sorted(HELD.index) == sorted(TARGETS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_verdicts_stay(name: str) -> None:
+    system, target = TARGETS[name]
+    done = reproduce.reproduce(system, target, quick=True)
+    assert done.error is None
+    rows = "\n".join(
+        f"{row.id or row.quantity}: {row.published} / {row.ours}: {row.verdict}" for row in done.rows
+    )
+    assert done.counts() == HELD.loc[name].to_dict(), rows
