@@ -13,20 +13,17 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from planner_models.circuits.flows import generate, measure, operate, packets
-from planner_models.circuits.flows.plan import at_rest
-from planner_models.circuits.flows.problem import FlowsInTime
-
-ROOT = Path(__file__).parent.parent
+from planner_models.circuitflows import generate, measure, operate, packets
+from planner_models.circuitflows.plan import at_rest
+from planner_models.circuitflows.problem import FlowsInTime
+from tests.circuitflows.twin import Twin
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
@@ -65,9 +62,6 @@ def runs(problem: FlowsInTime) -> None:
 
 def twin(milliseconds: float) -> None:
     """The compiled network and its plain twin, on the same flows without circuits."""
-    sys.path.insert(0, str(ROOT))
-    from tests.circuits.twin import Twin  # tests are no part of an installed planner
-
     problem = generate.mixed(horizon_us=1_000 * milliseconds, seed=1)
     horizon = problem.of("horizon_us")
     plan = operate.operate_packet_only(problem).plan

@@ -16,7 +16,7 @@ import time
 from planner import Options
 from planner_models.livevideo import generate
 from planner_models.livevideo.control import Course, ideal_kbps, overload_by_age, simulate
-from planner_models.livevideo.execution import Control
+from planner_models.livevideo.events import Control
 
 CONTROLS: tuple[Control, ...] = ("distributed", "centralized", "hybrid")
 OPTIONS = Options(time_limit_s=0.5, threads=1, gap=1e-3)

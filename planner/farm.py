@@ -56,6 +56,8 @@ THREADS: Final = tuple(
 )
 DASK: Final = {
     "distributed.scheduler.allowed-failures": DEATHS,
+    # a solver that lets nothing else run for minutes is no dead worker: those close their connections
+    "distributed.scheduler.worker-ttl": None,
     "distributed.comm.timeouts.connect": f"{CONNECT_S:.0f}s",
     "distributed.admin.large-graph-warning-threshold": "1GB",
 }

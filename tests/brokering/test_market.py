@@ -59,7 +59,7 @@ def test_no_assignment_is_better(problem: Brokering) -> None:
         assert decision.proof.objective == pytest.approx(least, rel=1e-7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(markets(max_clients=6))
 def test_the_bound_of_the_flow_holds(problem: Brokering) -> None:
     exact = market.assign(problem, method="exact", options=TIGHT)
@@ -73,7 +73,7 @@ def test_the_bound_of_the_flow_holds(problem: Brokering) -> None:
             assert quick.proof.objective >= exact.proof.objective * (1 - 1e-7) - 1e-9
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(markets(max_clients=2))
 def test_fig_3_10_as_printed_has_the_same_optimum(problem: Brokering) -> None:
     reference = market.assign(problem, options=Options(backend="pyomo:highs"))
@@ -95,7 +95,7 @@ def test_every_backend_has_the_same_optimum(backend: str, problem: Brokering) ->
         assert other.proof.objective == pytest.approx(fast.proof.objective, rel=1e-5)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(markets(max_clients=5))
 def test_every_design_survives_the_engines_checks(problem: Brokering) -> None:
     for design in SYSTEM.designs:
@@ -121,7 +121,7 @@ def test_knowing_more_never_hurts(problem: Brokering) -> None:
     assert values["three"] <= values["one"] * (1 + 1e-6) + 1e-9
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(markets(max_clients=5))
 def test_the_marketplace_never_congests(problem: Brokering) -> None:
     run = evaluate(SYSTEM, problem, Entry(label="m", design=SYSTEM.design("marketplace")))
@@ -185,7 +185,7 @@ def test_the_knapsack_finds_what_brute_force_finds() -> None:
             assert taken @ unit <= room
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(markets(max_clients=4))
 def test_the_knapsacks_bound_holds_at_any_prices(problem: Brokering) -> None:
     exact = market.assign(problem, method="exact", options=TIGHT)

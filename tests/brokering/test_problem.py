@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from planner.errors import InputError
 from planner_models.brokering import Brokering, geography, market, matching, regression
@@ -114,6 +114,7 @@ def test_all_faults_are_told_at_once() -> None:
     assert len(caught.value.faults) == 2
 
 
+@settings(max_examples=25)
 @given(markets())
 def test_tables_make_the_same_problem_again(problem: Brokering) -> None:
     again = Brokering.from_tables(problem.to_tables())
@@ -123,6 +124,7 @@ def test_tables_make_the_same_problem_again(problem: Brokering) -> None:
     assert np.array_equal(market.transport_of(again).cost, market.transport_of(problem).cost)
 
 
+@settings(max_examples=25)
 @given(markets())
 def test_what_is_believed_is_a_problem_like_any(problem: Brokering) -> None:
     from planner_models.brokering import sees
@@ -172,6 +174,7 @@ def test_the_narrowest_contract_holds_and_others_are_derived() -> None:
     assert price[:, 1].tolist() == pytest.approx([(10 * 0.6 + 30 * 0.2) / 40] * 3)
 
 
+@settings(max_examples=25)
 @given(markets())
 def test_a_stable_matching_has_no_pair_that_would_rather_have_each_other(problem: Brokering) -> None:
     room = problem.free_mbps

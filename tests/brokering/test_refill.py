@@ -27,7 +27,7 @@ def improved(problem: Brokering, seed: int = 0) -> tuple[float, float, flow.Tran
     return before, saved, transport, sent
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(markets(max_clients=6))
 def test_what_is_saved_is_true_and_the_plan_still_one(problem: Brokering) -> None:
     made = improved(problem)
@@ -106,3 +106,24 @@ def test_compiled_and_plain_python_do_the_same(monkeypatch: pytest.MonkeyPatch) 
         outcomes.append((told, sent.tolist(), best.tolist()))
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][0][0] > 0
+
+
+def test_all_knapsacks_together_are_each_alone_compiled_or_not() -> None:
+    random = np.random.default_rng(6)
+    unit, count = random.integers(1, 4, 15), random.integers(1, 4, 15)
+    there, worth = random.uniform(1, 5, (4, 15)), random.uniform(2, 6, 15)
+    room = np.array([3, 7, 12, 400])
+    told = []
+    for packed in (knapsack.packed, knapsack.packed.py_func):
+        taken = np.empty(15)
+        told.append((packed(worth, there, unit, count, room, 100, taken), taken))
+    (one, taken), (other, again) = told
+    assert one == pytest.approx(other)
+    assert taken == pytest.approx(again)
+    alone = 0.0
+    for cluster in range(3):
+        items = np.flatnonzero(there[cluster] < worth)
+        reduced = (there[cluster] - worth)[items]
+        alone += knapsack.pack(reduced, unit[items], count[items], int(room[cluster]))[0]
+    gain = np.minimum(there[3] - worth, 0.0)  # room for all, so left divisible at no loss
+    assert one == pytest.approx(alone + gain @ count)

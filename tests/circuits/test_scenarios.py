@@ -55,12 +55,12 @@ def test_writes_to_the_next_rack_are_done_sooner_than_to_racks_drawn() -> None:
         assert ring[design]["objective"] < drawn[design]["objective"]
 
 
-@pytest.mark.parametrize("given", ["problem.circuit_switches=2", "problem.dark=changed"])
-def test_a_shuffle_gains_from_more_of_the_circuit_switch(given: str) -> None:
+def test_a_shuffle_gains_from_another_circuit_switch() -> None:
     before = compared(SCENARIOS / "shuffle.toml")
-    after = compared(SCENARIOS / "shuffle.toml", "--set", given)
+    after = compared(SCENARIOS / "shuffle.toml", "--set", "problem.circuit_switches=2")
     for design in ("solstice", "eclipse"):
-        assert after[design]["metrics"]["served_share"] >= before[design]["metrics"]["served_share"] - 1e-9
+        assert before[design]["metrics"]["served_share"] < 0.95
+        assert after[design]["metrics"]["served_share"] == pytest.approx(1.0)
 
 
 def test_a_small_trace_rolls_window_by_window(tmp_path: Path) -> None:
@@ -91,14 +91,14 @@ def test_the_last_minutes_of_a_real_trace(tmp_path: Path) -> None:
     scenario = tmp_path / "trace.toml"
     scenario.write_text(
         f'system = "circuits"\n[problem]\nsource = "coflow_windows"\npath = "{trace}"\n'
-        "start_ms = 3300000\n[designs.solstice]\n[designs.eclipse]\n[designs.packet_only]\n"
+        "start_ms = 3480000\n[designs.solstice]\n[designs.eclipse]\n[designs.packet_only]\n"
     )
     done = planner("roll", scenario, "--out", tmp_path / "out", "--table-format", "csv")
     assert done.code == 0, done.err
     names = ("solstice", "eclipse", "packet_only")
     runs = {name: pd.read_csv(tmp_path / "out" / name / "windows.csv") for name in names}
     for run in runs.values():
-        assert len(run) == 5
+        assert len(run) == 3
         assert (run["served_share"].dropna() > 0.999999).all()
     for name in ("solstice", "eclipse"):
         assert runs[name]["done_us"].sum() < 0.3 * runs["packet_only"]["done_us"].sum()

@@ -44,6 +44,15 @@ def test_it_comes_close_on_small_problems(one: LiveVideo) -> None:
     assert found >= 0.9 * best - 1e-9
 
 
+@given(problems())
+@settings(max_examples=6)
+def test_small_problems_are_solved_to_the_end(one: LiveVideo) -> None:
+    best = optimum.distribute(one).proof.objective
+    found = columns.distribute(one, options=Options(time_limit_s=30, threads=1, gap=1e-6)).proof
+    assert found.status == "optimal"
+    assert found.objective == pytest.approx(best, rel=1e-5)
+
+
 @given(problems(), st.integers(0, 100))
 @settings(max_examples=10)
 def test_more_capacity_never_lowers_the_optimum(one: LiveVideo, seed: int) -> None:

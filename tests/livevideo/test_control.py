@@ -11,7 +11,8 @@ from planner import Options
 from planner.errors import InputError
 from planner_models.livevideo import LiveVideo, check, columns, generate
 from planner_models.livevideo.control import distance_s, ideal_kbps, overload_by_age, simulate
-from planner_models.livevideo.execution import Change, Control, Delivery, Partition, Update
+from planner_models.livevideo.events import Change, Control, Partition, Update
+from planner_models.livevideo.execution import Delivery
 from planner_models.livevideo.local import Table
 
 QUICK = Options(time_limit_s=0.1, threads=1, gap=1e-2)

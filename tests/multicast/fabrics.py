@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from planner_models.multicast import Multicast, generate
+from planner_models.multicast import SYSTEM, Multicast, designs, generate
+
+# the designs that make plans, and one whose aggregation switches share entries too
+PLANNING = (
+    *(design for design in SYSTEM.designs if design.name != "bound"),
+    dataclasses.replace(
+        SYSTEM.design("partitioned_aggregated"),
+        name="both_share",
+        decide=functools.partial(designs.partitioned_aggregated, share="both"),
+    ),
+)
 
 
 def tree(

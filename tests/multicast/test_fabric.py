@@ -27,7 +27,7 @@ from planner_models.multicast import (
     designs,
     fabric,
 )
-from tests.multicast.fabrics import fat, tree
+from tests.multicast.fabrics import PLANNING, fat, tree
 
 # --- distribution -------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ def test_an_impossible_distribution_is_one_clear_line() -> None:
 # --- trees in the system ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
+@pytest.mark.parametrize("design", PLANNING, ids=lambda design: design.name)
 def test_every_design_works_on_a_tree(design: Any) -> None:
     problem = Multicast.from_tables(tree())
     run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))
@@ -170,7 +170,7 @@ def test_single_switches_may_have_other_tables() -> None:
     broken = check(tight, plan)
     assert set(broken.frame["where"]) <= {"edge-0-0", "core-1"}
     assert "edge-0-0" in set(broken.frame["where"])
-    for design in SYSTEM.designs:
+    for design in PLANNING:
         assert not len(check(tight, design.decide(tight).plan))
 
 

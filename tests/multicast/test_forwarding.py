@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import InputError
-from planner_models.multicast import SYSTEM, Channels, Multicast, designs, failures, forwarding
+from planner_models.multicast import Channels, Multicast, designs, failures, forwarding
 from planner_models.multicast.forwarding import _Packet
-from tests.multicast.fabrics import fat, tree
+from tests.multicast.fabrics import PLANNING, fat, tree
 
 TREES = [("ab", 4, 1), ("ab", 4, 2), ("ab", 8, 2), ("standard", 8, 2), ("portland", 8, 2), ("portland", 8, 1)]
 
@@ -53,7 +53,7 @@ def allowed(problem: Multicast, plan: Channels, group: int) -> set[tuple[int, in
     st.sampled_from(TREES),
     st.integers(0, 99),
     st.sampled_from(["near", "random"]),
-    st.sampled_from(SYSTEM.designs),
+    st.sampled_from(PLANNING),
     st.integers(0, 10**6),
 )
 def test_every_member_gets_a_packet_exactly_once(
@@ -72,7 +72,7 @@ def test_every_member_gets_a_packet_exactly_once(
         assert max(got.links.values()) <= 6
 
 
-@pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
+@pytest.mark.parametrize("design", PLANNING, ids=lambda design: design.name)
 @pytest.mark.parametrize("shape", [("ab", 8, 2), ("portland", 4, 1)])
 def test_tables_have_the_entries_that_the_plan_counts(design: Any, shape: tuple[str, int, int]) -> None:
     problem = drawn(*shape, 1, placement="random")
@@ -131,7 +131,7 @@ def served(problem: Multicast, plan: Channels, group: int, source: int, state: f
     st.integers(0, 99),
     st.integers(0, 12),
     st.booleans(),
-    st.sampled_from(SYSTEM.designs),
+    st.sampled_from(PLANNING),
 )
 def test_with_failures_members_get_a_packet_once_or_cannot_be_reached(
     shape: tuple[str, int, int], seed: int, count: int, links: bool, design: Any
@@ -289,7 +289,7 @@ def test_unknown_failures_are_one_clear_line() -> None:
     st.integers(2, 4),
     st.integers(2, 4),
     st.integers(0, 99),
-    st.sampled_from(SYSTEM.designs),
+    st.sampled_from(PLANNING),
     st.integers(0, 4),
 )
 def test_packets_on_drawn_trees_arrive_once_with_and_without_failures(

@@ -27,7 +27,7 @@ from planner_models.multicast import (
     rules,
     select,
 )
-from tests.multicast.fabrics import fat, tree
+from tests.multicast.fabrics import PLANNING, fat, tree
 
 # --- trees --------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ def test_numbers_of_shared_entries_mean_nothing() -> None:
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.integers(0, 99), st.sampled_from(SYSTEM.designs), st.sampled_from(SYSTEM.designs))
+@given(st.integers(0, 99), st.sampled_from(PLANNING), st.sampled_from(PLANNING))
 def test_rules_turn_one_plan_into_the_other(seed: int, one: object, two: object) -> None:
     problem = fat(groups=15, table_size=6, seed=seed, placement="random")
     plans = [design.decide(problem).plan for design in (one, two)]  # type: ignore[attr-defined]
@@ -170,7 +170,7 @@ def test_a_new_member_changes_the_switches_above_it() -> None:
 
 def test_rules_of_a_tree() -> None:
     problem = Multicast.from_tables(tree())
-    plans = [design.decide(problem).plan for design in SYSTEM.designs[:2]]
+    plans = [design.decide(problem).plan for design in PLANNING[:2]]
     tables = [forwarding.compiled(problem, plan) for plan in plans]
     found = rules.changed(problem, plans[1], plans[0])
     assert found["add"].sum() - found["remove"].sum() == len(tables[1].rules) - len(tables[0].rules)

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.errors import InputError
 from planner.options import Options
 from planner.system import Decided, Explanation, Section
 from planner_models.brokering import flow, market
@@ -75,6 +76,10 @@ def _traffic_cost(
     frame = plan.assignments
     location = problem.location_places.get_indexer(pd.Index(frame["location"]))
     cluster = problem.cluster_places.get_indexer(pd.Index(frame["cluster"])).astype(np.int64)
+    for name, found in (("location", location), ("cluster", cluster)):
+        if (found < 0).any():
+            stranger = frame[name].iloc[int(np.flatnonzero(found < 0)[0])]
+            raise InputError(f"the present assignment: {name} '{stranger}' is none of the problem's")
     mbps = frame["clients"].to_numpy(float) * frame["bitrate_kbps"].to_numpy(float) / 1000
     cost = np.nan_to_num(problem.price[location, cluster]) * mbps * problem.terms.units_per_mbps_hour
     return mbps, cost, cluster

@@ -37,6 +37,7 @@ POPULARITY: Final = 1.0  # Zipf exponent of videos
 CHEAPEST_USD_PER_GB: Final = 0.01
 LEAST_SHARE: Final = 0.1  # of its country's mean, the least a cluster's bandwidth costs
 PROVISIONED: Final = 2.0  # capacity over the traffic that a CDN offered everyone would send there
+COST_WEIGHT: Final = 5500.0  # calibrated, as Geography is
 # mean costs by continent, relative to Europe (CloudFlare, as cited in 3.3.2); Africa as Latin America
 CONTINENT_COST: Final = {"EU": 1.0, "NA": 1.5, "AS": 7.0, "SA": 17.0, "OC": 21.0, "AF": 17.0, "AN": 21.0}
 
@@ -167,7 +168,7 @@ def world(
     cost_range: CostRange = 30.0,
     cost_spread: Spread = 0.45,
     background: Background = 3.0,
-    cost_weight: CostWeight = 5500.0,
+    cost_weight: CostWeight = COST_WEIGHT,
     seed: Seed = 0,
 ) -> Brokering:
     """14 world-wide CDNs and one broker, on real cities.
@@ -202,7 +203,7 @@ def city_centric(
     cost_range: CostRange = 30.0,
     cost_spread: Spread = 0.45,
     background: Background = 3.0,
-    cost_weight: CostWeight = 5500.0,
+    cost_weight: CostWeight = COST_WEIGHT,
     seed: Seed = 0,
 ) -> Brokering:
     """The same world with 200 more CDNs of a single cluster, each in a place of the others.

@@ -130,7 +130,7 @@ def _greedy(  # noqa: C901
                 if found > best:
                     best, length = found, longer
                     chosen[:] = state.mate
-                if found <= worth * (1 + GAIN) or longer == now:
+                if starts == 0 or found <= worth * (1 + GAIN) or longer == now:
                     break
                 now, worth = longer, found
         last = length

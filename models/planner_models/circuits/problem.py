@@ -40,7 +40,7 @@ SWITCH: Final = Table(
     name="switch",
     about="the circuit switches, in one row",
     columns={
-        "night_us": number("time to change circuits, when all are dark, us", at_least=0),
+        "night_us": number("time to change circuits, us", at_least=0),
         "window_us": number(
             "the week that the schedule must fit, us; absent: all demand is served, in least time",
             more_than=0,

@@ -71,6 +71,9 @@ WARMTH: Final = 0.005
 CYCLE: Final = 30
 """Pieces of work in which it cools down; in the first it is cold."""
 
+SMALL: Final = 3_000
+"""Links that objects may use, all together, up to which integer programming closes what gap is left."""
+
 LARGE: Final = 12_000
 """Requests from which dives take larger steps."""
 
@@ -142,6 +145,7 @@ class _Search:
         self.mixing = Mixing(layers, self.limits, self.pricer, self.seed)
         self.packing = Packing(layers, self.pricer, self.seed)
         self.asked = np.flatnonzero(np.diff(layers.object_first) > 0)
+        self.small = len(self.mixing.link) <= SMALL and most_moved is None
         self.bound = np.inf
         self.price = np.zeros(len(self.limits.limit))  # where the bound is
         self.mean: Floats | None = None
@@ -165,6 +169,8 @@ class _Search:
         if not self._done():
             self._side_by_side()
         self.pricer.close()
+        if self.small and not self._done():
+            self._exactly()
         return self._decision()
 
     def _start_from(self, before: Ints) -> None:
@@ -173,7 +179,7 @@ class _Search:
 
     def _settle_prices(self) -> None:
         """Passes over all objects until prices hardly move, and a first bound."""
-        passes = ((2, QUICK), (4, GOOD)) if self.warm else ((4, QUICK), (16, GOOD))
+        passes = ((1, QUICK), (3, GOOD)) if self.warm else ((4, QUICK), (16, GOOD))
         for count, effort in passes:
             for _ in range(count):
                 self._pass(effort)
@@ -266,10 +272,10 @@ class _Search:
         self.mixing.pricer = self.alone
         pool = ThreadPoolExecutor(1) if self.threads > 1 else None
         course = self._course()
-        work = next(course)
+        work: int | None = next(course)
         step = 0
         self.offered: Packing | None = None
-        while time.perf_counter() < self.until and not self._done():
+        while work is not None and time.perf_counter() < self.until and not self._done():
             heat = WARMTH * (1 - (step % CYCLE) / CYCLE) ** 2 if step >= CYCLE else 0.0
             rounds = int(ROUNDS * work) + 50
             prices = self.by_link
@@ -279,11 +285,11 @@ class _Search:
             temperature = heat * abs(self.packing.best_total) / max(len(self.asked), 1)
             if pool is None:
                 self.packing.work(prices, rounds, temperature)
-                work = next(course)
+                work = next(course, None)
             else:
                 other: Future[None] = pool.submit(self.packing.work, prices, rounds, temperature)
                 try:
-                    work = next(course)
+                    work = next(course, None)
                 finally:
                     other.result()
             if self.offered is not None and self.offered.best_total > self.packing.best_total:
@@ -295,7 +301,7 @@ class _Search:
     def _course(self) -> Iterator[int]:
         """What one thread does, in pieces; yields before each how many subproblems it has."""
         count = len(self.asked)
-        stalled = 0
+        stalled, turn = 0, 0
         while stalled < PATIENCE:
             before = self.bound
             for _ in range(6):
@@ -308,22 +314,44 @@ class _Search:
                 self.mixing.stiffness *= 0.5
             else:
                 stalled = min(stalled, 1)
-        turn = 0
-        while True:
+            if self.before is not None and turn == 0:  # new trees beside those that have grown
+                turn = 1
+                yield from self._another(turn)
+        turn = max(turn, 1)
+        while not self.small:
             turn += 1
-            if self.most_moved is not None:  # most trees stay: there is little to dive for
-                yield count
-                continue
-            other = Packing(self.layers, self.alone, self.seed + turn)
-            other.dual = self.mixing.dual.copy()
-            for _ in range(2):
-                yield count
-                self._pass(GOOD)
-            yield from self._dive(other)
-            for _ in range(CYCLE):
-                yield count
-                other.work(self.by_link, int(ROUNDS * count) + 50, 0.0)
-            self.offered = other
+            yield from self._another(turn)
+
+    def _another(self, turn: int) -> Iterator[int]:
+        """Other trees from another dive, offered once they are polished; in pieces as `_course`."""
+        count = len(self.asked)
+        if self.most_moved is not None:  # most trees stay: there is little to dive for
+            yield count
+            return
+        other = Packing(self.layers, self.alone, self.seed + turn)
+        other.dual = self.mixing.dual.copy()
+        for _ in range(2):
+            yield count
+            self._pass(GOOD)
+        yield from self._dive(other)
+        for _ in range(CYCLE):
+            if other.best_total > self.packing.best_total:
+                break
+            yield count
+            other.work(self.by_link, int(ROUNDS * count) + 50, 0.0)
+        self.offered = other
+
+    def _exactly(self) -> None:
+        """Leave what is small, and whose gap does not close, to integer programming."""
+        left = self.until - time.perf_counter()
+        if left <= 0:
+            return
+        options = Options(time_limit_s=left, gap=self.gap, threads=self.threads, seed=self.seed)
+        found = optimum.distribute(self.problem, options=options)
+        if found.plan is not None:
+            self.packing.adopt(self.layers.choice(found.plan))
+        if found.proof.bound is not None:
+            self.bound = min(self.bound, found.proof.bound)
 
     def _done(self) -> bool:
         gap = relative_gap(self.packing.value(), self.bound)

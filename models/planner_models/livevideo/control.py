@@ -15,15 +15,8 @@ from planner.loop import Controller, Round, run
 from planner.options import Options
 from planner_models.livevideo import columns
 from planner_models.livevideo.cities import FIBER_KM_PER_MS, distance_km
-from planner_models.livevideo.execution import (
-    Change,
-    Control,
-    Delivery,
-    Exchange,
-    Partition,
-    Seen,
-    Update,
-)
+from planner_models.livevideo.events import Change, Control, Exchange, Partition, Seen, Update
+from planner_models.livevideo.execution import Delivery
 from planner_models.livevideo.measure import measure
 from planner_models.livevideo.problem import LiveVideo
 from planner_models.livevideo.trees import Trees

@@ -72,11 +72,6 @@ class Limits:
             np.ascontiguousarray(made[:, two:]),
         )
 
-    def start(self, load: Floats, unit: float) -> Floats:
-        """First prices: of what is overloaded, by how much."""
-        ratio = load / self.limit
-        return np.where((ratio > 1) & (self.floor == 0), 0.2 * unit * np.minimum(1.0, np.log1p(ratio)), 0.0)
-
     def named(self, prices: dict[tuple[str, float], float]) -> Floats:
         """(M,) prices from those that are remembered."""
         if not prices:

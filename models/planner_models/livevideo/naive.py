@@ -33,7 +33,7 @@ def bounds(problem: LiveVideo) -> Bounds:
         return Bounds(clients_at_bitrate=None, average_bitrate_kbps=None)
     last = len(problem.tiers) - 2
     level = problem.level[problem.tail]
-    each = np.bincount(problem.object, weights=problem.clients, minlength=len(problem.objects))
+    each = np.bincount(problem.object, weights=problem.clients, minlength=len(problem.objects)).astype(float)
     served, rate = [], []
     for step in range(last + 1):
         room = float(problem.capacity_mbps[level == step].sum())

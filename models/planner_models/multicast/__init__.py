@@ -1,9 +1,12 @@
 """Multicast: which groups can a fabric hold, and at what cost?
 
 Switches of a fat tree hold few multicast entries. The address space is cut into n partitions, each
-held by rc cores and by ra aggregation switches of each pod (Algorithm 1); at edge switches whose
-tables overflow, groups share an entry that goes to all ports of any of them (equation (6), linear
-cost). Groups without entries go by unicast. The objective is the traffic of all hosts.
+held by rc cores and by ra aggregation switches of each pod (Algorithm 1); at edge or aggregation
+switches whose tables overflow, groups share an entry that goes to all ports of any of them (equation
+(6)): by Algorithm 2, also with convex congestion, by merging (`agglomerate`), with a proven bound
+(`exact`) or as groups change (`incremental`). Groups without entries go by unicast: those that save the
+least. The objective is the traffic of all hosts. `capacity` says how many groups fit before a table
+overflows, for any table size; `planner explain` is a capacity report.
 
 Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they
 are known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port),

@@ -14,7 +14,7 @@ for the $x_{ij}$ blocks that rack i sends to rack j, and $y_{ij} \in \{0, 1\}$ w
 Losing one other rack loses at most about a $k$-th of the replicas of a rack's blocks; no rack receives
 more than $\beta$ above the mean; at most a share $\gamma$ of blocks goes between pairs that were not
 used before, $P$. No two racks send to each other: replies would wait behind blocks in the same queue, and
-be lost with them.
+be lost with them. Pairs that other flows use already are used: $y_{ij} = 1$, and the last rule is waived.
 
 source  generalises the rule i + 1 of Mukerjee 2018, 2.6.1, which is optimal for k = 1
 """
@@ -36,7 +36,7 @@ from planner.backends.linear import Columns, LinearProgram, Rows
 from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Proof
-from planner_models.circuits.flows.problem import FlowsInTime
+from planner_models.circuitflows.problem import FlowsInTime
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -127,7 +127,9 @@ def optimum(
             target[at] = turn % n
             left[turn % n] -= 1
             turn += 1
-    worth = float(degree(problem.source[free], target, n))
+    everywhere = problem.target.copy()
+    everywhere[free] = target
+    worth = float(degree(problem.source, everywhere, n))
     return Placed(
         placement=_table(problem, free, target),
         proof=Proof(
@@ -165,7 +167,8 @@ def model(
         _rows("receives from", [none, receive, each], upper=0.0),
         _rows("balance", [receive, none, alone], upper=loads),
     ]
-    if apart(n, racks_each):
+    taken = fixed_pairs(problem)
+    if apart(n, racks_each) and not taken.any():
         first, second = np.triu_indices(n, 1)
         both = np.tile(np.arange(len(first)), 2), np.concatenate([first * n + second, second * n + first])
         pairs_of = sp.csr_array((np.ones(2 * len(first)), both), shape=(len(first), pairs))
@@ -178,13 +181,15 @@ def model(
     upper = np.concatenate([most, np.ones(pairs), [float(n)]])
     home = np.arange(n) * (n + 1)
     upper[home] = upper[pairs + home] = 0.0
+    lower = np.zeros(2 * pairs + 1)
+    lower[pairs : 2 * pairs] = taken.ravel()
     cost = np.zeros(2 * pairs + 1)
     cost[-1] = 1.0
     return LinearProgram.build(
         cost=cost,
         rows=rows,
         columns=[Columns("blocks", pairs), Columns("sends", pairs), Columns("configurations", 1)],
-        lower=0.0,
+        lower=lower,
         upper=upper,
         integer=True,
         name="placement",
@@ -225,7 +230,10 @@ def formulation(
     m.balance = pyo.Constraint(
         m.racks, rule=lambda m, j: sum(m.x[p] for p in into(j)) <= (1 + balance) * mean
     )
-    if apart(n, racks_each):
+    taken = fixed_pairs(problem)
+    for i, j in m.pairs:
+        m.y[i, j].setlb(int(taken[i, j]))
+    if apart(n, racks_each) and not taken.any():
         m.apart = pyo.Constraint(
             m.pairs, rule=lambda m, i, j: m.y[i, j] + m.y[j, i] <= 1 if i < j else pyo.Constraint.Skip
         )
@@ -236,6 +244,14 @@ def formulation(
 def apart(racks: int, racks_each: int) -> bool:
     """Whether each rack can send to so many others without any two that send to each other."""
     return 2 * racks_each <= racks - 1
+
+
+def fixed_pairs(problem: FlowsInTime) -> NDArray[np.bool_]:
+    """(n, n) pairs of racks between which flows run that have their target: they need circuits anyway."""
+    known = problem.target >= 0
+    pairs = np.zeros((len(problem.racks), len(problem.racks)), dtype=bool)
+    pairs[problem.source[known], problem.target[known]] = True
+    return pairs
 
 
 def written(problem: FlowsInTime) -> NDArray[np.float64]:

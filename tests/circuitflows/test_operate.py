@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from planner import InputError, PlanRejected, Status
 from planner.run import evaluate
 from planner.scenario import Entry
-from planner_models.circuits.flows import (
+from planner_models.circuitflows import (
     SYSTEM,
     FlowsInTime,
     check,
@@ -27,9 +27,9 @@ from planner_models.circuits.flows import (
     operate,
     weeks,
 )
-from planner_models.circuits.flows.execution import Datacenter, Resizing, Seen
-from planner_models.circuits.flows.plan import from_tables
-from planner_models.circuits.flows.plan import settings as setting
+from planner_models.circuitflows.execution import Datacenter, Resizing, Seen
+from planner_models.circuitflows.plan import from_tables
+from planner_models.circuitflows.plan import settings as setting
 from planner_models.circuits.schedule import IDLE, Day
 
 PLAIN = ("queues", "told", "fixed", "packet_only")
@@ -215,7 +215,7 @@ def test_queues_grow_before_their_circuit_and_shrink_after_it(small: FlowsInTime
     """Worked by hand: a day from 20 to 980 and one from 1000 to 2000, each 300 us ahead, as if repeated."""
     plan, _ = execution.run(
         replace(small, network=small.network.assign(horizon_us=2_000.0)),
-        placement=operate.nowhere(small),
+        placement=operate.drawn(small),
         week=lambda seen: [  # noqa: ARG005
             Day(duration_us=960.0, target=np.array([1, IDLE, IDLE, IDLE])),
             Day(duration_us=1_000.0, target=np.array([2, IDLE, IDLE, IDLE])),
@@ -233,7 +233,7 @@ def test_a_scheduler_sees_no_more_than_its_queues_hold(small: FlowsInTime) -> No
     def watch(now: Seen) -> None:
         seen.append(now)
 
-    execution.run(small, placement=operate.nowhere(small), week=watch, settings=setting(queue_packets=8))
+    execution.run(small, placement=operate.drawn(small), week=watch, settings=setting(queue_packets=8))
     assert len(seen) == 15
     assert max(one.queued_bits.max() for one in seen) <= 8 * 72_000
     assert max(one.pending_bits.max() for one in seen) > 100 * 8 * 72_000
@@ -243,7 +243,7 @@ def test_a_scheduler_sees_no_more_than_its_queues_hold(small: FlowsInTime) -> No
 
 def test_the_data_plane_is_an_execution_of_the_loop(small: FlowsInTime) -> None:
     plan, network = execution.run(
-        small, placement=operate.nowhere(small), week=None, settings=setting(queue_packets=8)
+        small, placement=operate.drawn(small), week=None, settings=setting(queue_packets=8)
     )
     assert isinstance(Datacenter(small, network, None).observe(), Seen)
     assert len(plan.configurations) == 0
@@ -303,9 +303,18 @@ def test_several_networks_are_refused(small: FlowsInTime) -> None:
         FlowsInTime.from_tables(given_)
 
 
-def test_designs_that_place_nothing_say_so(writes: FlowsInTime) -> None:
-    with pytest.raises(InputError, match="may go to any rack, which this design does not choose"):
-        operate.operate_told(writes)
+@pytest.mark.parametrize("name", PLAIN)
+def test_designs_that_choose_no_racks_draw_them(writes: FlowsInTime, name: str) -> None:
+    run = ran(writes, name)
+    assert len(run.plan.placement) == len(writes.flows)
+    assert run.metrics["delivered_gb"] > 0
+
+
+@pytest.mark.parametrize("name", PLACING)
+def test_designs_that_choose_racks_run_where_there_are_none_to_choose(small: FlowsInTime, name: str) -> None:
+    run = ran(small, name)
+    assert run.plan.placement.empty
+    assert run.metrics["pairs_per_rack"] == 3
 
 
 @pytest.mark.parametrize(

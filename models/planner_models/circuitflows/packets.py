@@ -576,7 +576,8 @@ def _uplink(W, X, P, rack):  # type: ignore[no-untyped-def]
         for step in range(n):
             target = turn + step if turn + step < n else turn + step - n
             pair = rack * n + target
-            if W[P[QUEUE_LENGTH] + pair] and not W[P[HELD] + pair] and W[P[INSIDE_TAKEN] + pair] < W[PLACES]:
+            may = W[P[QUEUE_LENGTH] + pair] and not W[P[HELD] + pair]
+            if may and W[P[INSIDE_TAKEN] + pair] < W[PLACES] and np.isfinite(X[P[PACKET_US] + target]):
                 found = target
                 break
     if found >= 0:

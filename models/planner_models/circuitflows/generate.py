@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner_models.circuits.flows.problem import ANY, NONE, FlowsInTime
+from planner_models.circuitflows.problem import ANY, NONE, FlowsInTime
 
 Racks = Annotated[int, Field(ge=2, le=256, description="how many racks")]
 Hosts = Annotated[int, Field(ge=1, description="hosts in each rack")]
@@ -73,7 +73,8 @@ def mixed(
     starts at once, and each next one when the last would end at the pair's share of the load; their
     hosts are drawn. Small flows get the small load's N-th part in each pair of N racks.
 
-    source  Mukerjee 2018, 2.5.3 and 2.5.4; the order of starts from the published emulator
+    source  Mukerjee 2018, 2.5.3 and 2.5.4; the order of starts from its published emulator
+            (github.com/mukerjee/etalon)
     """
     rng = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, float, float]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.system import Design, Mechanism
-from planner_models.circuits.flows import operate, tune
+from planner_models.circuitflows import operate, tune
 
 QUEUES: Final = (
     "racks' switches report queue lengths to the scheduler every week; it tells both switches its days"

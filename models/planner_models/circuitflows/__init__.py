@@ -14,10 +14,10 @@ target_rack)`. Packets are followed one by one (`packets`), not as a fluid.
 
 Source: Mukerjee 2018, chapter 2 (Etalon).
 
->>> from planner_models.circuits import flows
->>> problem = flows.generate.mixed(racks=4, rings=1, horizon_us=20_000.0)
->>> decision = flows.operate.operate_fixed(problem, shifts=(1,))
->>> figures = flows.measure(problem, decision.plan, None)
+>>> from planner_models import circuitflows
+>>> problem = circuitflows.generate.mixed(racks=4, rings=1, horizon_us=20_000.0)
+>>> decision = circuitflows.operate.operate_fixed(problem, shifts=(1,))
+>>> figures = circuitflows.measure(problem, decision.plan, None)
 >>> figures["duty_cycle"]
 0.99
 """
@@ -29,12 +29,12 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.system import System
-from planner_models.circuits.flows import execution, generate, operate, packets, placement, tune, weeks
-from planner_models.circuits.flows.check import check
-from planner_models.circuits.flows.designs import DESIGNS
-from planner_models.circuits.flows.measure import METRICS, measure
-from planner_models.circuits.flows.plan import PLAN_TABLES, Operation, from_tables
-from planner_models.circuits.flows.problem import TABLES, FlowsInTime
+from planner_models.circuitflows import execution, generate, operate, packets, placement, tune, weeks
+from planner_models.circuitflows.check import check
+from planner_models.circuitflows.designs import DESIGNS
+from planner_models.circuitflows.measure import METRICS, measure
+from planner_models.circuitflows.plan import PLAN_TABLES, Operation, from_tables
+from planner_models.circuitflows.problem import TABLES, FlowsInTime
 
 
 def adjust(

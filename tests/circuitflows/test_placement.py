@@ -11,7 +11,7 @@ import pytest
 
 from planner import InputError, Options, Status
 from planner.system import Decision
-from planner_models.circuits.flows import FlowsInTime, generate, operate, placement
+from planner_models.circuitflows import FlowsInTime, generate, operate, placement
 
 
 def writes(racks: int = 5, writers: int = 2) -> FlowsInTime:
@@ -89,6 +89,17 @@ def test_the_fast_model_agrees_with_the_printed_one(racks_each: int, balance: fl
     model = placement.formulation(problem, racks_each=racks_each, balance=balance)
     pyo.SolverFactory("appsi_highs").solve(model)
     assert fast.proof.objective == pytest.approx(pyo.value(model.configurations))
+
+
+def test_pairs_that_other_flows_use_cost_nothing_more() -> None:
+    """A flow from the first rack to the third: its blocks go there too, and one configuration is enough."""
+    problem = writes()
+    other = problem.flows.iloc[[0]].assign(flow="other", target_rack="r2", after="none")
+    problem = replace(problem, flows=pd.concat([problem.flows, other], ignore_index=True))
+    made = placement.optimum(problem)
+    assert made.placement is not None
+    assert made.proof.objective == made.proof.bound == 1
+    assert targets(problem, made.placement)[0].tolist() == [0, 0, 4, 0, 0]
 
 
 def test_churn_keeps_most_blocks_where_blocks_went_before() -> None:

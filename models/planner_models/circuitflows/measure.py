@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.system import Metric
-from planner_models.circuits.flows import plan as plans
-from planner_models.circuits.flows.packets import BIN_US, CIRCUIT_PACKETS, LOST, PACKET_PACKETS, SENT, Network
-from planner_models.circuits.flows.placement import degree
-from planner_models.circuits.flows.plan import Operation
-from planner_models.circuits.flows.problem import FlowsInTime
+from planner_models.circuitflows import plan as plans
+from planner_models.circuitflows.packets import BIN_US, CIRCUIT_PACKETS, LOST, PACKET_PACKETS, SENT, Network
+from planner_models.circuitflows.placement import degree
+from planner_models.circuitflows.plan import Operation
+from planner_models.circuitflows.problem import FlowsInTime
 
 THESIS: Final = "Mukerjee 2018, "
 

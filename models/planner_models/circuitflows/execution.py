@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from planner import loop
 from planner.loop import Controller, Round
-from planner_models.circuits.flows import packets, plan
-from planner_models.circuits.flows.packets import Network
-from planner_models.circuits.flows.plan import Operation
-from planner_models.circuits.flows.problem import FlowsInTime
+from planner_models.circuitflows import packets, plan
+from planner_models.circuitflows.packets import Network
+from planner_models.circuitflows.plan import Operation
+from planner_models.circuitflows.problem import FlowsInTime
 from planner_models.circuits.schedule import IDLE, Day
 
 S: Final = 1e-6

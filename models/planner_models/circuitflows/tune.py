@@ -11,10 +11,10 @@ from pydantic import Field
 from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision
-from planner_models.circuits.flows import operate
-from planner_models.circuits.flows.measure import measure
-from planner_models.circuits.flows.plan import Operation
-from planner_models.circuits.flows.problem import FlowsInTime
+from planner_models.circuitflows import operate
+from planner_models.circuitflows.measure import measure
+from planner_models.circuitflows.plan import Operation
+from planner_models.circuitflows.problem import FlowsInTime
 
 Sizes = Annotated[
     tuple[int, ...], Field(min_length=1, description="small queue sizes to try, packets; rising")
@@ -44,8 +44,9 @@ def operate_tuned(
     latency_us: Annotated[float, Field(gt=0, description="bound on packets' latency, us")] = 200.0,
     percentile: Annotated[Literal["median", "p99"], Field(description="of which latency")] = "median",
     shifts: Annotated[
-        tuple[int, ...], Field(min_length=1, description="rings of the fixed week, one a day")
-    ] = (1, 2, 3, 4, 5, 6, 7),
+        Annotated[tuple[int, ...], Field(min_length=1)] | None,
+        Field(description="rings of the fixed week, one a day; default: all there are"),
+    ] = None,
     small: Sizes = (4, 8, 16, 32),
     large: LargeSizes = (16, 32, 64, 128),
     early: Earlies = (0.0, 200.0, 400.0, 600.0, 800.0, 1_000.0, 1_200.0, 1_400.0),
@@ -62,9 +63,10 @@ def operate_tuned(
 
     source  Mukerjee 2018, 2.4.2, where the three are set by hand
     """
+    rings = tuple(range(1, len(problem.racks))) if shifts is None else shifts
     tried = trials(
         problem,
-        shifts=shifts,
+        shifts=rings,
         small=small,
         large=large,
         early=early,
@@ -81,7 +83,7 @@ def operate_tuned(
     best = max(kept, key=lambda trial: (trial.circuit_utilization, -trial.latency_us))
     return operate.operate_fixed(
         problem,
-        shifts=shifts,
+        shifts=rings,
         queue_packets=best.queue_packets,
         large_packets=best.large_packets,
         early_us=best.early_us,

@@ -61,8 +61,8 @@ def test_a_run_leaves_its_plan_and_is_checked_again(tmp_path: Path) -> None:
     assert again.code == 0, again.err
 
 
-def test_blocks_that_no_one_places_are_refused_in_one_line() -> None:
-    done = planner("solve", "circuits/dfsio", "--design", "packet_only")
+def test_what_cannot_be_is_refused_in_one_line() -> None:
+    done = planner("solve", "circuits/strobe", "--set", "designs.static_16.shifts=[9]")
     assert done.code == 1
-    assert "may go to any rack, which this design does not choose" in done.err
+    assert "shifts: 9, must be from 1 to 7" in done.err
     assert "Traceback" not in done.err

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner_models.circuits.flows import packets
-from planner_models.circuits.flows.packets import DOWN, HOLD, LOST, RESIZE, SENT, UP, Network
-from tests.circuits.twin import Twin
+from planner_models.circuitflows import packets
+from planner_models.circuitflows.packets import DOWN, HOLD, LOST, RESIZE, SENT, UP, Network
+from tests.circuitflows.twin import Twin
 
 HOW: dict[str, Any] = {
     "packet_bits": 1000.0,
@@ -148,6 +148,22 @@ def test_a_larger_queue_holds_more_from_then_on() -> None:
     assert network.of("queue_length")[1] > 2
 
 
+def test_a_rack_without_a_packet_link_is_reached_by_circuits_alone() -> None:
+    which = flows((0, 1, 0, 20, 0.0, -1), (1, 0, 1, 20, 0.0, -1))
+    network = made(2, which, packet_mbps=np.array([100.0, 0.0]))
+    days = [(kind, pair) for pair in (1, 2) for kind in (HOLD, UP, DOWN)]
+    at = {HOLD: 900.0, UP: 1_000.0, DOWN: 3_000.0}
+    network = changing(network, [(at[kind], kind, pair, 3_000.0) for kind, pair in days])
+    network.advance(1e6)
+    assert network.of("carried")[0].sum() == 0
+    assert (network.of("delivered") == 20).all()
+
+
+def test_every_field_has_its_place() -> None:
+    for place, name in enumerate(packets.FIELDS):
+        assert getattr(packets, name.upper()) == 4 + place
+
+
 # --- the twin -----------------------------------------------------------------------------
 
 
@@ -187,7 +203,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     how = {
         **HOW,
         "host_mbps": draw(st.sampled_from([None, 97.3])),
-        "packet_mbps": rng.uniform(30, 130, size=n),
+        "packet_mbps": rng.uniform(30, 130, size=n) * (rng.random(n) < draw(st.sampled_from([0.7, 1.0]))),
         "circuit_mbps": rng.uniform(300, 900, size=(n, n)),
         "capacity": draw(st.sampled_from([2, 5, 16])),
         "inside": draw(st.sampled_from([1, 3])),

@@ -2,7 +2,8 @@
 
 Every run is made by playing the flows with a scheduler in the loop, which is handed only what its
 observation shows at the start of each week. The plan is what was done; it is measured by playing it
-again from its tables.
+again from its tables. Flows that may go to any rack go to racks drawn at random where a design does not
+choose.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision
-from planner_models.circuits.flows import execution, placement
-from planner_models.circuits.flows.execution import Resizing, Seen
-from planner_models.circuits.flows.measure import Played, metrics
-from planner_models.circuits.flows.plan import Operation, settings
-from planner_models.circuits.flows.problem import FlowsInTime
-from planner_models.circuits.flows.weeks import Scheduler, plan_week
+from planner_models.circuitflows import execution, placement
+from planner_models.circuitflows.execution import Resizing, Seen
+from planner_models.circuitflows.measure import Played, metrics
+from planner_models.circuitflows.plan import Operation, settings
+from planner_models.circuitflows.problem import FlowsInTime
+from planner_models.circuitflows.weeks import Scheduler, plan_week
 from planner_models.circuits.schedule import Day
 
 QueuePackets = Annotated[
@@ -89,7 +90,7 @@ def operate_queues(
     """
     return _operated(
         problem,
-        nowhere(problem),
+        drawn(problem),
         _weekly(problem, "queues", scheduler, fill_share),
         settings(queue_packets=queue_packets, alpha=alpha, beta=beta),
         _resizing(queue_packets, large_packets, early_us),
@@ -118,7 +119,7 @@ def operate_told(
     """
     return _operated(
         problem,
-        nowhere(problem),
+        drawn(problem),
         _weekly(problem, "told", scheduler, fill_share, least_bytes),
         settings(queue_packets=queue_packets, alpha=alpha, beta=beta),
         _resizing(queue_packets, large_packets, early_us),
@@ -148,7 +149,7 @@ def operate_fixed(
     days = ring_days(problem, shifts)
     return _operated(
         problem,
-        nowhere(problem),
+        drawn(problem),
         lambda seen: days,  # noqa: ARG005
         settings(queue_packets=queue_packets, alpha=alpha, beta=beta),
         _resizing(queue_packets, large_packets, early_us),
@@ -173,7 +174,7 @@ def operate_packet_only(
     """
     return _operated(
         problem,
-        nowhere(problem),
+        drawn(problem),
         None,
         settings(queue_packets=queue_packets, packet_mbps=packet_mbps),
         None,
@@ -285,15 +286,9 @@ def operate_placement(
 # --- parts --------------------------------------------------------------------------------
 
 
-def nowhere(problem: FlowsInTime) -> pd.DataFrame:
-    """The empty placement; InputError where flows want one."""
-    if (problem.target < 0).any():
-        name = problem.flows["flow"].iloc[int(np.argmax(problem.target < 0))]
-        raise InputError(
-            f"flows: flow '{name}' may go to any rack, which this design does not choose; "
-            "hdfs_random, rehdfs and placement_optimum do"
-        )
-    return pd.DataFrame({"flow": pd.Series([], dtype=str), "target_rack": pd.Series([], dtype=str)})
+def drawn(problem: FlowsInTime) -> pd.DataFrame:
+    """Racks for flows that may go to any, where a design does not choose: at random, as HDFS does."""
+    return placement.random(problem, seed=0)
 
 
 def ring_days(problem: FlowsInTime, shifts: Sequence[int]) -> list[Day]:

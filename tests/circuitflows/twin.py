@@ -180,7 +180,7 @@ class Twin:
 
     def _us(self, packet: Packet, mbps: float) -> float:
         share = self.how["reply_share"] if packet.reply else 1.0
-        return self.how["packet_bits"] / mbps * share
+        return float(self.how["packet_bits"] / mbps * share)
 
     def _uplink(self, rack: int) -> None:
         rate = self.how["packet_mbps"][rack]
@@ -189,7 +189,8 @@ class Twin:
         for step in range(self.n):
             target = (self.up_turn[rack] + step) % self.n
             state = self.pairs[rack, target]
-            if state.waiting and not state.held and state.taken < self.how["inside"]:
+            there = self.how["packet_mbps"][target] > 0
+            if state.waiting and not state.held and there and state.taken < self.how["inside"]:
                 packet = state.waiting.popleft()
                 state.taken += 1
                 self.up_busy.add(rack)

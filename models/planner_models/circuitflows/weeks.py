@@ -1,8 +1,8 @@
 """One week's circuits from what is seen of demand: what is shown to a scheduler, and its days made a week.
 
 source  Mukerjee 2018, 2.3.2: Solstice with its objective changed to the largest demand within a
-        window. The published emulator does so by what `shown` and `stretched` do; the thesis does
-        not spell it out
+        window. The thesis does not spell out how; `shown` and `stretched` do what its published
+        emulator (github.com/mukerjee/etalon) does
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from planner.errors import PlanRejected
 from planner.system import Violations
-from planner_models.circuits.flows.plan import Operation, placed
-from planner_models.circuits.flows.problem import FlowsInTime
+from planner_models.circuitflows.plan import Operation, placed
+from planner_models.circuitflows.problem import FlowsInTime
 
 TOLERANCE: Final = 1e-6
 ENDS: Final = ("source_rack", "target_rack")

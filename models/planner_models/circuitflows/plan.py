@@ -11,9 +11,9 @@ import pandas as pd
 
 from planner.errors import PlanRejected
 from planner.tables import Table, label, number, validate
-from planner_models.circuits.flows import packets
-from planner_models.circuits.flows.packets import Floats, Ints, Network, network
-from planner_models.circuits.flows.problem import FlowsInTime
+from planner_models.circuitflows import packets
+from planner_models.circuitflows.packets import Floats, Ints, Network, network
+from planner_models.circuitflows.problem import FlowsInTime
 from planner_models.circuits.schedule import CONFIGURATIONS
 
 QUEUES: Final = Table(
