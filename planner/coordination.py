@@ -18,6 +18,7 @@ import pandas as pd
 from planner.catalogue import find_system, system_names
 from planner.errors import InputError, did_you_mean
 from planner.scenario import load
+from planner.store import column_of
 from planner.sweeping import sweep
 from planner.system import System
 
@@ -107,14 +108,15 @@ def _ordered(system: System, runs: pd.DataFrame) -> Measured:
     asked = system.coordination
     assert asked is not None
     metric = system.metric(asked.performance)
-    good = runs[(runs["exit_code"] == 0) & runs[metric.name].notna()]
+    worth = column_of(metric.name)
+    good = runs[(runs["exit_code"] == 0) & runs[worth].notna()]
     lost = runs[runs["exit_code"] != 0]
     bound = _bound(runs, metric.name, metric.better)
-    start = float(good[metric.name].iloc[0]) if len(good) else None
+    start = float(good[worth].iloc[0]) if len(good) else None
     rows = []
     for _, run in good.iterrows():
-        value = float(run[metric.name])
-        answers = _known(run, asked.responsiveness or "seconds")
+        value = float(run[worth])
+        answers = _known(run, column_of(asked.responsiveness) if asked.responsiveness else "seconds")
         if asked.responsiveness is not None and system.metric(asked.responsiveness).unit == "ms":
             answers = None if answers is None else answers / 1000
         rows.append(
@@ -124,7 +126,7 @@ def _ordered(system: System, runs: pd.DataFrame) -> Measured:
                 "mechanism": run["mechanism"],
                 "performance": value,
                 "share": _share(value, start, bound),
-                "cost": _known(run, asked.cost) if asked.cost else None,
+                "cost": _known(run, column_of(asked.cost)) if asked.cost else None,
                 "answers_in_s": answers,
                 "messages": _known(run, "messages"),
                 "bytes": _known(run, "exchanged_bytes"),

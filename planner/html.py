@@ -23,6 +23,7 @@ from planner.drawing import Curve, Drawing
 from planner.errors import InputError
 from planner.files import make_folder, slug
 from planner.report import ARROWS, number, sizes
+from planner.store import column_of
 
 if TYPE_CHECKING:
     from planner.coordination import Measured
@@ -129,10 +130,22 @@ def sweep_page(sweep: Sweep) -> Page:
     for system_name, rows in runs.groupby("system", sort=False) if len(runs) else ():
         system = find_system(str(system_name))
         told = [axis for axis in axes if len(rows[axis].unique()) > 1]
-        moving = [metric for metric in system.metrics if metric.name in rows and _moves(rows[metric.name])]
+        moving = [
+            metric
+            for metric in system.metrics
+            if column_of(metric.name) in rows and _moves(rows[column_of(metric.name)])
+        ]
         drawn = [_along(rows, axis, metric) for axis in told for metric in moving[:MOST_FIGURES]]
-        shown = ["scenario", "label", *told, "status", "gap", "seconds", *(metric.name for metric in moving)]
-        units = {metric.name: metric.unit for metric in system.metrics}
+        shown = [
+            "scenario",
+            "label",
+            *told,
+            "status",
+            "gap",
+            "seconds",
+            *(column_of(metric.name) for metric in moving),
+        ]
+        units = {column_of(metric.name): metric.unit for metric in system.metrics}
         table = _sheet(rows[[name for name in shown if name in rows]], units, title="runs", most=MOST_RUNS)
         parts.append(Part(title=str(system_name), figures=_figures(drawn), tables=[table]))
     return Page(
@@ -150,7 +163,9 @@ def _moves(values: pd.Series) -> bool:
 
 def _along(rows: pd.DataFrame, axis: str, metric: Metric) -> Curve:
     """A metric by the values of an axis, a line for each design; the mean where runs fall together."""
-    lines = rows.pivot_table(index=axis, columns="label", values=metric.name, aggfunc="mean", sort=False)
+    lines = rows.pivot_table(
+        index=axis, columns="label", values=column_of(metric.name), aggfunc="mean", sort=False
+    )
     numbers = pd.api.types.is_numeric_dtype(lines.index)
     frame = (lines.sort_index() if numbers else lines).rename_axis(columns=None).reset_index()
     units = dict.fromkeys((str(label) for label in lines), metric.unit)

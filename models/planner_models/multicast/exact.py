@@ -25,7 +25,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Status
 from planner_models.multicast import agglomerate
-from planner_models.multicast.channels import Masks, Meta, Rates, bits, distinct
+from planner_models.multicast.channels import Masks, Meta, Rates, bits, distinct, least_extra_mbps
 
 MOST_UNIONS: Final = 400_000  # looked at for one price vector; beyond, prices say nothing
 MODELLED: Final = 6_000  # unions that the exact model is given at most
@@ -73,7 +73,7 @@ def certified(
     if search.gap > CLOSED:
         left = max(0.1, start + 2 * seconds - time.perf_counter())
         search.finish(options, left)
-    bound = max(search.bound - wanted, 0.0)
+    bound = max(search.bound - wanted, least_extra_mbps(masks, rates, table_size))
     extra = max(search.total - wanted, 0.0)
     return Certified(
         meta=search.meta[place], extra_mbps=extra, bound_mbps=min(bound, extra), total_mbps=search.total
