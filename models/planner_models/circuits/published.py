@@ -39,6 +39,10 @@ OVERLOAD: Final = (
     "where demand is beyond what TCP gets through, big flows pile up; likely real hosts, which send in "
     "batches that overrun short queues, got through less than here: their kernels would have to be run"
 )
+WRITES: Final = (
+    "here a block is one TCP flow that no host limits, so a few writes take all and others wait for "
+    "timeouts; a file system's own pieces and replies would have to be run to even them out"
+)
 STATIC: Final = (4, 8, 16, 32, 64, 128)
 EARLY: Final = tuple(range(0, 1_401, 200))
 ALL_RINGS: Final = [1, 2, 3, 4, 5, 6, 7]
@@ -259,7 +263,8 @@ def _figure_2_11(study: Study) -> Found:
         },
         notes={
             "circ_f211_trend": "less at 18 than at 6 round trips a day, and at 6 than at 2",
-            "circ_f211_short": "at half a round trip a day, less than half of what it is at 2",
+            "circ_f211_short": "at half a round trip a day, less than half of what it is at 2; here a queue that "
+            "was filled early is drained in the day however long the round trip",
         },
         curves=(_lines("round_trips_a_day", cuts, "improvement of the median at equal use"),),
     )
@@ -303,7 +308,11 @@ def _figures_2_20_to_2_23(study: Study) -> Found:
             "circ_f223_trend": share < 0.1,
         },
         notes={
-            "circ_f220_median": "a write is a block of a file",
+            **dict.fromkeys(
+                ("circ_f220_p99", "circ_f220_max", "circ_f221_rehdfs", "circ_f221_factor"), WRITES
+            ),
+            **dict.fromkeys(("circ_f221_rehdfs_vs_resize", "circ_f221_rehdfs_resize"), WRITES),
+            "circ_f220_median": "a write is a block of a file; " + WRITES,
             "circ_f222_rehdfs": "all bytes over the time until the last block is there",
             "circ_f222_others": "resizing alone",
             "circ_f223_trend": "little is read as less than a tenth of what is sent",
