@@ -73,7 +73,11 @@ def test_out_keeps_everything_needed_to_go_on(tmp_path: Path) -> None:
     assert json.loads(again.out)["runs"][0]["metrics"]["max_utilization"] == run["metrics"]["max_utilization"]
     checked = planner("check", tmp_path / "scenario.toml", "--plan", tmp_path / "ecmp" / "plan", "--json")
     assert checked.code == 0
-    assert json.loads(checked.out)["metrics"] == pytest.approx(run["metrics"])
+    # what a design exchanged for a plan is not known of one that is made elsewhere
+    worth = {
+        name: value for name, value in run["metrics"].items() if name not in ("messages", "exchanged_bytes")
+    }
+    assert json.loads(checked.out)["metrics"] == pytest.approx(worth)
 
 
 def test_generate_makes_a_problem_that_solves(tmp_path: Path) -> None:

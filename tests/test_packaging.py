@@ -40,6 +40,7 @@ def source_packages() -> set[str]:
     for root, prefix in (
         (ROOT / "planner", "planner"),
         (ROOT / "models" / "planner_models", "planner_models"),
+        (ROOT / "dashboards" / "planner_dashboard", "planner_dashboard"),
     ):
         for path in root.rglob("__init__.py"):
             found.add(".".join([prefix, *path.parent.relative_to(root).parts]))
@@ -146,6 +147,7 @@ def test_the_wheel_alone_solves_a_users_own_tables(tmp_path: Path) -> None:
             "planner",
             "planner_models",
             "planner_data",
+            "planner_dashboard",
         }
     home = tmp_path / "home"
     home.mkdir()

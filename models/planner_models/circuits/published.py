@@ -263,8 +263,8 @@ def _figure_2_11(study: Study) -> Found:
         },
         notes={
             "circ_f211_trend": "less at 18 than at 6 round trips a day, and at 6 than at 2",
-            "circ_f211_short": "at half a round trip a day, less than half of what it is at 2; here a queue that "
-            "was filled early is drained in the day however long the round trip",
+            "circ_f211_short": "at half a round trip a day, less than half of what it is at 2; here a queue "
+            "that was filled early is drained in the day however long the round trip",
         },
         curves=(_lines("round_trips_a_day", cuts, "improvement of the median at equal use"),),
     )

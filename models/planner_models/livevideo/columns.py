@@ -309,7 +309,7 @@ class _Search:
                 self._pass(GOOD if not stalled else FINE)
             yield 4 * count
             self._prove()
-            if before - self.bound < PROGRESS * abs(before):  # smaller steps, by better trees
+            if before - self.bound <= PROGRESS * abs(before):  # smaller steps, by better trees
                 stalled += 1
                 self.mixing.stiffness *= 0.5
             else:

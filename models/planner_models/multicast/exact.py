@@ -118,14 +118,12 @@ class _Search:
         for _ in range(STEPS):
             if self.gap <= CLOSED or step < 1e-3 or time.perf_counter() > until:
                 break
-            most = MOST_UNIONS if known else MOST_UNIONS // 8
-            unions, values, whole = _search_unions(self.sets, self.weights, price, worth, most)
+            unions, values, whole = _search_unions(self.sets, self.weights, price, worth, MOST_UNIONS)
             if not whole and known:  # too many unions are worth something here: half way back
                 price, step, slope = (price + best_price) / 2, 0.8 * step, 0 * slope
                 continue
-            if not whole:  # only those worth more: the bound is weaker and holds
-                top = np.sort(values)[::-1][: 2 * self.table_size]
-                worth = max(2 * worth, float(top[-1]) if len(top) else 0.0)
+            if not whole:
+                worth *= 2  # only those worth more: the bound is weaker and holds
                 continue
             order = np.argsort(-values)[: self.table_size]
             short = self.table_size - len(order)
