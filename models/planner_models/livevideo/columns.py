@@ -301,8 +301,9 @@ class _Search:
     def _course(self) -> Iterator[int]:
         """What one thread does, in pieces; yields before each how many subproblems it has."""
         count = len(self.asked)
-        stalled, turn = 0, 0
-        while stalled < PATIENCE:
+        stalled, turn, tried = 0, 0, 0
+        while stalled < PATIENCE and not (self.small and tried == PATIENCE):
+            tried += 1
             before = self.bound
             for _ in range(6):
                 yield count if not stalled else 2 * count

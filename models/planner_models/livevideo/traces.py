@@ -39,8 +39,8 @@ def limit(study: Study, seconds: float, quick: float) -> dict[str, Any]:
 OF_TRACE: Final = "the trace is not public: bitrates and popularity are drawn after what is said of it"
 NO_RETRY: Final = "clients that are denied do not ask again for a lower bitrate here"
 FIRST_COME: Final = (
-    "4 Gbit/s out of the sources hold 584 streams of the mean bitrate, of 2,465 asked for: without looking "
-    "ahead some 40% of the clients come in; 54% would need turning the high bitrates away"
+    "4 Gbit/s out of the sources hold 584 streams of the mean bitrate, of some 2,500 asked for: not looking "
+    "ahead, some 40% of the clients come in; 54% would need turning the high bitrates away"
 )
 
 
