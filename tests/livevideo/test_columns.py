@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from planner import Options
 from planner.errors import InputError
+from planner.proof import Status
 from planner_models.livevideo import LiveVideo, check, columns, generate, measure, optimum
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo.program import build
@@ -49,7 +50,7 @@ def test_it_comes_close_on_small_problems(one: LiveVideo) -> None:
 def test_small_problems_are_solved_to_the_end(one: LiveVideo) -> None:
     best = optimum.distribute(one).proof.objective
     found = columns.distribute(one, options=Options(time_limit_s=30, threads=1, gap=1e-6)).proof
-    assert found.status == "optimal"
+    assert found.status is Status.OPTIMAL
     assert found.objective == pytest.approx(best, rel=1e-5)
 
 

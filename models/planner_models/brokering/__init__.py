@@ -83,6 +83,7 @@ from planner_models.brokering import (
 from planner_models.brokering.assignment import Assignment, from_tables
 from planner_models.brokering.check import check
 from planner_models.brokering.designs import DESIGNS
+from planner_models.brokering.draw import draw
 from planner_models.brokering.formulation import formulation
 from planner_models.brokering.measure import METRICS, measure
 from planner_models.brokering.problem import Brokering, PerformancePer, Terms
@@ -138,6 +139,8 @@ SYSTEM = System(
     formulation=formulation,
     explain=explain.explain,
     targets=TARGETS,
+    draw=draw,
+    trade_off=("median_cost", "median_distance_km"),
 )
 
 __all__ = [

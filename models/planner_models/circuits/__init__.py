@@ -56,6 +56,7 @@ from planner_models.circuits import (
 )
 from planner_models.circuits.check import check
 from planner_models.circuits.designs import DESIGNS
+from planner_models.circuits.draw import draw
 from planner_models.circuits.explain import explain
 from planner_models.circuits.formulation import formulation
 from planner_models.circuits.measure import METRICS, measure
@@ -114,6 +115,7 @@ SYSTEM = System(
     formulation=formulation,
     explain=explain,
     targets=TARGETS,
+    draw=draw,
 )
 
 __all__ = [

@@ -73,6 +73,7 @@ from planner_models.livevideo import columns, generate, optimum
 from planner_models.livevideo.adjust import adjust
 from planner_models.livevideo.check import check
 from planner_models.livevideo.designs import DESIGNS
+from planner_models.livevideo.draw import draw
 from planner_models.livevideo.explain import explain
 from planner_models.livevideo.formulation import formulation
 from planner_models.livevideo.measure import METRICS, measure
@@ -108,6 +109,8 @@ SYSTEM = System(
     formulation=formulation,
     explain=explain,
     targets=TARGETS,
+    draw=draw,
+    trade_off=("cost_per_satisfied", "average_bitrate_kbps"),
 )
 
 __all__ = [

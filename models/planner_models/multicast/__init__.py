@@ -70,6 +70,7 @@ from planner_models.multicast import (
 from planner_models.multicast.adjust import adjust
 from planner_models.multicast.check import check
 from planner_models.multicast.designs import DESIGNS
+from planner_models.multicast.draw import draw
 from planner_models.multicast.explain import explain
 from planner_models.multicast.formulation import formulation
 from planner_models.multicast.measure import METRICS, measure
@@ -96,6 +97,7 @@ SYSTEM = System(
     formulation=formulation,
     explain=explain,
     targets=TARGETS,
+    draw=draw,
 )
 
 __all__ = [
