@@ -28,6 +28,13 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.traffic_peers
 	$(BIN)/python -m benchmarks.traffic_designs --quick
 	$(BIN)/python -m benchmarks.traffic_optimum --quick
+	$(BIN)/python -m benchmarks.multicast_channels --quick
+	$(BIN)/python -m benchmarks.multicast_dynamics --quick
+	$(BIN)/python -m benchmarks.circuits_schedules --quick
+	$(BIN)/python -m benchmarks.circuits_execution --quick
+	$(BIN)/python -m benchmarks.brokering_market --quick
+	$(BIN)/python -m benchmarks.livevideo_scale --quick
+	$(BIN)/python -m benchmarks.sweeps --quick
 
 lock: $(READY)
 	$(PIP) install pip-tools

@@ -130,7 +130,12 @@ def test_every_separation_is_known() -> None:
 def test_the_command_shows_the_space_and_recommends() -> None:
     whole = planner("recipes")
     assert whole.code == 0, whole.err
-    for words in ("partitioning", "no prior work", "DASH: reaction today, transparency", "outside the recipes"):
+    for words in (
+        "partitioning",
+        "no prior work",
+        "DASH: reaction today, transparency",
+        "outside the recipes",
+    ):
         assert words in whole.out
     advice = planner("recipes", "--resources", "disjoint", "--separation", "companies")
     assert advice.out.startswith("priority ranking\n")
