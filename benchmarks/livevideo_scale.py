@@ -121,9 +121,8 @@ def measured(instance: Instance, seeds: range, seconds: float, goal: float) -> N
     )
 
 
-def warm(instance: Instance, seconds: float) -> None:
+def warm(instance: Instance, seconds: float, gap: float) -> None:
     """The next window from the last decision, against the same window from nothing, to the same gap."""
-    gap = instance.goals[0][1]
     problem = instance.make(1)
     first = columns.distribute(problem, options=Options(time_limit_s=seconds, gap=gap, threads=2))
     second = changed(problem, 0.02, 1)
@@ -173,11 +172,9 @@ def main() -> None:
         for seconds, goal in instance.goals:
             limit = seconds if given.seconds is None else min(given.seconds, seconds)
             measured(instance, range(1, 1 + (1 if given.quick else given.seeds)), limit, goal)
-        limit = max(seconds for seconds, _ in instance.goals)
-        limit = limit if given.seconds is None else given.seconds
-        warm(instance, limit)
+            warm(instance, limit, goal)
         if given.peers:
-            peers(instance, limit)
+            peers(instance, 60.0 if given.seconds is None else given.seconds)
 
 
 if __name__ == "__main__":
