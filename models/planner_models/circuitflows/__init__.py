@@ -32,6 +32,7 @@ from planner.system import System
 from planner_models.circuitflows import execution, generate, operate, packets, placement, tune, weeks
 from planner_models.circuitflows.check import check
 from planner_models.circuitflows.designs import DESIGNS
+from planner_models.circuitflows.draw import draw
 from planner_models.circuitflows.measure import METRICS, measure
 from planner_models.circuitflows.plan import PLAN_TABLES, Operation, from_tables
 from planner_models.circuitflows.problem import TABLES, FlowsInTime
@@ -61,6 +62,8 @@ SYSTEM = System(
     measure=measure,
     plan_from_tables=from_tables,
     formulation=placement.formulation,
+    draw=draw,
+    trade_off=("latency_p99_us", "circuit_utilization"),
 )
 
 __all__ = [

@@ -18,27 +18,6 @@ MOST_BARS: Final = 4_000
 
 def draw(problem: Circuits, plan: Schedule) -> Sequence[Drawing]:
     """When each rack has a circuit to which, and what share of its demand each pair gets."""
-    order = pd.Index(problem.racks["rack"].astype(str))
-    days = plan.configurations
-    days = days.iloc[np.argsort(order.get_indexer(pd.Index(days["source_rack"].astype(str))), kind="stable")]
-    shown = days.head(MOST_BARS)
-    title = "Circuits by sending rack"
-    if len(shown) < len(days):
-        title += f", the first {len(shown):,} of {len(days):,}"
-    timeline = Timeline(
-        title=title,
-        frame=pd.DataFrame(
-            {
-                "lane": shown["source_rack"].astype(str),
-                "start": shown["start_us"],
-                "end": shown["start_us"] + shown["duration_us"],
-                "what": shown["target_rack"].astype(str),
-            }
-        ),
-        unit="us",
-        lanes="rack",
-        what="circuit to",
-    )
     done = carried(problem, plan)
     wanted = problem.bits > 0
     got = np.minimum(1.0, (done.circuit_bits + done.packet_bits)[wanted] / problem.bits[wanted])
@@ -48,4 +27,27 @@ def draw(problem: Circuits, plan: Schedule) -> Sequence[Drawing]:
         what="served",
         unit="%",
     )
-    return (timeline, served) if len(days) else (served,)
+    if not len(plan.configurations):
+        return (served,)
+    return (timeline(plan.configurations, problem.racks["rack"]), served)
+
+
+def timeline(days: pd.DataFrame, racks: pd.Series) -> Timeline:
+    """The circuits of days by sending rack, in the order of `racks`."""
+    # whole days, so that what is shown is shown for every rack
+    last = days["day"].sort_values().iloc[min(len(days), MOST_BARS) - 1]
+    shown = days[days["day"] <= last]
+    title = "Circuits by sending rack"
+    if len(shown) < len(days):
+        title += f", the first {shown['day'].nunique():,} of {days['day'].nunique():,} days"
+    order = pd.Index(racks.astype(str)).get_indexer(pd.Index(shown["source_rack"].astype(str)))
+    shown = shown.iloc[np.argsort(order, kind="stable")]
+    frame = pd.DataFrame(
+        {
+            "lane": shown["source_rack"].astype(str),
+            "start": shown["start_us"],
+            "end": shown["start_us"] + shown["duration_us"],
+            "what": shown["target_rack"].astype(str),
+        }
+    )
+    return Timeline(title=title, frame=frame, unit="us", lanes="rack", what="circuit to")

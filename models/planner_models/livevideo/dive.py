@@ -14,7 +14,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from planner_models.livevideo.mixing import Mixing, hold
+from planner_models.livevideo.mixing import STIFF, Mixing, hold
 from planner_models.livevideo.pricing import carry, fits
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Dive:
         self.weight = np.floor(np.log2(layers.bitrate))
         self.turns, self.share = (3, 0.5) if large else (4, 0.25)
         self.effort, self.whole = (12, 9), (30, 65)  # of passes that move prices, and of those that settle
-        mixing.room = rooms
+        mixing.room, mixing.stiffness = rooms, STIFF
         mixing.free = mixing.free[free[mixing.free]]
 
     @property
@@ -98,6 +98,7 @@ class _State:
     room: list[Floats]
     unit: float
     passes: int
+    stiffness: float
 
     @classmethod
     def of(cls, mixing: Mixing) -> _State:
@@ -110,12 +111,14 @@ class _State:
             room=mixing.room,
             unit=mixing.unit,
             passes=mixing.passes,
+            stiffness=mixing.stiffness,
         )
 
     def back(self, mixing: Mixing) -> None:
         for name, array in self.arrays.items():
             setattr(mixing, name, array)
         mixing.room, mixing.unit, mixing.passes = self.room, self.unit, self.passes
+        mixing.stiffness = self.stiffness
 
 
 @nb.njit(cache=True, nogil=True)
