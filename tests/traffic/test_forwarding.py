@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.traffic_dynamics import one_switch
 from planner.errors import InputError
 from planner_models.traffic import ecmp, forwarding, generate, localflow, optimum, routing
 from planner_models.traffic.forwarding import Forwarding
 from planner_models.traffic.problem import Traffic
+from planner_models.traffic.published import one_switch
 from planner_models.traffic.routing import Routing
 from tests.traffic.test_deploy import network, networks, rows_of
 

@@ -16,13 +16,18 @@ from planner_models.circuits.draw import timeline
 def draw(problem: FlowsInTime, plan: Operation) -> Sequence[Drawing]:
     """The first circuits by sending rack, and completion times of small and big flows."""
     taken = pd.Series(played(problem, plan).taken_us / 1e3)
-    times = Distribution(
-        title="Completion times of flows that end",
-        values={"small flows": taken[~problem.big].dropna(), "big flows": taken[problem.big].dropna()},
-        what="completion time",
-        unit="ms",
-        log_x=True,
-    )
-    if not len(plan.configurations):
-        return (times,)
-    return (timeline(plan.configurations, problem.racks["rack"]), times)
+    ended = {"small flows": taken[~problem.big].dropna(), "big flows": taken[problem.big].dropna()}
+    shown: list[Drawing] = []
+    if len(plan.configurations):
+        shown.append(timeline(plan.configurations, problem.racks["rack"]))
+    if any(len(times) for times in ended.values()):
+        shown.append(
+            Distribution(
+                title="Completion times of flows that end",
+                values=ended,
+                what="completion time",
+                unit="ms",
+                log_x=True,
+            )
+        )
+    return shown
