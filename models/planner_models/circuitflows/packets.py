@@ -36,6 +36,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.errors import InputError
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -50,6 +52,8 @@ BINS: Final = 65_536
 UP, DOWN, HOLD, RESIZE = range(4)
 # what an event in the heap is
 _HOST, _UPLINK, _DOWNLINK, _CIRCUIT, _REPLY, _START, _TIMEOUT = range(7)
+KIND_BITS, INDEX_BITS = 3, 24  # 36 bits are left for the order of events: 68 thousand million
+KIND_MASK, INDEX_MASK = (1 << KIND_BITS) - 1, (1 << INDEX_BITS) - 1
 
 # single numbers, at the beginning of the reals and of the whole numbers
 NOW, HOST_US, PACKET_DELAY_US, CIRCUIT_DELAY_US, LEAST_TIMEOUT_US, ALPHA, BETA, REPLY_SHARE = range(8)
@@ -135,9 +139,7 @@ RACKS, FREE, RING, REPLIES = range(4)
     REPLY_CIRCUIT,
     REPLY_FIRST,
     REPLY_LENGTH,
-    HEAP_SEQUENCE,
-    HEAP_KIND,
-    HEAP_INDEX,
+    HEAP_EVENT,
     LATENCY,
     CARRIED,
     PACKET_US,
@@ -158,7 +160,7 @@ RACKS, FREE, RING, REPLIES = range(4)
     INSIDE_SINCE,
     REPLY_US,
     HEAP_US,
-) = range(4, 88)
+) = range(4, 86)
 
 FIELDS: Final = (
     "source",
@@ -222,9 +224,7 @@ FIELDS: Final = (
     "reply_circuit",
     "reply_first",
     "reply_length",
-    "heap_sequence",
-    "heap_kind",
-    "heap_index",
+    "heap_event",
     "latency",
     "carried",
     "packet_us",
@@ -246,7 +246,7 @@ FIELDS: Final = (
     "reply_us",
     "heap_us",
 )
-REALS: Final = frozenset(FIELDS[66:])
+REALS: Final = frozenset(FIELDS[FIELDS.index("packet_us") :])
 _OF_FLOWS: Final = (
     "source",
     "target",
@@ -375,7 +375,9 @@ class Network:
 
     def advance(self, until_us: float) -> None:
         """Lets time pass until `until_us`; what happens at that instant itself waits for the next call."""
-        if _advance(self.whole, self.real, self.places, *self.changes, until_us):
+        # numbers of their own, which the compiler knows no write to change
+        places = tuple(self.places.tolist())
+        if _advance(self.whole, self.real, places, *self.changes, until_us):
             raise RuntimeError("more replies are on their way than the network has room for")
 
 
@@ -428,6 +430,8 @@ def network(
     rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
     replies = int(4 * longest * rates) + 2 * largest + 16
     ring, pairs = largest + 1, n * n
+    if max(count, pairs, hosts) > INDEX_MASK:
+        raise InputError(f"the network has more than {INDEX_MASK:,} flows, hosts or pairs of racks")
     heap = hosts + 3 * n + pairs + 2 * count + 16
     shapes: dict[str, tuple[int, ...]] = {
         **dict.fromkeys(_OF_FLOWS, (count,)),
@@ -437,7 +441,7 @@ def network(
         **dict.fromkeys(("queue_flow", "queue_number", "queue_since"), (pairs, ring)),
         **dict.fromkeys(("inside_flow", "inside_number", "inside_since"), (pairs, inside)),
         **dict.fromkeys(_OF_REPLIES, (pairs, replies)),
-        **dict.fromkeys(("heap_us", "heap_sequence", "heap_kind", "heap_index"), (heap,)),
+        **dict.fromkeys(("heap_us", "heap_event"), (heap,)),
         **dict.fromkeys(("uplink_packet", "downlink_packet", "circuit_packet"), (n, 2)),
         "order": (len(order),),
         "circuit_us": (n, n),
@@ -478,6 +482,7 @@ def network(
 
 
 # --- the heap of events: by time, then in the order in which they were put there -----------
+# an event is one number: when it was put there, what it is for, and what it is, so that order is `<`
 
 
 @numba.njit(cache=True)
@@ -491,19 +496,10 @@ def _push(W, X, P, us, kind, index):  # type: ignore[no-untyped-def]
         if X[P[HEAP_US] + above] <= us:  # what was there before at the same time stays before
             break
         X[P[HEAP_US] + at] = X[P[HEAP_US] + above]
-        W[P[HEAP_SEQUENCE] + at] = W[P[HEAP_SEQUENCE] + above]
-        W[P[HEAP_KIND] + at] = W[P[HEAP_KIND] + above]
-        W[P[HEAP_INDEX] + at] = W[P[HEAP_INDEX] + above]
+        W[P[HEAP_EVENT] + at] = W[P[HEAP_EVENT] + above]
         at = above
     X[P[HEAP_US] + at] = us
-    W[P[HEAP_SEQUENCE] + at] = sequence
-    W[P[HEAP_KIND] + at] = kind
-    W[P[HEAP_INDEX] + at] = index
-
-
-@numba.njit(cache=True)
-def _before(W, X, P, a, us, sequence):  # type: ignore[no-untyped-def]
-    return X[P[HEAP_US] + a] < us or (X[P[HEAP_US] + a] == us and W[P[HEAP_SEQUENCE] + a] < sequence)
+    W[P[HEAP_EVENT] + at] = (sequence << (INDEX_BITS + KIND_BITS)) | (index << KIND_BITS) | kind
 
 
 @numba.njit(cache=True)
@@ -511,28 +507,25 @@ def _pop(W, X, P):  # type: ignore[no-untyped-def]
     """Takes the first event away."""
     W[EVENTS] -= 1
     last = W[EVENTS]
-    us, sequence = X[P[HEAP_US] + last], W[P[HEAP_SEQUENCE] + last]
-    kind, index = W[P[HEAP_KIND] + last], W[P[HEAP_INDEX] + last]
+    us, event = X[P[HEAP_US] + last], W[P[HEAP_EVENT] + last]
     at = 0
     while True:
         below = 2 * at + 1
         if below >= last:
             break
-        if below + 1 < last and _before(
-            W, X, P, below + 1, X[P[HEAP_US] + below], W[P[HEAP_SEQUENCE] + below]
+        first, other = X[P[HEAP_US] + below], X[P[HEAP_US] + below + 1]
+        if below + 1 < last and (
+            other < first or (other == first and W[P[HEAP_EVENT] + below + 1] < W[P[HEAP_EVENT] + below])
         ):
             below += 1
-        if not _before(W, X, P, below, us, sequence):
+            first = other
+        if first > us or (first == us and W[P[HEAP_EVENT] + below] > event):
             break
-        X[P[HEAP_US] + at] = X[P[HEAP_US] + below]
-        W[P[HEAP_SEQUENCE] + at] = W[P[HEAP_SEQUENCE] + below]
-        W[P[HEAP_KIND] + at] = W[P[HEAP_KIND] + below]
-        W[P[HEAP_INDEX] + at] = W[P[HEAP_INDEX] + below]
+        X[P[HEAP_US] + at] = first
+        W[P[HEAP_EVENT] + at] = W[P[HEAP_EVENT] + below]
         at = below
     X[P[HEAP_US] + at] = us
-    W[P[HEAP_SEQUENCE] + at] = sequence
-    W[P[HEAP_KIND] + at] = kind
-    W[P[HEAP_INDEX] + at] = index
+    W[P[HEAP_EVENT] + at] = event
 
 
 # --- switches -----------------------------------------------------------------------------
@@ -972,7 +965,8 @@ def _advance(W, X, P, change_us, change_kind, change_pair, change_value, until_u
             flow = W[P[ORDER] + W[NEXT_FLOW]]
             W[NEXT_FLOW] += 1
         else:
-            kind, index = W[P[HEAP_KIND]], W[P[HEAP_INDEX]]
+            happens = W[P[HEAP_EVENT]]
+            kind, index = happens & KIND_MASK, (happens >> KIND_BITS) & INDEX_MASK
             _pop(W, X, P)
             if kind == _HOST:
                 W[P[HOST_BUSY] + index] = 0
