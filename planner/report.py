@@ -148,10 +148,30 @@ def show_violations(violations: Violations, label: str, console: Console = conso
 
 
 def show_windows(system: System, windows: Sequence[Window]) -> None:
-    """What the windows of a series came to: each metric's mean and worst, a pair of columns a design."""
-    designs = {window.design: [w for w in windows if w.design == window.design] for window in windows}
-    count = max((len(its) for its in designs.values()), default=0)
-    table = _table(f"{system.name}: {count} windows, mean and worst", ARROWS)
+    """What the windows of a series came to: each metric's mean and worst, a pair of columns a design.
+
+    Where the designs are too many for the width they stand in several tables, below each other.
+    """
+    designs: dict[str, list[Window]] = {}
+    for window in windows:
+        designs.setdefault(window.design, []).append(window)
+    labels = list(designs)
+    room = console.width - max(len(metric.name) for metric in system.metrics) - 12
+    together = max(1, room // 26)
+    for first in range(0, len(labels), together):
+        chosen = labels[first : first + together]
+        last = first + together >= len(labels)
+        console.print(_windows(system, {label: designs[label] for label in chosen}, ARROWS if last else None))
+    for design, its in designs.items():
+        for window in its:
+            if window.exit_code:
+                why = window.run.get("error") or "; ".join(window.run.get("reasons", [])) or "no plan"
+                console.print(f"{design}, {window.label}: {why}", markup=False, style="red", soft_wrap=True)
+
+
+def _windows(system: System, designs: Mapping[str, Sequence[Window]], caption: str | None) -> Table:
+    count = max(len(its) for its in designs.values())
+    table = _table(f"{system.name}: {count} windows, mean and worst", caption)
     table.add_column("", no_wrap=True)
     table.add_column("")
     for design in designs:
@@ -170,12 +190,7 @@ def show_windows(system: System, windows: Sequence[Window]) -> None:
         if any(known):
             cells = [(sum(k) / len(k), worst(k)) if k else (None, None) for k in known]
             table.add_row(name, unit, *(number(value) for pair in cells for value in pair))
-    console.print(table)
-    for design, its in designs.items():
-        for window in its:
-            if window.exit_code:
-                why = window.run.get("error") or "; ".join(window.run.get("reasons", [])) or "no plan"
-                console.print(f"{design}, {window.label}: {why}", markup=False, style="red", soft_wrap=True)
+    return table
 
 
 @contextlib.contextmanager
