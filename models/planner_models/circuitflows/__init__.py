@@ -29,7 +29,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.system import System
-from planner_models.circuitflows import execution, generate, operate, packets, placement, tune, weeks
+from planner_models.circuitflows import execution, explain, generate, operate, packets, placement, tune, weeks
 from planner_models.circuitflows.check import check
 from planner_models.circuitflows.designs import DESIGNS
 from planner_models.circuitflows.draw import draw
@@ -62,6 +62,7 @@ SYSTEM = System(
     measure=measure,
     plan_from_tables=from_tables,
     formulation=placement.formulation,
+    explain=explain.explain,
     draw=draw,
     trade_off=("latency_p99_us", "circuit_utilization"),
 )
@@ -72,6 +73,7 @@ __all__ = [
     "Operation",
     "check",
     "execution",
+    "explain",
     "generate",
     "measure",
     "operate",
