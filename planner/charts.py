@@ -18,6 +18,7 @@ from plotly.subplots import make_subplots
 
 from planner.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.errors import PlannerError
+from planner.report import differ, unit_of
 
 if TYPE_CHECKING:
     from planner.run import Comparison
@@ -60,14 +61,12 @@ def comparison(result: Comparison) -> list[go.Figure]:
     apart = []
     for metric in system.metrics:
         values = [run.metrics.get(metric.name) for run in runs]
-        known = [value for value in values if value is not None]
-        if len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(value) for value in known):
+        if differ(values):
             apart.append((metric, values))
     if apart:
         columns = 3
         rows = math.ceil(len(apart) / columns)
-        arrow = {"more": "↑", "less": "↓"}
-        titles = [f"{metric.name} {arrow[metric.better]} {metric.unit}".strip() for metric, _ in apart]
+        titles = [f"{metric.name} {unit_of(metric)}" for metric, _ in apart]
         figure = make_subplots(
             rows, columns, subplot_titles=titles, shared_yaxes=True, vertical_spacing=min(0.3, 0.32 / rows)
         )

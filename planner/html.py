@@ -22,7 +22,7 @@ from planner.catalogue import find_system
 from planner.drawing import Curve, Drawing
 from planner.errors import InputError
 from planner.files import make_folder, slug
-from planner.report import ARROWS, number, sizes
+from planner.report import ARROWS, number, sizes, unit_of, which_best
 from planner.store import column_of
 
 if TYPE_CHECKING:
@@ -322,22 +322,14 @@ def _metrics(result: Comparison) -> Sheet:
     ]
     for metric in system.metrics:
         values = [run.metrics.get(metric.name) for run in runs]
-        known = [value for value in values if value is not None]
-        if not known:
+        if all(value is None for value in values):
             continue
-        best = max(known) if metric.better == "more" else min(known)
-        apart = max(known) - min(known) > 1e-9 * max(abs(value) for value in known)
-        arrow = "↑" if metric.better == "more" else "↓"
-        rows.append(
-            [
-                Cell(text=metric.name),
-                Cell(text=f"{arrow} {metric.unit}".strip(), kind="dim"),
-                *(
-                    Cell(text=number(value), kind="best" if apart and value == best else "")
-                    for value in values
-                ),
-            ]
-        )
+        best = which_best(metric, values, values)
+        cells = [
+            Cell(text=number(value), kind="best" if is_best else "")
+            for value, is_best in zip(values, best, strict=True)
+        ]
+        rows.append([Cell(text=metric.name), Cell(text=unit_of(metric), kind="dim"), *cells])
     caption = ARROWS
     if result.reference is not None:
         shares = [result.share_of_bound(run) for run in runs]

@@ -76,7 +76,7 @@ def _blocks(comparison: Comparison, width: int) -> Iterator[list[Run]]:
 
 def _side_by_side(comparison: Comparison, runs: Sequence[Run], caption: str | None) -> Table:
     system = comparison.system
-    table = _table(f"{system.name}: {sizes(comparison.problem.size())}", caption)
+    table = plain_table(f"{system.name}: {sizes(comparison.problem.size())}", caption)
     table.add_column("", no_wrap=True, min_width=max(len(metric.name) for metric in system.metrics))
     table.add_column("")
     for run in runs:
@@ -89,7 +89,7 @@ def _side_by_side(comparison: Comparison, runs: Sequence[Run], caption: str | No
         known = [run.metrics.get(metric.name) for run in comparison.runs]
         if any(value is not None for value in known):
             values = [run.metrics.get(metric.name) for run in runs]
-            table.add_row(metric.name, _unit(metric), *_best_in_bold(metric, values, known))
+            table.add_row(metric.name, unit_of(metric), *_best_in_bold(metric, values, known))
     if comparison.reference is not None:
         table.add_section()
         shares = [comparison.share_of_bound(run) for run in runs]
@@ -100,7 +100,7 @@ def _side_by_side(comparison: Comparison, runs: Sequence[Run], caption: str | No
 def show_run(run: Run) -> None:
     """One design's proof and metrics."""
     system, proof = run.system, run.proof
-    table = _table(f"{system.name}: {sizes(run.problem.size())}", ARROWS)
+    table = plain_table(f"{system.name}: {sizes(run.problem.size())}", ARROWS)
     table.add_column("", no_wrap=True, min_width=max(len(metric.name) for metric in system.metrics))
     table.add_column("")
     table.add_column(run.label, justify="right")
@@ -115,7 +115,7 @@ def show_run(run: Run) -> None:
     for metric in system.metrics:
         value = run.metrics.get(metric.name)
         if value is not None:
-            table.add_row(metric.name, _unit(metric), number(value))
+            table.add_row(metric.name, unit_of(metric), number(value))
     console.print(table)
     show_trouble(run)
 
@@ -133,11 +133,11 @@ def show_trouble(run: Run, console: Console = console) -> None:
 
 def show_metrics(system: System, metrics: Mapping[str, float | None]) -> None:
     """The metrics of a plan."""
-    table = _table(system.name)
+    table = plain_table(system.name)
     for head in ("metric", "", "plan"):
         table.add_column(head, justify="right" if head == "plan" else "left")
     for metric in system.metrics:
-        table.add_row(metric.name, _unit(metric), number(metrics.get(metric.name)))
+        table.add_row(metric.name, unit_of(metric), number(metrics.get(metric.name)))
     console.print(table)
 
 
@@ -171,7 +171,7 @@ def show_windows(system: System, windows: Sequence[Window]) -> None:
 
 def _windows(system: System, designs: Mapping[str, Sequence[Window]], caption: str | None) -> Table:
     count = max(len(its) for its in designs.values())
-    table = _table(f"{system.name}: {count} windows, mean and worst", caption)
+    table = plain_table(f"{system.name}: {count} windows, mean and worst", caption)
     table.add_column("", no_wrap=True)
     table.add_column("")
     for design in designs:
@@ -184,7 +184,10 @@ def _windows(system: System, designs: Mapping[str, Sequence[Window]], caption: s
         ("gap", "↓", max),
         ("seconds", "↓", max),
         ("violations", "↓", max),
-        *((metric.name, _unit(metric), min if metric.better == "more" else max) for metric in system.metrics),
+        *(
+            (metric.name, unit_of(metric), min if metric.better == "more" else max)
+            for metric in system.metrics
+        ),
     ]:
         known = [[row[name] for row in its if row.get(name) is not None] for its in rows.values()]
         if any(known):
@@ -227,7 +230,7 @@ def show_explained(explained: Explained) -> None:
 
 
 def _section(section: Section) -> Table:
-    table = _table(section.title, section.note or None)
+    table = plain_table(section.title, section.note or None)
     frame = section.frame
     texts = [column for column in frame if frame[column].map(lambda value: isinstance(value, str)).any()]
     for column in frame:
@@ -253,7 +256,7 @@ VERDICT_STYLES = {
 
 def show_targets(targets: Sequence[tuple[System, Target]]) -> None:
     """The tables and figures that can be run again."""
-    table = _table("targets")
+    table = plain_table("targets")
     for head in ("target", "place", "what it shows", "values"):
         table.add_column(head, justify="right" if head == "values" else "left")
     for system, target in targets:
@@ -263,7 +266,7 @@ def show_targets(targets: Sequence[tuple[System, Target]]) -> None:
 
 def show_reproduction(done: Reproduction) -> None:
     """A target's published values beside ours."""
-    table = _table(f"{done.name}, {done.target.place}: {done.target.about}")
+    table = plain_table(f"{done.name}, {done.target.place}: {done.target.about}")
     for head in ("value", "published", "ours", "ratio", "", "verdict"):
         table.add_column(head, justify="right" if head in ("published", "ours", "ratio") else "left")
     names = Counter(row.quantity for row in done.rows)
@@ -286,7 +289,7 @@ def show_reproduction(done: Reproduction) -> None:
 
 def show_verdicts(done: Sequence[Reproduction]) -> None:
     """How many values of each target have each verdict."""
-    table = _table("verdicts")
+    table = plain_table("verdicts")
     table.add_column("target", no_wrap=True)
     for verdict, style in VERDICT_STYLES.items():
         table.add_column(verdict, justify="right", style=style)
@@ -307,7 +310,7 @@ def show_design_space(reviews: Sequence[Review]) -> None:
     """The design space with what stands in each cell, then the systems that could do better."""
     from planner.recipes import SPACE, Information, Resources
 
-    table = _table(
+    table = plain_table(
         "ways to coordinate, by what can be told and over what is decided",
         "below each mechanism: systems of Mukerjee 2018, Table 1.1",
     )
@@ -338,7 +341,9 @@ def show_design_space(reviews: Sequence[Review]) -> None:
 
 def show_coordination(measured: Sequence[Measured]) -> None:
     """What each system's designs are worth by what they know, and what the figures say."""
-    table = _table("what coordination is worth: share of the way from the first design to the proven best")
+    table = plain_table(
+        "what coordination is worth: share of the way from the first design to the proven best"
+    )
     for head in ("system", "design", "mechanism"):
         table.add_column(head, no_wrap=head == "design", overflow="fold")
     for head in ("share", "worth", "cost", "answers\nin s", "messages", "bytes"):
@@ -364,7 +369,7 @@ def show_advice(advice: Recommendation) -> None:
     for sentence in advice.why:
         console.print(f"- {sentence}", markup=False, soft_wrap=True)
     if advice.known:
-        table = _table("\nsystems with the same constraints (Mukerjee 2018, Table 1.1)")
+        table = plain_table("\nsystems with the same constraints (Mukerjee 2018, Table 1.1)")
         for head in ("system", "context", "today"):
             table.add_column(head)
         for system in advice.known:
@@ -374,7 +379,7 @@ def show_advice(advice: Recommendation) -> None:
     for system_name, design in advice.designs:
         by_system.setdefault(system_name, []).append(design)
     if by_system:
-        table = _table("designs here that coordinate so")
+        table = plain_table("designs here that coordinate so")
         table.add_column("system")
         table.add_column("designs")
         for system_name, designs in by_system.items():
@@ -387,7 +392,7 @@ def show_advice(advice: Recommendation) -> None:
 
 def show_systems(systems: Sequence[System]) -> None:
     """The systems, a line each."""
-    table = _table("systems")
+    table = plain_table("systems")
     for head in ("system", "question", "designs", "source"):
         table.add_column(head, overflow="fold")
     for system in systems:
@@ -408,7 +413,7 @@ def show_system(system: System, parameters: Mapping[str, Mapping[str, Parameter]
         console.print(_schemas(title, tables))
     console.print(_designs("designs (the first is the default)", system.designs))
     console.print(_parameters("parameters", parameters))
-    table = _table("metrics")
+    table = plain_table("metrics")
     for head in ("metric", "unit", "better", "what it says"):
         table.add_column(head)
     for metric in system.metrics:
@@ -418,7 +423,7 @@ def show_system(system: System, parameters: Mapping[str, Mapping[str, Parameter]
 
 def show_found(found: Sequence[Found]) -> None:
     """The backends, their versions, and how one tiny solve went."""
-    table = _table("backends")
+    table = plain_table("backends")
     for head in ("backend", "version", "tiny solve", "seconds"):
         table.add_column(head)
     for one in found:
@@ -431,7 +436,7 @@ def show_found(found: Sequence[Found]) -> None:
 
 
 def _schemas(title: str, tables: Sequence[Schema]) -> Table:
-    shown = _table(title)
+    shown = plain_table(title)
     for head in ("table", "column", "what it holds"):
         shown.add_column(head)
     for table in tables:
@@ -445,7 +450,7 @@ def _schemas(title: str, tables: Sequence[Schema]) -> Table:
 
 
 def _designs(title: str, designs: Sequence[Design]) -> Table:
-    table = _table(title)
+    table = plain_table(title)
     for head in ("design", "mechanism", "what it does", "source"):
         table.add_column(head)
     for design in designs:
@@ -454,7 +459,7 @@ def _designs(title: str, designs: Sequence[Design]) -> Table:
 
 
 def _parameters(title: str, parameters: Mapping[str, Mapping[str, Parameter]]) -> Table:
-    table = _table(title)
+    table = plain_table(title)
     table.add_column("parameter", ratio=2)
     table.add_column("values", ratio=2)
     table.add_column("what it does", ratio=3)
@@ -490,7 +495,7 @@ def sizes(size: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in size.items())
 
 
-def _table(title: str, caption: str | None = None) -> Table:
+def plain_table(title: str, caption: str | None = None) -> Table:
     return Table(
         title=title,
         title_justify="left",
@@ -509,22 +514,34 @@ def _status(run: Run) -> Text:
     return Text(str(run.proof.status), style="green" if good else "red")
 
 
-def _unit(metric: Metric) -> str:
+def unit_of(metric: Metric) -> str:
+    """Which way is better, and the unit: `↓ ms`."""
     return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit}".strip()
+
+
+def differ(values: Sequence[float | None]) -> bool:
+    """Whether known values tell anything apart, beyond what rounding does."""
+    known = [value for value in values if value is not None]
+    return len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
+
+
+def which_best(metric: Metric, values: Sequence[float | None], among: Sequence[float | None]) -> list[bool]:
+    """Which values are the best there are; where all agree there is nothing to tell, and none is."""
+    known = [value for value in among if value is not None]
+    if not differ(known):
+        return [False] * len(values)
+    best = max(known) if metric.better == "more" else min(known)
+    return [value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12) for value in values]
 
 
 def _best_in_bold(
     metric: Metric, values: Sequence[float | None], among: Sequence[float | None]
 ) -> list[Text]:
-    known = [value for value in among if value is not None]
-    best = max(known) if metric.better == "more" else min(known)
-    # bold tells designs apart; where they agree there is nothing to tell
-    apart = len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
-
-    def is_best(value: float | None) -> bool:
-        return apart and value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12)
-
-    return [Text(number(value), style="bold green" if is_best(value) else "") for value in values]
+    best = which_best(metric, values, among)
+    return [
+        Text(number(value), style="bold green" if is_best else "")
+        for value, is_best in zip(values, best, strict=True)
+    ]
 
 
 def _percent(share: float | None) -> str:

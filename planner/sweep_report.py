@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from planner.report import console, number
+from planner.report import console, number, plain_table
 
 if TYPE_CHECKING:
     from planner.grid import Grid
@@ -25,7 +23,7 @@ STATUSES = ("optimal", "feasible", "infeasible", "unbounded", "undecided", "fail
 
 def show_grid(grid: Grid, estimate: Estimate, workers: int | None) -> None:
     """The axes and designs of a grid, and what it would cost; `workers` None: a cluster's."""
-    table = _table("grid")
+    table = plain_table("grid")
     for head in ("scenario", "axis", "values", "count"):
         table.add_column(head, justify="right" if head == "count" else "left", overflow="fold")
     for scenario in dict.fromkeys(point.request.scenario for point in grid.points):
@@ -66,7 +64,7 @@ def _cost(estimate: Estimate, workers: int | None) -> str:
 def show_sweep(sweep: Sweep) -> None:
     """How many runs of each design came to what."""
     frame = sweep.runs
-    table = _table("runs")
+    table = plain_table("runs")
     kinds = [status for status in STATUSES if (frame["status"] == status).any()]
     table.add_column("scenario", overflow="fold")
     table.add_column("design", overflow="fold")
@@ -81,7 +79,7 @@ def show_sweep(sweep: Sweep) -> None:
 
 def show_runs(frame: pd.DataFrame) -> None:
     """Stored runs, a row each."""
-    table = _table("")
+    table = plain_table("")
     for column in frame:
         numeric = pd.api.types.is_numeric_dtype(frame[column])
         table.add_column(str(column), justify="right" if numeric else "left", overflow="fold")
@@ -159,9 +157,3 @@ def _few(values: Sequence[str]) -> str:
     if len(values) <= MOST_VALUES:
         return ", ".join(values)
     return ", ".join([*values[: MOST_VALUES - 2], "...", values[-1]])
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
-    )

@@ -12,7 +12,7 @@ import streamlit as st
 
 from planner import charts
 from planner.drawing import Drawing
-from planner.report import ARROWS, number
+from planner.report import ARROWS, number, unit_of, which_best
 
 if TYPE_CHECKING:
     from planner_dashboard.work import Answer
@@ -47,14 +47,13 @@ def metrics(answer: Answer, before: Answer | None) -> None:
         known = [value for value in values.values() if value is not None]
         if not known:
             continue
-        arrow = "↑" if metric.better == "more" else "↓"
-        name = f"{metric.name} {arrow} {metric.unit}".strip()
-        top = max(known) if metric.better == "more" else min(known)
+        name = f"{metric.name} {unit_of(metric)}"
+        tops = which_best(metric, list(values.values()), known)
+        best |= {(name, label): is_best for label, is_best in zip(values, tops, strict=True)}
         rows[name] = {}
         for label, value in values.items():
             was = earlier[label].metrics.get(metric.name) if label in earlier else None
             rows[name][label] = number(value) + _change(value, was)
-            best[name, label] = not _same(max(known), min(known)) and _same(value, top)
     if answer.reference is not None:
         rows[f"share of the best {answer.reference} possible ↑"] = {
             label: "-" if share is None else f"{share:.1%}" for label, share in answer.shares.items()
