@@ -21,7 +21,7 @@ from pathlib import Path
 
 from planner.backends import solve
 from planner.options import Options
-from planner.tables import find_tables, read_tables
+from planner.table_files import find_tables, read_tables
 from planner_models.brokering import SYSTEM, Brokering, market, sees
 from planner_models.brokering.generate import world
 

@@ -26,7 +26,8 @@ from typing import Any
 import pandas as pd
 import psutil
 
-from planner.store import TIMES, Store
+from planner.record import TIMES
+from planner.store import Store
 from planner.tables import digest
 
 SCENARIOS = {

@@ -19,8 +19,9 @@ import numpy as np
 
 from planner import perform, sweeping
 from planner.grid import lay_out
+from planner.record import Record
 from planner.scenario import from_document, load
-from planner.store import Record, Store
+from planner.store import Store
 
 TINY: dict[str, Any] = {
     "system": "traffic",

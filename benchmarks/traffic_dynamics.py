@@ -17,7 +17,7 @@ import pandas as pd
 
 from planner_models.traffic import execution, flow_sizes, generate
 from planner_models.traffic.designs import DESIGNS
-from planner_models.traffic.execution import Lognormal, Sizes
+from planner_models.traffic.flow_sizes import Lognormal, Sizes
 
 LOCALFLOW = next(design for design in DESIGNS if design.name == "localflow")
 

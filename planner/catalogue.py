@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planner.errors import InputError, PlannerError, did_you_mean
 
 if TYPE_CHECKING:
     from planner.system import System
 
-GROUP = "planner.systems"
-OURS = "coordination-planner"
+GROUP: Final = "planner.systems"
+OURS: Final = "coordination-planner"  # the distribution that planner itself is
 
 
 @functools.cache
@@ -35,7 +35,10 @@ def distribution(name: str) -> str | None:
 
 @functools.cache
 def find_system(name: str) -> System:
-    """The system of that name; InputError names the nearest."""
+    """The system of that name, loaded once.
+
+    raises  InputError for a name that is none, with the nearest, and for a package that cannot be loaded
+    """
     from planner.system import System
 
     found = _found()

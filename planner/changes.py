@@ -34,18 +34,16 @@ def _differing(table: Table, old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFra
     if not names:  # nothing but figures: a row is itself
         names, numbers = columns, []
     sides = [_keyed(frame, names, numbers) for frame in (old, new)]
-    both = sides[0].join(sides[1], how="outer", lsuffix=" before", rsuffix=" after")
+    suffixes = (" before", " after")
+    both = sides[0].merge(sides[1], how="outer", left_index=True, right_index=True, suffixes=suffixes)
     there = [both.index.isin(side.index) for side in sides]
     change = np.where(~there[0], "new", np.where(~there[1], "gone", "changed"))
     size = np.zeros(len(both))
+    same = there[0] & there[1]
     for name in numbers:
         first, last = (both[f"{name} {when}"].to_numpy(float) for when in ("before", "after"))
         size = np.maximum(size, np.abs(np.nan_to_num(last) - np.nan_to_num(first)))
-        near = np.isclose(first, last, rtol=1e-9, atol=1e-9)
-        both[f"_{name}"] = near
-    same = there[0] & there[1]
-    for name in numbers:
-        same &= both.pop(f"_{name}").to_numpy()
+        same &= np.isclose(first, last, rtol=1e-9, atol=1e-9)
     both.insert(0, "change", change)
     order = np.argsort(-size[~same], kind="stable")
     return both[~same].iloc[order].reset_index()

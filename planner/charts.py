@@ -1,8 +1,4 @@
-"""Charts of what systems and targets draw, and of comparisons, with plotly.
-
-Charts carry no ground and no text colour of their own: the page that shows them sets both, for
-light and dark. Colours are Okabe and Ito's, which the colour-blind tell apart.
-"""
+"""Charts of what systems and targets draw, and of comparisons, with plotly."""
 
 from __future__ import annotations
 
@@ -16,6 +12,11 @@ import pandas as pd
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from planner.chart_style import COLOURS, dressed
+from planner.coordination_charts import LEAST_SHARE as LEAST_SHARE
+from planner.coordination_charts import MECHANISMS as MECHANISMS
+from planner.coordination_charts import coordination as coordination
+from planner.coordination_charts import curves as curves
 from planner.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.errors import PlannerError
 from planner.report import differ, unit_of
@@ -23,8 +24,6 @@ from planner.report import differ, unit_of
 if TYPE_CHECKING:
     from planner.run import Comparison
 
-COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B0A000", "#888888")
-GRID: Final = "rgba(128,128,128,0.25)"
 MOST_LINKS: Final = 4_000
 """Of a map; the fullest are drawn, and the title says so."""
 MOST_POINTS: Final = 500
@@ -50,7 +49,7 @@ def chart(drawing: Drawing) -> go.Figure:
             figure = _timeline(drawing)
         case Distribution():
             figure = _distribution(drawing)
-    return _dressed(figure, drawing.title)
+    return dressed(figure, drawing.title)
 
 
 def comparison(result: Comparison) -> list[go.Figure]:
@@ -64,13 +63,19 @@ def comparison(result: Comparison) -> list[go.Figure]:
         if differ(values):
             apart.append((metric, values))
     if apart:
-        columns = 3
+        columns = 2  # as many as a telephone has room for
         rows = math.ceil(len(apart) / columns)
-        titles = [f"{metric.name} {unit_of(metric)}" for metric, _ in apart]
-        figure = make_subplots(
-            rows, columns, subplot_titles=titles, shared_yaxes=True, vertical_spacing=min(0.3, 0.32 / rows)
-        )
+        titles = [f"{metric.name}<br>{unit_of(metric)}" for metric, _ in apart]
         labels = [run.label for run in runs]
+        bars, between = 16 + 22 * len(labels), 76  # pixels; between rows stand numbers and a title
+        tall = rows * bars + (rows - 1) * between
+        figure = make_subplots(
+            rows,
+            columns,
+            subplot_titles=titles,
+            shared_yaxes=True,
+            vertical_spacing=between / tall if rows > 1 else 0.0,
+        )
         for place, (_, values) in enumerate(apart):
             bar = go.Bar(
                 x=values,
@@ -82,8 +87,8 @@ def comparison(result: Comparison) -> list[go.Figure]:
             figure.add_trace(bar, place // columns + 1, place % columns + 1)
         figure.update_yaxes(autorange="reversed")
         figure.update_annotations(font_size=12)
-        figure.update_layout(showlegend=False, height=90 + rows * (60 + 22 * len(labels)))
-        figures.append(_dressed(figure, "Metrics by design"))
+        figure.update_layout(showlegend=False, height=120 + tall)
+        figures.append(dressed(figure, "Metrics by design"))
     if system.trade_off is not None:
         across, up = (system.metric(name) for name in system.trade_off)
         frame = pd.DataFrame(
@@ -92,47 +97,9 @@ def comparison(result: Comparison) -> list[go.Figure]:
         ).dropna()
         if len(frame) > 1:
             units = {across.name: across.unit, up.name: up.unit}
-            title = f"{up.name} against {across.name}"
+            title = f"{up.name}<br>against {across.name}"
             figures.append(chart(Points(title=title, frame=frame, units=units)))
     return figures
-
-
-MECHANISMS: Final = {
-    "none": "#888888",
-    "reaction": "#D55E00",
-    "transparency": "#0072B2",
-    "priority ranking": "#E69F00",
-    "hierarchical partitioning": "#009E73",
-}
-
-
-def coordination(frame: pd.DataFrame) -> go.Figure:
-    """Designs of all systems by the share of the way that coordination goes.
-
-    frame  system, design, mechanism and share, as `planner.coordination` has them
-    """
-    figure = go.Figure()
-    known = frame[frame["share"].notna()]
-    for mechanism, colour in MECHANISMS.items():
-        rows = known[known["mechanism"] == mechanism]
-        if len(rows):
-            figure.add_trace(
-                go.Scatter(
-                    x=100 * rows["share"].astype(float),
-                    y=rows["system"],
-                    mode="markers",
-                    name=mechanism,
-                    text=rows["design"],
-                    marker={"size": 13, "color": colour, "line": {"width": 1, "color": "white"}},
-                    hovertemplate="%{y}, %{text}: %{x:.1f}%<extra>" + mechanism + "</extra>",
-                )
-            )
-    for at in (0, 100):
-        figure.add_vline(x=at, line={"dash": "dot", "color": "#888888"})
-    figure.update_xaxes(title_text="percent of the way from no coordination to the best that is possible")
-    figure.update_yaxes(autorange="reversed")
-    figure.update_layout(height=160 + 70 * known["system"].nunique())
-    return _dressed(figure, "What coordination is worth")
 
 
 def save_picture(figure: go.Figure, path: Path) -> None:
@@ -194,7 +161,11 @@ def _points(points: Points) -> go.Figure:
                 hovertemplate=f"{name} {row[0]}<br>{across} %{{x:,.6g}}<br>{up} %{{y:,.6g}}<extra></extra>",
             )
         )
-    figure.update_xaxes(title_text=_axis(across, points.units))
+    values = points.frame[across].astype(float)
+    room = 0.25 * float(values.max() - values.min()) or 0.1 * abs(float(values.max())) or 1.0
+    figure.update_xaxes(  # names reach over the points at the edges
+        title_text=_axis(across, points.units), range=[values.min() - room, values.max() + room]
+    )
     figure.update_yaxes(title_text=_axis(up, points.units))
     return figure.update_layout(showlegend=False, height=420)
 
@@ -265,7 +236,7 @@ def _map(drawing: NetworkMap) -> go.Figure:
                 mode="markers+text" if few else "markers",
                 text=here.index.astype(str),
                 textposition="top center",
-                textfont_size=9,
+                textfont_size=11,
                 marker={"size": 7, "color": "#666666" if groups is None else colour},
                 name=str(name),
                 hovertemplate="%{text}<extra></extra>",
@@ -359,22 +330,6 @@ def _distribution(drawing: Distribution) -> go.Figure:
 
 
 # --- what charts share --------------------------------------------------------------------
-
-
-def _dressed(figure: go.Figure, title: str) -> go.Figure:
-    figure.update_xaxes(gridcolor=GRID, zerolinecolor=GRID, automargin=True)
-    figure.update_yaxes(gridcolor=GRID, zerolinecolor=GRID, automargin=True)
-    if figure.layout.height is None:
-        figure.update_layout(height=380)
-    return figure.update_layout(
-        title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "size": 12, "color": "#888888"},
-        margin={"l": 10, "r": 10, "t": 60, "b": 40},
-        legend={"orientation": "h", "y": -0.15},
-    )
 
 
 def _colours(first: str | None = None) -> Sequence[str]:

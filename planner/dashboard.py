@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from planner.errors import InputError
-from planner.store import Store
 
 MOST_UPLOAD_MB: Final = 50
 
@@ -31,21 +30,27 @@ def serve(
     found = importlib.util.find_spec("planner_dashboard")
     if found is None or found.origin is None:
         raise InputError("the dashboard is not installed: the package planner_dashboard is missing")
-    for path in stores:
-        with Store(path):
-            pass
+    if stores:
+        from planner.store import Store  # not before it is needed: it loads pandas
+
+        for path in stores:
+            with Store(path):
+                pass
     settings = {
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
         "PLANNER_DASHBOARD_MEMORY_MB": str(memory_mb),
     }
     command = [
-        *(sys.executable, "-m", "streamlit", "run", str(Path(found.origin).with_name("app.py"))),
+        *(sys.executable, "-m", "planner_dashboard.server", "run"),
+        str(Path(found.origin).with_name("app.py")),
         *("--server.address", host, "--server.port", str(port)),
         *("--server.headless", "false" if browser else "true"),
         *("--server.maxUploadSize", str(MOST_UPLOAD_MB)),
         *("--browser.gatherUsageStats", "false"),
         *("--client.toolbarMode", "minimal"),
         *("--client.showErrorDetails", "none"),
+        *("--logger.level", "error"),
+        *("--server.fileWatcherType", "none"),
     ]
     os.execve(sys.executable, command, {**os.environ, **settings})

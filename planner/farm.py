@@ -35,10 +35,10 @@ from distributed import Client, Future, KilledWorker, Scheduler
 from distributed.deploy.spec import ProcessInterface, SpecCluster
 from distributed.worker_memory import parse_memory_limit
 
-from planner.errors import InputError, PlannerError
+from planner.errors import InputError, PlannerError, SolverFailure
 from planner.perform import failed, perform
+from planner.record import Record
 from planner.request import Request
-from planner.store import Record
 
 log = logging.getLogger(__name__)
 
@@ -371,7 +371,7 @@ class Farm:
         if isinstance(error, KilledWorker):  # by a worker that always came back under the same address
             return self._bereaved(parcel, DEATHS + 1 if len(parcel.requests) == 1 else 1)
         message = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
-        return [failed(request, message, exit_code=6) for request in parcel.requests]
+        return [failed(request, message, exit_code=SolverFailure.exit_code) for request in parcel.requests]
 
     def _bereaved(self, parcel: _Parcel, deaths: int = 1) -> list[Record]:
         """The worker is dead: what it had becomes suspect, or has failed."""
@@ -385,7 +385,7 @@ class Farm:
                 f"{DEATHS + 1} workers died of this run, one after the other; it may need more memory than "
                 "a worker has"
             )
-            records.append(failed(request, message, exit_code=6))
+            records.append(failed(request, message, exit_code=SolverFailure.exit_code))
         return records
 
     # --- who is there ---------------------------------------------------------------------

@@ -18,7 +18,7 @@ from planner.parameters import check_parameters, parameters_of
 from planner.run import Run
 from planner.scenario import Entry, Scenario
 from planner.system import Plan, System, Violations
-from planner.tables import find_tables, read_tables, write_table
+from planner.table_files import find_tables, read_tables, write_table
 
 
 def save(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: str = "parquet") -> None:

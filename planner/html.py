@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -22,11 +23,11 @@ from planner.catalogue import find_system
 from planner.drawing import Curve, Drawing
 from planner.errors import InputError
 from planner.files import make_folder, slug
-from planner.report import ARROWS, number, sizes, unit_of, which_best
-from planner.store import column_of
+from planner.record import column_of
+from planner.report import ARROWS, amount, number, percent, sizes, unit_of, which_best
 
 if TYPE_CHECKING:
-    from planner.coordination import Measured
+    from planner.coordination import Curves, Measured
     from planner.explain import Explained
     from planner.reproduce import Reproduction
     from planner.run import Comparison, Run
@@ -63,7 +64,12 @@ class Sheet:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A part of a page; folded ones open on a click."""
+    """A part of a page; folded ones open on a click.
+
+    key           colours by what they stand for in the charts
+    pictures      what is saved in place of `figures`, where that is to be seen in another size
+    side_by_side  charts stand beside each other where the page is wide enough
+    """
 
     title: str
     sentences: Sequence[str] = ()
@@ -72,6 +78,9 @@ class Part:
     texts: Sequence[str] = ()
     folded: bool = False
     open: bool = False
+    key: Mapping[str, str] = field(default_factory=dict)
+    pictures: Sequence[go.Figure] = ()
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,19 +182,72 @@ def _along(rows: pd.DataFrame, axis: str, metric: Metric) -> Curve:
     return Curve(title=title, frame=frame, units=units, bars=not numbers)
 
 
-def coordination_page(measured: Sequence[Measured]) -> Page:
-    """What coordination is worth, across systems."""
+def coordination_page(measured: Sequence[Measured], curves: Sequence[Curves] = ()) -> Page:
+    """What coordination is worth, across systems, and what is left of it where what is told is worse."""
     frame = pd.concat([one.frame for one in measured], ignore_index=True)
     sentences = [sentence for one in measured for sentence in one.sentences()]
-    table = _sheet(frame.infer_objects(), {}, title="designs by what they know", most=MOST_RUNS)
-    part = Part(
-        title="All systems", sentences=sentences, tables=[table], figures=[charts.coordination(frame)]
-    )
+    tables = [_worth(frame)]
+    parts = [
+        Part(title="All systems", sentences=sentences, tables=tables, figures=[charts.coordination(frame)])
+    ]
+    if curves:
+        whole = pd.concat([one.frame for one in curves], ignore_index=True)
+        for kind in dict.fromkeys(whole["kind"]):
+            rows = whole[whole["kind"] == kind]
+            panels = [
+                charts.curves(its, str(kind), legend=False) for _, its in rows.groupby("system", sort=False)
+            ]
+            present = set(rows["mechanism"])
+            parts.append(
+                Part(
+                    title=f"How good must shared information be: {kind}",
+                    sentences=[sentence for one in curves for sentence in one.sentences(str(kind))],
+                    figures=panels,
+                    key={name: colour for name, colour in charts.MECHANISMS.items() if name in present},
+                    pictures=[charts.curves(rows, str(kind))],
+                    side_by_side=True,
+                    tables=[_left(its) for _, its in rows.groupby("system", sort=False)],
+                )
+            )
     return Page(
         title="What coordination is worth",
         about="Performance as the share of the way from no coordination to the best that is proven possible.",
-        parts=[part],
+        parts=parts,
+        warnings=[line for one in curves for line in one.trouble()],
     )
+
+
+def _worth(frame: pd.DataFrame) -> Sheet:
+    """Designs by what they know."""
+    figures = ["performance", "cost", "answers_in_s", "messages", "bytes"]
+    figures = [name for name in figures if frame[name].notna().any()]
+    rows = [
+        [
+            *(Cell(text=str(row[name])) for name in ("system", "design", "mechanism")),
+            Cell(text=percent(row["share"]), kind="bad" if (row["share"] or 0.0) < 0 else ""),
+            *(Cell(text=number(row[name])) for name in figures),
+        ]
+        for row in frame.to_dict(orient="records")
+    ]
+    heads = ["system", "design", "mechanism", "share", *(name.replace("_", " ") for name in figures)]
+    return Sheet(heads=heads, rows=rows, numbers=frozenset(range(3, len(heads))))
+
+
+def _left(rows: pd.DataFrame) -> Sheet:
+    """What is left of each design of one system, by what it is told."""
+    system, what, unit = (str(rows[name].iloc[0]) for name in ("system", "kind", "unit"))
+    shares = rows["share"].notna().any()
+    heads = [f"by {what}", *(amount(value, unit) for value in dict.fromkeys(rows["value"]))]
+    lines = []
+    for design, its in rows.groupby("design", sort=False):
+        cells = [
+            Cell(text=percent(share), kind="bad" if (share or 0.0) < 0 else "") for share in its["share"]
+        ]
+        if not shares:
+            cells = [Cell(text=number(worth)) for worth in its["performance"]]
+        lines.append([Cell(text=str(design)), *cells])
+    title = f"{system}: {'share of the way' if shares else 'performance'}"
+    return Sheet(heads=heads, rows=lines, numbers=frozenset(range(1, len(heads))), title=title)
 
 
 def reproduction_page(done: Sequence[Reproduction]) -> Page:
@@ -280,11 +342,10 @@ def save_pictures(page: Page, folder: Path) -> int:
     make_folder(folder)
     count = 0
     for part in page.parts:
-        for figure in part.figures:
+        for figure in part.pictures or part.figures:
             count += 1
-            charts.save_picture(
-                figure, folder / f"{count:02}_{slug(f'{part.title} {figure.layout.title.text}')}.svg"
-            )
+            title = re.sub(r"<[^>]*>", "", f"{part.title} {figure.layout.title.text}")
+            charts.save_picture(figure, folder / f"{count:02}_{slug(title)}.svg")
     return count
 
 

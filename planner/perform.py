@@ -16,10 +16,10 @@ from typing import Any, Final
 from planner.backends.memory import Bases, remembering
 from planner.errors import PlannerError, SolverFailure
 from planner.proof import Status
+from planner.record import Record
 from planner.request import Request, run_digest, settings_of, versions_of
 from planner.run import Run, evaluate
 from planner.scenario import Entry, Scenario
-from planner.store import Record
 from planner.tables import digest
 
 log = logging.getLogger(__name__)

@@ -37,7 +37,10 @@ class Word(enum.Enum):
             return text
         words = {str(member): member for member in cls}
         if text not in words:
-            raise InputError(f"{what}: {text} is none of {', '.join(words)}" + did_you_mean(str(text), words))
+            near = did_you_mean(str(text), words)
+            raise InputError(
+                f"{what}: {text} is none of {', '.join(words)}" + (near if "did you mean" in near else "")
+            )
         return words[str(text)]
 
 

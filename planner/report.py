@@ -14,15 +14,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from planner.proof import Proof, Status
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.backends.doctor import Found
-    from planner.coordination import Measured
     from planner.explain import Explained
     from planner.parameters import Parameter
     from planner.published import Target
-    from planner.recipes import Recommendation, Review
     from planner.reproduce import Reproduction
     from planner.rolling import Window
     from planner.run import Comparison, Run
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 console = Console(highlight=False)
 
+LADDERS = (
+    {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86_400.0},
+    {"bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12},
+)
+"""Units that people say in another size, ascending."""
 ARROWS = "↑ more is better, ↓ less is better"
 
 
@@ -93,7 +98,7 @@ def _side_by_side(comparison: Comparison, runs: Sequence[Run], caption: str | No
     if comparison.reference is not None:
         table.add_section()
         shares = [comparison.share_of_bound(run) for run in runs]
-        table.add_row("share_of_bound", "↑", *(_percent(share) for share in shares))
+        table.add_row("share_of_bound", "↑", *(percent(share) for share in shares))
     return table
 
 
@@ -125,10 +130,18 @@ def show_trouble(run: Run, console: Console = console) -> None:
     if run.error is not None:
         console.print(f"{run.label}: {run.error}", markup=False, style="red", soft_wrap=True)
     elif run.plan is None:
-        why = "; ".join(run.proof.reasons) or "no reason known"
+        why = "; ".join(run.proof.reasons) or _unexplained(run.proof)
         console.print(f"{run.label}: {run.proof.status}: {why}", markup=False, style="red", soft_wrap=True)
     else:
         show_violations(run.violations, run.label, console)
+
+
+def _unexplained(proof: Proof) -> str:
+    if proof.status is not Status.UNDECIDED:
+        return "no reason known"
+    if proof.bound is not None:
+        return "no plan, only a bound"
+    return "neither a plan nor a bound within the limits given"
 
 
 def show_metrics(system: System, metrics: Mapping[str, float | None]) -> None:
@@ -303,90 +316,6 @@ def show_verdicts(done: Sequence[Reproduction]) -> None:
     console.print(table)
 
 
-# --- recipes ------------------------------------------------------------------------------
-
-
-def show_design_space(reviews: Sequence[Review]) -> None:
-    """The design space with what stands in each cell, then the systems that could do better."""
-    from planner.recipes import SPACE, Information, Resources
-
-    table = plain_table(
-        "ways to coordinate, by what can be told and over what is decided",
-        "below each mechanism: systems of Mukerjee 2018, Table 1.1",
-    )
-    table.add_column("information", no_wrap=True)
-    for where in Resources:
-        table.add_column(f"{where} resources", ratio=1)
-    for can in Information:
-        cells = []
-        for where in Resources:
-            here = [
-                one.system.name
-                for one in reviews
-                if one.system.information is can and where in one.system.resources
-            ]
-            cell = Text(" / ".join(str(mechanism) for mechanism in SPACE[can, where]), style="bold")
-            cell.append(Text("\n" + (", ".join(here) or "no prior work"), style="not bold italic dim"))
-            cells.append(cell)
-        table.add_row(str(can), *cells, end_section=True)
-    console.print(table)
-    console.print(Text("systems that could coordinate otherwise, by their constraints alone", style="bold"))
-    for one in reviews:
-        if not one.same:
-            allowed = " / ".join(str(mechanism) for mechanism in one.recommended) or "outside the recipes"
-            text = f"- {one.system.name}: {one.system.mechanism} today, {allowed} by constraint: {one.why}"
-            console.print(text, markup=False, soft_wrap=True)
-    console.print()
-
-
-def show_coordination(measured: Sequence[Measured]) -> None:
-    """What each system's designs are worth by what they know, and what the figures say."""
-    table = plain_table(
-        "what coordination is worth: share of the way from the first design to the proven best"
-    )
-    for head in ("system", "design", "mechanism"):
-        table.add_column(head, no_wrap=head == "design", overflow="fold")
-    for head in ("share", "worth", "cost", "answers\nin s", "messages", "bytes"):
-        table.add_column(head, justify="right", overflow="fold")
-    figures = ("performance", "cost", "answers_in_s", "messages", "bytes")
-    for one in measured:
-        name = one.system.name
-        for row in one.frame.to_dict(orient="records"):
-            numbers = [number(row[figure]) for figure in figures]
-            table.add_row(name, row["design"], row["mechanism"], _percent(row["share"]), *numbers)
-            name = ""
-        table.add_section()
-    console.print(table)
-    for one in measured:
-        for sentence in one.sentences():
-            console.print(f"- {sentence}", markup=False, soft_wrap=True)
-
-
-def show_advice(advice: Recommendation) -> None:
-    """A mechanism, why, who does so, and what there is here to try it with."""
-    names = " / ".join(str(mechanism) for mechanism in advice.mechanisms) or "outside the recipes"
-    console.print(Text(names, style="bold"))
-    for sentence in advice.why:
-        console.print(f"- {sentence}", markup=False, soft_wrap=True)
-    if advice.known:
-        table = plain_table("\nsystems with the same constraints (Mukerjee 2018, Table 1.1)")
-        for head in ("system", "context", "today"):
-            table.add_column(head)
-        for system in advice.known:
-            table.add_row(system.name, system.context, str(system.mechanism))
-        console.print(table)
-    by_system: dict[str, list[str]] = {}
-    for system_name, design in advice.designs:
-        by_system.setdefault(system_name, []).append(design)
-    if by_system:
-        table = plain_table("designs here that coordinate so")
-        table.add_column("system")
-        table.add_column("designs")
-        for system_name, designs in by_system.items():
-            table.add_row(system_name, ", ".join(designs))
-        console.print(table)
-
-
 # --- what there is ------------------------------------------------------------------------
 
 
@@ -452,7 +381,7 @@ def _schemas(title: str, tables: Sequence[Schema]) -> Table:
 def _designs(title: str, designs: Sequence[Design]) -> Table:
     table = plain_table(title)
     for head in ("design", "mechanism", "what it does", "source"):
-        table.add_column(head)
+        table.add_column(head, overflow="fold")
     for design in designs:
         table.add_row(design.name, str(design.mechanism), design.about, design.source)
     return table
@@ -460,9 +389,8 @@ def _designs(title: str, designs: Sequence[Design]) -> Table:
 
 def _parameters(title: str, parameters: Mapping[str, Mapping[str, Parameter]]) -> Table:
     table = plain_table(title)
-    table.add_column("parameter", ratio=2)
-    table.add_column("values", ratio=2)
-    table.add_column("what it does", ratio=3)
+    for head, ratio in (("parameter", 2), ("values", 2), ("what it does", 3)):
+        table.add_column(head, ratio=ratio, overflow="fold")
     for owner, its in parameters.items():
         table.add_row(Text(owner, style="bold"))
         for parameter in its.values():
@@ -488,6 +416,21 @@ def number(value: float | None) -> str:
     if abs(value) < 1e-3:
         return f"{value:.1e}"
     return f"{value:.4g}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A value with its unit, in the size that people would say: `5 min`, `2 MB`, `0.5 Mbit/s`."""
+    for ladder in LADDERS:
+        size = value * ladder.get(unit, 0.0)
+        for name, least in reversed(ladder.items()):
+            if size >= least:
+                return f"{size / least:.4g} {name}"
+    return f"{value:,.10g} {unit}".rstrip()
+
+
+def is_resized(unit: str) -> bool:
+    """Whether `amount` may say another unit."""
+    return any(unit in ladder for ladder in LADDERS)
 
 
 def sizes(size: Mapping[str, int]) -> str:
@@ -544,7 +487,8 @@ def _best_in_bold(
     ]
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """`54.1%`, `-` for unknown."""
     return "-" if share is None else f"{share:.1%}"
 
 

@@ -29,7 +29,7 @@ from planner.files import make_folder, slug
 from planner.published import Found, Target
 from planner.scenario import load
 from planner.system import System
-from planner.tables import write_table
+from planner.table_files import write_table
 
 
 class Verdict(enum.Enum):
@@ -143,7 +143,7 @@ def find_targets(names: Sequence[str] | None = None) -> list[tuple[System, Targe
             chosen |= {full: pair for full, pair in known.items() if full.split("/")[0] == name}
         else:
             near = did_you_mean(name, [*known, *known_systems])
-            faults.append(f"{name}: no such target{near}")
+            faults.append(f"{name}: no such target" + (near or "; planner reproduce lists them all"))
     if faults:
         raise InputError(*faults)
     return list(chosen.values())

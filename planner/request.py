@@ -23,7 +23,8 @@ from planner import __version__
 from planner.catalogue import distribution
 from planner.options import Options
 from planner.parameters import Parameter, parameters_of
-from planner.scenario import Entry, Scenario, from_document, path_keys
+from planner.scenario import Entry, Scenario, from_document
+from planner.sources import path_keys
 from planner.system import System
 
 
@@ -172,6 +173,7 @@ def _escaped(stem: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_file(path: Path, modified_ns: int, size: int) -> str:  # noqa: ARG001
+def _of_file(path: Path, _modified_ns: int, _size: int) -> str:
+    """The digest of a file's bytes; read again only where its time or size has changed."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

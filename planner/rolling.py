@@ -28,7 +28,8 @@ from planner.proof import Proof, Status
 from planner.run import Run, entries, evaluate
 from planner.scenario import Entry, Scenario
 from planner.system import Decision, Series, System
-from planner.tables import digest, write_table
+from planner.table_files import write_table
+from planner.tables import digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +81,7 @@ class Roll:
             rows: list[dict[str, Any]] = []
             for window in self._rolled(entry, make_folder(folder / "windows")):
                 rows.append(window.row())
-                # short tables: written whole, so that the file is always one that can be read
-                partial = table.with_suffix(".partial.csv")
-                write_table(pd.DataFrame(rows), partial)
-                partial.replace(table)
+                write_table(pd.DataFrame(rows), table)  # a short one: written anew each time
                 yield window
 
     def _rolled(self, entry: Entry, folder: Path) -> Iterator[Window]:
@@ -130,6 +128,7 @@ def start(
 
 
 def _file_name(label: str) -> str:
+    """A window's label as the name of a folder: unlike labels have unlike names, none of them hidden."""
     quoted = quote(label, safe=" :+,=@")
     return quoted.replace(".", "%2E", 1) if quoted.startswith(".") else quoted
 

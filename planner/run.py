@@ -286,10 +286,15 @@ def _loaded(scenario: Scenario | str | Path, options: Options | None) -> Scenari
 
 
 def entries(scenario: Scenario, labels: Sequence[str] | None = None) -> list[Entry]:
-    """The designs to run: those labelled, else all of the scenario's, else all of the system's."""
+    """The designs to run: those labelled, else all of the scenario's, else all of the system's.
+
+    raises  InputError for each label that is none, and for no label at all
+    """
     if labels is None:
         own = list(scenario.designs)
         return own or [Entry(label=design.name, design=design) for design in scenario.system.designs]
+    if not labels:
+        raise InputError(f"{scenario.name}: designs: none is named")
     faults: list[str] = []
     chosen: list[Entry] = []
     for label in dict.fromkeys(labels):

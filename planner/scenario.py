@@ -6,9 +6,8 @@ Unknown keys are refused, and every fault of a file is found before anything is 
 from __future__ import annotations
 
 import copy
-import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -19,9 +18,10 @@ import tomli_w
 from planner.catalogue import find_system, system_names
 from planner.errors import InputError, did_you_mean
 from planner.options import OPTION_NAMES, Options
-from planner.parameters import check_parameters, parameters_of
+from planner.parameters import check_parameters
+from planner.sources import maker_of, relocated
 from planner.system import Design, Series, System
-from planner.tables import find_tables, read_tables, read_text
+from planner.text_files import read_text
 
 SECTIONS: Final = ("system", "problem", "designs", "solver", "sweep")
 SWEPT: Final = ("problem", "designs", "solver")
@@ -74,7 +74,7 @@ class Scenario:
 
     def to_toml(self, folder: Path) -> str:
         """The scenario as TOML that means the same when it is saved in `folder`."""
-        document = {**self.raw, "problem": _relocated(self.system, self.raw["problem"], self.folder, folder)}
+        document = {**self.raw, "problem": relocated(self.system, self.raw["problem"], self.folder, folder)}
         return tomli_w.dumps(document)
 
 
@@ -94,10 +94,8 @@ def load(
     raw = _parse(path)
     for key, value in (changes or {}).items():
         change(raw, key, value)
-    if isinstance(options, Options):
-        raw["solver"] = {name: value for name, value in asdict(options).items() if value is not None}
-    elif options:
-        raw["solver"] = {**raw.get("solver", {}), **options}
+    if options:
+        raw["solver"] = _solver(raw, options)
     return from_document(raw, name=str(source), folder=path.parent)
 
 
@@ -105,11 +103,17 @@ def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None
     """The scenario with other solver options, or some of them by name over its own."""
     if options is None:
         return scenario
+    document = {**scenario.raw, "solver": _solver(scenario.raw, options)}
+    return from_document(document, name=scenario.name, folder=scenario.folder)
+
+
+def _solver(raw: Mapping[str, Any], options: Options | Mapping[str, Any]) -> Any:
+    """The [solver] section with other options: Options replace it, single ones go over what it has."""
     if isinstance(options, Options):
-        solver = {name: value for name, value in asdict(options).items() if value is not None}
-    else:
-        solver = {**scenario.raw.get("solver", {}), **options}
-    return from_document({**scenario.raw, "solver": solver}, name=scenario.name, folder=scenario.folder)
+        return {name: value for name, value in asdict(options).items() if value is not None}
+    given = raw.get("solver", {})
+    # what is no table is left for the faults to name
+    return {**given, **options} if isinstance(given, dict) else given
 
 
 def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenario:
@@ -131,7 +135,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
             entries, more = _designs(system, raw.get("designs", {}))
             faults += more
         if isinstance(raw.get("problem", {}), dict):
-            make_problem, more = _problem(system, raw, folder)
+            make_problem, more = maker_of(system, raw, folder)
             faults += more
             if make_problem is not None and raw["problem"].get("source") in system.series:
                 make_series, make_problem = make_problem, _one_of_many(name)
@@ -172,20 +176,36 @@ def shipped() -> list[str]:
     )
 
 
+def _one_of_many(name: str) -> Callable[[], Any]:
+    def refuse() -> Any:
+        raise InputError(f"{name}: problem.source gives consecutive problems; run them with: planner roll")
+
+    return refuse
+
+
 # --- reading the document -----------------------------------------------------------------
 
 
 def _find(source: str | Path) -> Path:
     path = Path(source)
-    if path.is_file() or path.is_dir():
+    if path.is_dir():
+        near = path / "scenario.toml"
+        hint = f"; did you mean '{near}'?" if near.is_file() else ", must be a file"
+        raise InputError(f"{source}: is a folder{hint}")
+    if path.is_file():
         return path
     names = shipped()
     if str(source) in names:
         return Path(str(files("planner_data") / "scenarios" / f"{source}.toml"))
     nearby = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
-    near = did_you_mean(str(source), [*names, *nearby])
-    hint = near if "did you mean" in near else f"; scenarios that ship with planner: {', '.join(names)}"
-    raise InputError(f"{source}: no such scenario" + hint)
+    hint = did_you_mean(str(source), [*names, *nearby])
+    system = str(source).partition("/")[0]
+    own = [name for name in names if name.startswith(f"{system}/")]
+    if own and ("did you mean" not in hint or str(source) == system):
+        hint = f"; those of {system} that ship with planner: {', '.join(own)}"
+    elif "did you mean" not in hint:
+        hint = "; planner list SYSTEM names those that ship with planner"
+    raise InputError(f"{source}: no such scenario{hint}")
 
 
 def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[str]]:
@@ -293,145 +313,3 @@ def _designs(system: System, raw: Mapping[str, Any]) -> tuple[tuple[Entry, ...],
         faults += [*more, *blind]
         entries.append(Entry(label=label, design=design, parameters=values, sees=seen))
     return tuple(entries), faults
-
-
-# --- where the problem comes from ---------------------------------------------------------
-
-
-def _problem(
-    system: System, raw: Mapping[str, Any], folder: Path
-) -> tuple[Callable[[], Any] | None, list[str]]:
-    """What makes the problem, once its parameters are known to be right."""
-    if "problem" not in raw:
-        return None, ["problem: is missing: write [problem] with a source"]
-    given = dict(raw["problem"])
-    readers = {**system.sources, **system.series}
-    sources = ["tables", "generate", *readers]
-    source = given.pop("source", None)
-    if source is None:
-        return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
-    always = parameters_of(system.adjust)
-    common = {key: given.pop(key) for key in list(given) if key in always}
-    adjustments, faults = check_parameters(
-        system.adjust, common, where="problem", what="the problem", folder=folder
-    )
-    make: Callable[[], Any] | None = None
-    if source == "tables":
-        make, more = _from_tables(system, given, folder)
-    elif source == "generate":
-        make, more = _from_preset(system, given, folder)
-    elif source in readers:
-        make, more = _from(system, readers[source], given, f"source '{source}'", folder)
-    else:
-        more = [f"problem.source: no such source '{source}'" + did_you_mean(str(source), sources)]
-    faults += more
-    if faults or make is None:
-        return None, faults
-    if source in system.series:
-        return lambda: _Adjusted(make(), lambda problem: system.adjust(problem, **adjustments)), []
-    return lambda: system.adjust(make(), **adjustments), []
-
-
-@dataclass(frozen=True)
-class _Adjusted:
-    """A series whose problems are all changed alike."""
-
-    series: Series
-    adjust: Callable[[Any], Any]
-
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return ((label, self.adjust(problem)) for label, problem in self.series)
-
-    def __len__(self) -> int:
-        return len(self.series)
-
-
-def _one_of_many(name: str) -> Callable[[], Any]:
-    def refuse() -> Any:
-        raise InputError(f"{name}: problem.source gives consecutive problems; run them with: planner roll")
-
-    return refuse
-
-
-def _from(
-    system: System, function: Callable[..., Any], given: Mapping[str, Any], what: str, folder: Path
-) -> tuple[Callable[[], Any], list[str]]:
-    always = parameters_of(system.adjust)
-    values, faults = check_parameters(
-        function, given, where="problem", what=what, folder=folder, others=always
-    )
-    return lambda: function(**values), faults
-
-
-def _from_preset(
-    system: System, given: dict[str, Any], folder: Path
-) -> tuple[Callable[[], Any] | None, list[str]]:
-    preset = given.pop("preset", None)
-    if preset is None:
-        return None, ["problem.preset: is missing; one of: " + ", ".join(system.presets)]
-    if preset not in system.presets:
-        return None, [
-            f"problem.preset: no such preset '{preset}'" + did_you_mean(str(preset), system.presets)
-        ]
-    return _from(system, system.presets[preset], given, f"preset '{preset}'", folder)
-
-
-def _from_tables(
-    system: System, given: Mapping[str, Any], folder: Path
-) -> tuple[Callable[[], Any] | None, list[str]]:
-    names = [table.name for table in system.tables]
-    faults = [
-        f"problem.{key}: no such key of source 'tables'"
-        + did_you_mean(key, ["path", *names, *parameters_of(system.adjust)])
-        for key in given
-        if key not in ("path", *names)
-    ]
-    faults += [
-        f"problem.{key} is {value}, must be the name of a file"
-        for key, value in given.items()
-        if key in ("path", *names) and not isinstance(value, str)
-    ]
-    if not given:
-        faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
-    if faults:
-        return None, faults
-
-    def make() -> Any:
-        named = {name: folder / given[name] for name in names if name in given}
-        found: dict[str, Path] = {}
-        rest = [table for table in system.tables if table.name not in named]
-        if "path" in given:
-            found = find_tables(rest, folder / given["path"], system.optional_tables)
-        else:
-            absent = [table.name for table in rest if table.name not in system.optional_tables]
-            if absent:
-                raise InputError(
-                    *(f"problem.{name}: is missing; name its file, or a path" for name in absent)
-                )
-        return system.from_tables(read_tables(system.tables, {**found, **named}))
-
-    return make, []
-
-
-def _relocated(system: System, problem: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
-    """The [problem] section with its relative paths made relative to another folder."""
-    moved = dict(problem)
-    for key in path_keys(system, problem):
-        if isinstance(moved.get(key), str) and not Path(moved[key]).is_absolute():
-            moved[key] = Path(os.path.relpath(old / moved[key], new)).as_posix()
-    return moved
-
-
-def path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
-    """The keys of a [problem] section that name files or folders."""
-    if problem.get("source") == "tables":
-        yield from ("path", *(table.name for table in system.tables))
-    makers = [
-        system.adjust,
-        system.sources.get(str(problem.get("source"))),
-        system.series.get(str(problem.get("source"))),
-        system.presets.get(str(problem.get("preset"))),
-    ]
-    for maker in makers:
-        if maker is not None:
-            yield from (name for name, parameter in parameters_of(maker).items() if parameter.is_path)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from planner.report import console, number, plain_table
 
@@ -62,19 +63,22 @@ def _cost(estimate: Estimate, workers: int | None) -> str:
 
 
 def show_sweep(sweep: Sweep) -> None:
-    """How many runs of each design came to what."""
-    frame = sweep.runs
-    table = plain_table("runs")
-    kinds = [status for status in STATUSES if (frame["status"] == status).any()]
-    table.add_column("scenario", overflow="fold")
+    """How many runs of each design came to what, scenario by scenario."""
+    for scenario, runs in sweep.runs.groupby("scenario", sort=False):
+        console.print(_outcomes(str(scenario), runs))
+
+
+def _outcomes(scenario: str, runs: pd.DataFrame) -> Table:
+    table = plain_table(scenario)
+    kinds = [status for status in STATUSES if (runs["status"] == status).any()]
     table.add_column("design", overflow="fold")
-    for head in ("runs", *kinds, "worst gap", "median seconds"):
+    for head in ("runs", *kinds, "worst\ngap", "median\nseconds"):  # narrow, so that names are whole
         table.add_column(head, justify="right")
-    for (scenario, label), runs in frame.groupby(["scenario", "label"], sort=False):
-        counts = [str(int((runs["status"] == status).sum()) or "-") for status in kinds]
-        worst, median = runs["gap"].max(), runs["seconds"].median()
-        table.add_row(str(scenario), str(label), f"{len(runs):,}", *counts, number(worst), number(median))
-    console.print(table)
+    for label, own in runs.groupby("label", sort=False):
+        counts = [str(int((own["status"] == status).sum()) or "-") for status in kinds]
+        worst, median = own["gap"].max(), own["seconds"].median()
+        table.add_row(str(label), f"{len(own):,}", *counts, number(worst), number(median))
+    return table
 
 
 def show_runs(frame: pd.DataFrame) -> None:

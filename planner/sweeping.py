@@ -28,10 +28,11 @@ from planner.catalogue import find_system
 from planner.errors import InputError
 from planner.grid import Grid, Point, lay_out
 from planner.options import Options
+from planner.record import Record, column_of
 from planner.request import Request
 from planner.run import share
 from planner.scenario import Scenario, load, with_options
-from planner.store import Record, Store, column_of
+from planner.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Sweep:
         points = self.grid.points
         with Store(self.out) as store:
             digests = self._digests(store)
-            found = store.runs(digests=digests)
+            found = store.runs_of(digests)
         present = [(point, name) for point, name in zip(points, digests, strict=True) if name in found.index]
         asked = pd.DataFrame(
             [
@@ -150,7 +151,7 @@ class Sweep:
 
 
 def _failed_name(store: Store, point: Point, name: str) -> str:
-    return name if len(store.runs(digests=[name], columns=["digest"])) else point.digest(None)
+    return name if len(store.runs_of([name], columns=["digest"])) else point.digest(None)
 
 
 def sweep(

@@ -113,6 +113,26 @@ EXCHANGED: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class Blur:
+    """One way in which what is told can be worse than the truth, and how far that is tried.
+
+    kind       age: told late; noise: measured badly; grain: told in sum or in few steps
+    parameter  of `sees`, the same in every design that has it, such as `age_s`
+    values     from the truth itself to what is hardly of use, ascending
+    unit       of the values, "" where they are plain numbers
+    about      what the values mean, in one line
+    seeds      how many times chance is tried; where above 1, `sees` has a parameter `seed`
+    """
+
+    kind: Literal["age", "noise", "grain"]
+    parameter: str
+    values: tuple[float, ...]
+    unit: str = ""
+    about: str = ""
+    seeds: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class Coordination:
     """How a system's designs are compared as ways to coordinate.
 
@@ -121,12 +141,14 @@ class Coordination:
     performance     the metric that coordination is for
     cost            a metric that it may cost; None where there is none
     responsiveness  the metric that says how soon events are answered; None: seconds to decide
+    blurs           how what is told can be worse than the truth: with age, noise and grain
     """
 
     scenario: str
     performance: str
     cost: str | None = None
     responsiveness: str | None = None
+    blurs: tuple[Blur, ...] = ()
 
 
 class Violations:

@@ -1,4 +1,4 @@
-"""Tables in and out of files: what a table must hold is declared once, in pandera.
+"""What tables must hold, declared once, in pandera; their checks, and the digest of what they hold.
 
 Every fault of every table is found before anything is refused, each as one line that names the
 file, the row, the column, the value and the rule. Rows are counted as a spreadsheet does: the
@@ -7,15 +7,9 @@ header of a CSV file is row 1; Parquet files and frames have no header, their fi
 
 from __future__ import annotations
 
-import codecs
-import csv
 import hashlib
-import itertools
-import os
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -24,12 +18,7 @@ import pandera.pandas as pa
 
 from planner.errors import InputError, did_you_mean
 
-SUFFIXES: Final = (".csv", ".parquet")
-LONGEST_LINE: Final = 1 << 20  # bytes; no table or network file of use has a longer one
 SHOWN_ROWS: Final = 5  # of one rule broken over and over, the rows that are spelled out
-
-
-# --- what a table must hold ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +130,7 @@ def _validated(
     columns: dict[str, pd.Series[Any]] = {}
     for name, column in table.columns.items():
         if name in frame:
-            if table.compact and _is_label(column):
+            if table.compact and is_label(column):
                 columns[name] = _categories(name, frame[name], broken)
             else:
                 columns[name] = _coerced(name, column, frame[name], broken)
@@ -181,23 +170,23 @@ class _Broken:
 def _column_faults(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]:
     found = [str(name) for name in frame.columns]
     if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
-        yield f"{where}: has the one column '{_short(found[0])}': columns must be separated by commas"
+        yield f"{where}: has the one column '{short(found[0])}': columns must be separated by commas"
         return
     for name in table.required:
         if name not in found:
             strangers = [other for other in found if other not in table.columns]
             near = did_you_mean(name, strangers).replace("did you mean", "is it called")
-            has = ", ".join(_short(other) for other in found[:12]) or "no columns"
+            has = ", ".join(short(other) for other in found[:12]) or "no columns"
             yield f"{where}: column '{name}' is missing" + (near if "'" in near else f" (it has {has})")
     for name in found:
         if name not in table.columns:
-            yield f"{where}: unknown column '{_short(name)}'" + did_you_mean(name, table.columns)
+            yield f"{where}: unknown column '{short(name)}'" + did_you_mean(name, table.columns)
 
 
 def _coerced(name: str, column: pa.Column, values: pd.Series, broken: _Broken) -> pd.Series:
     """`values` in the column's type; a value that has no place in it is added to `broken`."""
     missing = values.isna()
-    if _is_label(column):
+    if is_label(column):
         bad, rule = missing, f"{name} is empty"
         coerced: pd.Series[Any] = values.astype(str)
     else:
@@ -215,7 +204,7 @@ def _coerced(name: str, column: pa.Column, values: pd.Series, broken: _Broken) -
         (
             f"{name} is empty"
             if missing.iloc[place]
-            else f"{name} is '{_short(values.iloc[place])}', must be a number"
+            else f"{name} is '{short(values.iloc[place])}', must be a number"
             for place in places
         ),
     )
@@ -235,7 +224,8 @@ def _categories(name: str, values: pd.Series, broken: _Broken) -> pd.Series:
     return coded
 
 
-def _is_label(column: pa.Column) -> bool:
+def is_label(column: pa.Column) -> bool:
+    """Whether it is a column of names."""
     return "str" in str(column.dtype)
 
 
@@ -264,7 +254,7 @@ def _add_repetitions(table: Table, frame: pd.DataFrame, broken: _Broken) -> None
     for place in places:
         same = (frame[key] == frame[key].iloc[place]).all(axis=1).to_numpy()
         first = broken.first_row + int(frame.index[np.flatnonzero(same)[0]])
-        values = ", ".join(f"{name} '{_short(frame[name].iloc[place])}'" for name in key)
+        values = ", ".join(f"{name} '{short(frame[name].iloc[place])}'" for name in key)
         texts.append(f"{values} is there already in row {first}")
     broken.add(f"{', '.join(key)} is there already", rows, int(again.sum()), texts)
 
@@ -286,7 +276,7 @@ def _first(bad: pd.Series) -> tuple[list[int], list[int]]:
 
 
 def _value(value: object) -> str:
-    return f"'{_short(value)}'" if isinstance(value, str) and not _is_number(value) else str(value)
+    return f"'{short(value)}'" if isinstance(value, str) and not _is_number(value) else str(value)
 
 
 def _is_number(text: str) -> bool:
@@ -297,7 +287,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value as faults spell it out: its first 60 characters."""
     text = str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -311,205 +302,14 @@ def few(faults: Sequence[str], where: str, what: str, *, count: int | None = Non
     return [*faults[:SHOWN_ROWS], *([f"{where}: {rest} more rows {what}"] if rest > 0 else [])]
 
 
-def file_name(frame: pd.DataFrame, table: str) -> str:
-    """What faults call a table: the file it came from, else its name."""
-    return str(frame.attrs.get("where", table))
-
-
-# --- reading ------------------------------------------------------------------------------
-
-
-def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
-    """Every table of `files`, by table name, read and validated; InputError with every fault of all."""
-    read: dict[str, pd.DataFrame] = {}
-    faults: list[str] = []
-    for table in tables:
-        if table.name not in files:
-            continue
-        try:
-            read[table.name] = read_table(table, files[table.name])
-        except InputError as error:
-            faults += error.faults
-    if faults:
-        raise InputError(*faults)
-    return read
-
-
-def read_table(table: Table, path: Path) -> pd.DataFrame:
-    """The table in a CSV or Parquet file, validated; InputError with every fault."""
-    if path.suffix == ".parquet":
-        frame, first_row = _read_parquet(table, path), 1
-    else:
-        frame, first_row = _read_csv(table, path), 2
-    frame = validate(table, frame, where=path.name, first_row=first_row)
-    frame.attrs |= {"where": path.name, "first_row": first_row}
-    return frame
-
-
 def row_name(frame: pd.DataFrame, table: str, row: int) -> str:
     """What faults call a row: `links.csv row 17`, or `links row 16` where the frame came from no file."""
     return f"{file_name(frame, table)} row {frame.attrs.get('first_row', 1) + int(frame.index[row])}"
 
 
-def find_tables(tables: Iterable[Table], folder: Path, optional: Sequence[str] = ()) -> dict[str, Path]:
-    """The file of each table in `folder`: `<table>.csv` or `<table>.parquet`."""
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder}: " + ("is a file, must be a folder" if folder.exists() else "no such folder")
-        )
-    files: dict[str, Path] = {}
-    faults: list[str] = []
-    for table in tables:
-        candidates = [folder / (table.name + suffix) for suffix in SUFFIXES]
-        present = [path for path in candidates if path.exists()]
-        if len(present) > 1:
-            faults.append(f"{folder}: has both {present[0].name} and {present[1].name}; keep one")
-        elif present:
-            files[table.name] = present[0]
-        elif table.name not in optional:
-            faults.append(f"{folder}: has no {candidates[0].name} (nor {candidates[1].name})")
-    if faults:
-        raise InputError(*faults)
-    return files
-
-
-def _read_csv(table: Table, path: Path) -> pd.DataFrame:
-    require_text(path)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file), [])
-    if not header:
-        raise InputError(f"{path.name}: is empty, must begin with a line of column names")
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise InputError(*(f"{path.name}: column '{_short(name)}' occurs twice" for name in twice))
-    kind: Any = "category" if table.compact else str
-    labels = {name: kind for name, column in table.columns.items() if _is_label(column)}
-    try:
-        with warnings.catch_warnings():
-            # pandas only warns where a row has more fields than the header
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                path,
-                dtype=labels,
-                # only an empty field is missing: a node may be called "NA"
-                keep_default_na=False,
-                na_values=[""],
-                skip_blank_lines=False,
-                encoding="utf-8-sig",
-                index_col=False,
-                low_memory=False,
-            )
-    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-        raise InputError(
-            _csv_fault(path, len(header)) or f"{path.name}: is no CSV table ({_one_line(error)})"
-        ) from None
-
-
-def _csv_fault(path: Path, fields: int) -> str | None:
-    """The first row that does not fit its header."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            for row in reader:
-                if len(row) > fields:
-                    return (
-                        f"{path.name} row {reader.line_num}: has {len(row)} fields, the header has {fields}"
-                    )
-        except csv.Error as error:
-            return f"{path.name} row {reader.line_num}: {error}"
-    return None
-
-
-def _read_parquet(table: Table, path: Path) -> pd.DataFrame:
-    import pyarrow
-
-    require_file(path)
-    labels = [name for name, column in table.columns.items() if _is_label(column)]
-    try:
-        if table.compact:  # the names of a row group are read once, not once a row
-            return pd.read_parquet(path, engine="pyarrow", read_dictionary=labels)
-        return pd.read_parquet(path)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path.name}: is no Parquet file ({_one_line(error)})") from None
-
-
-def require_file(path: Path) -> None:
-    """InputError unless `path` is a file that can be read."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, must be a file")
-    if not path.exists():
-        siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = did_you_mean(path.name, siblings)
-        raise InputError(f"{path}: no such file" + (near if "'" in near else ""))
-    if not os.access(path, os.R_OK):
-        raise InputError(f"{path}: may not be read")
-
-
-def require_text(path: Path, *, longest_line: int = LONGEST_LINE) -> None:
-    """InputError unless `path` is a UTF-8 text file without lines of absurd length.
-
-    Reads the file once in blocks, so that a file of one endless line costs no memory.
-    """
-    require_file(path)
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    line, length = 1, 0
-    with path.open("rb") as file:
-        first = True
-        while block := file.read(1 << 18):
-            if first and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise InputError(f"{path.name}: is UTF-16 text, must be saved as UTF-8")
-            first = False
-            if b"\0" in block:
-                raise InputError(f"{path.name}: is a binary file, must be text")
-            try:
-                decoder.decode(block)
-            except UnicodeDecodeError as error:
-                bad = line + block[: max(error.start, 0)].count(b"\n")
-                byte = error.object[error.start]
-                raise InputError(
-                    f"{path.name} row {bad}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
-                ) from None
-            ends = [-length - 1, *_line_ends(block), len(block)]
-            longest = max(b - a - 1 for a, b in itertools.pairwise(ends))
-            if longest > longest_line:
-                raise InputError(f"{path.name}: has a line of over {longest_line:,} bytes; is it a table?")
-            length = ends[-1] - ends[-2] - 1
-            line += len(ends) - 2
-        try:
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            raise InputError(f"{path.name} row {line}: ends within a UTF-8 character; is it whole?") from None
-
-
-def read_text(path: Path, *, longest_line: int = LONGEST_LINE) -> str:
-    """The UTF-8 text of a file (a byte order mark is dropped); InputError for anything else."""
-    require_text(path, longest_line=longest_line)
-    return path.read_text(encoding="utf-8-sig")
-
-
-def _line_ends(block: bytes) -> list[int]:
-    return np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")).tolist()
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
-    return _short(text) if len(text) > 160 else text
-
-
-# --- writing ------------------------------------------------------------------------------
-
-
-def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write CSV or Parquet by the file's ending; never leaves half a file behind."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        if path.suffix == ".parquet":
-            frame.to_parquet(partial, index=False)
-        else:
-            frame.to_csv(partial, index=False)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def file_name(frame: pd.DataFrame, table: str) -> str:
+    """What faults call a table: the file it came from, else its name."""
+    return str(frame.attrs.get("where", table))
 
 
 DIGEST_ROWS: Final = 1 << 20  # hashed at a time, so that long tables need little memory

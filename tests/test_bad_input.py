@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from planner.scenario import shipped
 from tests.commands import planner
 
 LINKS = "tail,head,capacity_mbps\na,b,10\nb,c,10\nc,a,10\n"
@@ -296,7 +297,29 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         1,
         "traffic/germany: no such scenario; did you mean 'traffic/germany50'?",
     ),
+    "no scenario like it": (
+        ["solve", "zzz"],
+        1,
+        "zzz: no such scenario; planner list SYSTEM names those that ship with planner",
+    ),
+    "a system for a scenario": (
+        ["solve", "circuitflows"],
+        1,
+        "circuitflows: no such scenario; those of circuitflows that ship with planner: "
+        + ", ".join(name for name in shipped() if name.startswith("circuitflows/")),
+    ),
     "a folder": (["solve", "net"], 1, "net: is a folder, must be a file"),
+    "no design": (["compare", "s.toml", "--designs", ","], 1, "s.toml: designs: none is named"),
+    "options over a section that is none": (
+        ["solve", "s.toml", "--set", "solver=3", "--gap", "0.1"],
+        1,
+        "s.toml: solver must be a table: write [solver]",
+    ),
+    "no target like it": (
+        ["reproduce", "zzz"],
+        1,
+        "zzz: no such target; planner reproduce lists them all",
+    ),
     "no such design": (
         ["solve", "s.toml", "--design", "optimal"],
         1,

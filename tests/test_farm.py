@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from planner import farm
 from planner.farm import ClusterLost, Farm
+from planner.record import Record
 from planner.request import Request
-from planner.store import Record
 
 
 @pytest.fixture(scope="module")

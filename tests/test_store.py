@@ -20,9 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import store as stores
+from planner import database
+from planner.database import StoreFailure
 from planner.errors import InputError, PlannerError
-from planner.store import Record, Store, StoreFailure
+from planner.record import Record
+from planner.store import Store
 from planner.tables import digest
 from tests.commands import planner
 
@@ -315,6 +317,7 @@ def test_order_limit_and_columns(many: Store) -> None:
     for call, message in (
         ({"sort": "-gapp"}, "--sort: no such column 'gapp'; did you mean 'gap'?"),
         ({"columns": ["statis"]}, "--columns: no such column 'statis'; did you mean 'status'?"),
+        ({"columns": []}, "--columns: names no column"),
     ):
         with pytest.raises(InputError) as caught:
             many.runs(**call)  # type: ignore[arg-type]
@@ -395,11 +398,11 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("write", [True, False])
 def test_a_store_of_a_newer_version(store: Store, write: bool) -> None:
     store.keep([record()])
-    store._connection.execute("PRAGMA user_version = 99")
+    store._database.run("PRAGMA user_version = 99")
     store.close()
     before = store.file.read_bytes()
     assert lines(store.folder, write=write) == (
-        f"{store.folder}: was written by a newer planner (schema 99, this one knows {len(stores.SCHEMA)}): "
+        f"{store.folder}: was written by a newer planner (schema 99, this one knows {len(database.SCHEMA)}): "
         "update planner, or name another store"
     )
     assert store.file.read_bytes() == before
@@ -411,10 +414,10 @@ def test_a_store_of_an_older_version_is_brought_up_to_date(
 ) -> None:
     store.keep([record()])
     store.close()
-    newer = (*stores.SCHEMA, "ALTER TABLE names ADD COLUMN unit TEXT; UPDATE names SET unit = '?'")
-    monkeypatch.setattr(stores, "SCHEMA", newer)
+    newer = (*database.SCHEMA, "ALTER TABLE names ADD COLUMN unit TEXT; UPDATE names SET unit = '?'")
+    monkeypatch.setattr(database, "SCHEMA", newer)
     with Store(store.folder, write=write) as opened:
-        assert opened._all("SELECT DISTINCT unit FROM names") == [("?",)]
+        assert opened._database.rows("SELECT DISTINCT unit FROM names") == [("?",)]
         assert len(opened.runs()) == 1
 
 
@@ -479,12 +482,12 @@ def test_a_store_that_may_not_be_written_can_be_read(nobody: None) -> None:
 
 
 def test_another_writer_that_never_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(database, "PATIENCE_S", 0.05)
     with Store(store.folder, write=True) as other:
-        store._connection.execute("BEGIN IMMEDIATE")
+        store._database.run("BEGIN IMMEDIATE")
         with pytest.raises(StoreFailure, match="another process has kept it"):
             other.keep([record()])
-        store._connection.execute("ROLLBACK")
+        store._database.run("ROLLBACK")
 
 
 # --- the command --------------------------------------------------------------------------

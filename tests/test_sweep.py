@@ -162,9 +162,9 @@ def test_a_bad_sweep_is_one_clear_line(
 
 
 def test_values_of_an_axis_may_hold_commas() -> None:
-    from planner.cli import _axes
+    from planner.cli.options import axes_of
 
-    assert _axes(["a=1,2.5,x", "b=[1,2],[3]", "c='p,q',r", "d=true", 'e={k=[1,2]},"t"']) == {
+    assert axes_of(["a=1,2.5,x", "b=[1,2],[3]", "c='p,q',r", "d=true", 'e={k=[1,2]},"t"']) == {
         "a": [1, 2.5, "x"],
         "b": [[1, 2], [3]],
         "c": ["p,q", "r"],

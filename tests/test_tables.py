@@ -11,19 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import pandas as frames
 
 from planner.errors import InputError
-from planner.tables import (
-    Table,
-    digest,
-    find_tables,
-    label,
-    number,
-    read_table,
-    read_tables,
-    read_text,
-    row_name,
-    validate,
-    write_table,
-)
+from planner.table_files import find_tables, read_table, read_tables, write_table
+from planner.tables import Table, digest, label, number, row_name, validate
+from planner.text_files import read_text
 
 PARTS = Table(
     name="parts",

@@ -141,7 +141,7 @@ def test_a_plan_per_target_survives_its_tables(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_plan_per_target_plays_out_with_its_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = Traffic.from_tables(topohub.read("sndlib/abilene", peak_utilization=0.3))
-    believed = sees.measured(truth, noise=0.5, seed=3)
+    believed = sees.told(truth, noise=0.5, seed=3)
     monkeypatch.setattr(rooted, "PAIR_ROWS", 0)
     plan = columns.route(believed).plan
     assert plan is not None

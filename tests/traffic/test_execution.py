@@ -16,18 +16,13 @@ from planner.errors import InputError
 from planner.loop import Round
 from planner.options import Options
 from planner.system import Design, Mechanism
-from planner_models.traffic import SYSTEM, execution, generate, localflow
-from planner_models.traffic.execution import (
-    MBIT,
-    ClosedLoop,
-    FlowNetwork,
-    Lognormal,
-    Poisson,
-    Seen,
-    Simulation,
-    Steering,
-)
+from planner_models.traffic import SYSTEM, execution, generate, localflow, scheduling
+from planner_models.traffic.arrivals import MBIT, ClosedLoop, Poisson
+from planner_models.traffic.execution import Simulation
+from planner_models.traffic.flow_network import FlowNetwork
+from planner_models.traffic.flow_sizes import Lognormal
 from planner_models.traffic.problem import Traffic
+from planner_models.traffic.scheduling import Seen, Steering
 from tests.traffic.test_deploy import network, rows_of
 
 OPTIMUM = SYSTEM.design("optimum")
@@ -263,7 +258,7 @@ def test_only_flows_that_were_seen_are_rerouted() -> None:
     seen = net.observe()
     plan = OPTIMUM.decide(problem, options=Options()).plan
     assert plan is not None
-    share, decided = execution.shares_of(problem, plan)
+    share, decided = scheduling.shares_of(problem, plan)
     assert share.toarray().tolist() == [[0.5, 0.5, 0.5, 0.5]]
     steering = Steering(
         flow=seen.flow,
@@ -312,7 +307,7 @@ def test_rates_are_bytes_over_the_time_since_the_last_measurement() -> None:
         sent_mbit=np.array([2.0, 0.25, 4.0]),
     )
     # flow 1 has gone; 4 sent 1 more, 5 and 6 are new
-    assert execution._measured(problem, now, before).tolist() == [8.0, 0.0, 2.5]
+    assert scheduling._measured(problem, now, before).tolist() == [8.0, 0.0, 2.5]
 
 
 def test_shorter_intervals_serve_more() -> None:
@@ -336,8 +331,8 @@ def test_the_loop_and_the_network_fit_together() -> None:
     problem = tree()
     net = FlowNetwork(problem, sizes=SIZES, arrivals=ClosedLoop())
     controllers = [
-        execution.scheduler(problem, SYSTEM.design("ecmp"), interval_s=0.1, computing_s=0.05),
-        execution.scheduler(problem, OPTIMUM, interval_s=0.02),
+        scheduling.scheduler(problem, SYSTEM.design("ecmp"), interval_s=0.1, computing_s=0.05),
+        scheduling.scheduler(problem, OPTIMUM, interval_s=0.02),
     ]
     rounds = loop.run(net, controllers, until_s=0.3).rounds
     assert rounds["controller"].value_counts().to_dict() == {"optimum": 15, "ecmp": 3}
@@ -351,7 +346,7 @@ def test_a_scheduler_hands_its_last_decision_on() -> None:
         return OPTIMUM.decide(problem, options=options)
 
     design = Design(name="d", decide=decide, mechanism=OPTIMUM.mechanism, source="-")
-    controller = execution.scheduler(two_ways(), design, interval_s=1.0)
+    controller = scheduling.scheduler(two_ways(), design, interval_s=1.0)
     seen = Seen(at_s=1.0, flow=np.array([0]), demand=np.array([0]), sent_mbit=np.array([8.0]))
     first = controller.decide(seen, None)
     assert first is not None

@@ -20,7 +20,7 @@ from planner.explain import explain as ask
 from planner.options import Options
 from planner.scenario import Entry, load
 from planner.system import Decided, Explanation
-from planner_models.traffic import SYSTEM, explain, generate, optimum
+from planner_models.traffic import SYSTEM, explain, generate, judge, optimum
 from planner_models.traffic.problem import Traffic
 from tests.traffic.test_deploy import network, networks, rows_of
 
@@ -240,25 +240,25 @@ def test_paths_stay_what_they_were() -> None:
 def test_a_solver_out_of_time_ends_the_search(monkeypatch: Any, solves: int, words: str) -> None:
     """The first solve is the plan's own; what is verified until then is told."""
     problem = generate.abilene(peak_utilization=1.2)
-    whole = explain._Session._solve
+    whole = judge._Session._solve
     left = [solves]
 
     def slow(self: Any) -> float | None:
         if not left[0]:
-            raise explain._OutOfTime
+            raise judge.OutOfTime
         left[0] -= 1
         return whole(self)
 
-    monkeypatch.setattr(explain._Session, "_solve", slow)
+    monkeypatch.setattr(judge._Session, "_solve", slow)
     found = explained(problem)
     assert words in found.sentences[1]
 
 
 def test_a_session_that_never_starts_leaves_the_design_to_run_again(monkeypatch: Any) -> None:
     def never(self: Any) -> float | None:
-        raise explain._OutOfTime
+        raise judge.OutOfTime
 
-    monkeypatch.setattr(explain._Session, "_solve", never)
+    monkeypatch.setattr(judge._Session, "_solve", never)
     found = explained(bottleneck())
     assert "optimum, run again" in found.sections[1].note
     assert "shadow_price" not in found.sections[0].frame

@@ -8,7 +8,6 @@ import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from planner_models.circuits.schedule import IDLE
@@ -19,6 +18,8 @@ SMALLEST = 1e-9
 
 def heaviest(weight: NDArray[np.float64]) -> NDArray[np.int64]:
     """(n,) target of each row in a matching of the most weight; IDLE where it would gain nothing."""
+    from scipy.optimize import linear_sum_assignment  # slow to import: only where it is wanted
+
     row, column = linear_sum_assignment(weight, maximize=True)
     target: NDArray[np.int64] = np.where(weight[row, column] > 0, column, IDLE).astype(np.int64)
     return target

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import Table, label, number, read_table, read_text, require_file, strangers
+from planner.table_files import read_table
+from planner.tables import Table, label, number, strangers
+from planner.text_files import read_text, require_file
 from planner_models.circuits.generate import CircuitRate, Night, PacketRate, ShortestDay
 from planner_models.circuits.problem import DEMANDS, RACKS, Circuits, require_matrix, switch_table
 

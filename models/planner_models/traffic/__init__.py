@@ -46,7 +46,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from planner.system import Coordination, System
+from planner.system import Blur, Coordination, System
 from planner_models.traffic import (
     columns,
     deploy,
@@ -156,7 +156,34 @@ SYSTEM = System(
     enact=enact,
     formulation=formulation,
     explain=explain.explain,
-    coordination=Coordination(scenario="traffic/coordination", performance="concurrent_flow"),
+    coordination=Coordination(
+        scenario="traffic/coordination",
+        performance="concurrent_flow",
+        blurs=(
+            Blur(
+                kind="age",
+                parameter="age_s",
+                values=(0, 60, 300, 900, 3600, 14400),
+                unit="s",
+                about="rates are told so late; meanwhile each moves on its own, forgotten in an hour",
+                seeds=3,
+            ),
+            Blur(
+                kind="noise",
+                parameter="noise",
+                values=(0, 0.1, 0.2, 0.5, 1, 2),
+                about="standard deviation of the logarithm of each rate that is measured or told",
+                seeds=3,
+            ),
+            Blur(
+                kind="grain",
+                parameter="grain",
+                values=(0, 2, 5, 10, 25, 50),
+                unit="nodes",
+                about="rates are told between regions of so many nodes, and spread by gravity",
+            ),
+        ),
+    ),
     draw=draw,
     trade_off=("mean_path_stretch", "max_utilization"),
     targets=published.TARGETS,

@@ -17,14 +17,14 @@ from planner_models.traffic import (
     valiant,
     weights,
 )
-from planner_models.traffic.sees import measured
+from planner_models.traffic.sees import observed, told
 
 DESIGNS: Final = (
     Design(
         name="optimum",
         decide=optimum.route,
         exchange=exchange.central,
-        sees=measured,
+        sees=told,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central controller its links and the rates of its demands; "
         "the controller tells every node its splits",
@@ -75,7 +75,7 @@ DESIGNS: Final = (
         name="localflow",
         decide=localflow.route,
         exchange=exchange.nothing,
-        sees=measured,
+        sees=observed,
         mechanism=Mechanism.REACTION,
         messages="each switch measures the flows it forwards itself; nodes flood link states when the "
         "network changes",
@@ -85,7 +85,7 @@ DESIGNS: Final = (
         name="localflow_ns",
         decide=localflow.route_whole,
         exchange=exchange.nothing,
-        sees=measured,
+        sees=observed,
         mechanism=Mechanism.REACTION,
         messages="each switch measures the flows it forwards itself; nodes flood link states when the "
         "network changes",
@@ -94,8 +94,8 @@ DESIGNS: Final = (
     Design(
         name="hedera_gff",
         decide=hedera.route_first_fit,
-        exchange=exchange.central,
-        sees=measured,
+        exchange=exchange.paths,
+        sees=told,
         mechanism=Mechanism.TRANSPARENCY,
         messages="edge switches report flow counters to a central controller each period; the controller "
         "sends them the path of each flow that it moves",
@@ -104,8 +104,8 @@ DESIGNS: Final = (
     Design(
         name="hedera_annealing",
         decide=hedera.route_annealing,
-        exchange=exchange.central,
-        sees=measured,
+        exchange=exchange.paths,
+        sees=told,
         mechanism=Mechanism.TRANSPARENCY,
         messages="edge switches report flow counters to a central controller each period; the controller "
         "sends them the path of each flow that it moves",
@@ -123,7 +123,7 @@ DESIGNS: Final = (
         name="weights",
         decide=weights.route,
         exchange=exchange.weights,
-        sees=measured,
+        sees=told,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central planner its links and the rates of its demands; the planner "
         "configures link weights, which nodes flood",
@@ -132,8 +132,8 @@ DESIGNS: Final = (
     Design(
         name="utility",
         decide=utility.route,
-        exchange=exchange.central,
-        sees=measured,
+        exchange=exchange.with_rates,
+        sees=told,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central controller its links and what its demands want; the "
         "controller tells every node its splits and every demand its rate",
@@ -143,7 +143,7 @@ DESIGNS: Final = (
         name="fptas",
         decide=fptas.route,
         exchange=exchange.central,
-        sees=measured,
+        sees=told,
         mechanism=Mechanism.TRANSPARENCY,
         messages="every node tells a central controller its links and the rates of its demands; "
         "the controller tells every node its splits",

@@ -8,35 +8,27 @@ as the next one could at most, it is proven best of all.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.sparse.csgraph import dijkstra
 
-from planner.backends.linear import LinearProgram
-from planner.errors import InputError, SolverFailure
 from planner.options import Options
-from planner.proof import Status
 from planner.system import Decided, Explanation, Section
 from planner_models.traffic import deploy, ecmp
 from planner_models.traffic.check import carried
+from planner_models.traffic.judge import SAME, Judge, OutOfTime, better, judge_of
+from planner_models.traffic.lines import Lines, cut_off, may_cut
 from planner_models.traffic.measure import METRICS, measure
-from planner_models.traffic.problem import Traffic, totals
+from planner_models.traffic.problem import Traffic
 from planner_models.traffic.routing import Routing
 
 SHOWN: Final = 10  # rows of a table of links
-SAME: Final = 3e-6  # relative; objectives that differ by less are the same: designs stop at gaps of 1e-6
-ROUNDING: Final = 1e-9  # an objective this near to 0 is 0
-LARGEST_PROGRAM: Final = 1_000_000  # variables, about; above, designs are run again instead
 UNITS: Final = {metric.name: metric.unit for metric in METRICS}
-MORE: Final = {metric.name for metric in METRICS if metric.better == "more"}
 
 
 def explain(
@@ -60,17 +52,17 @@ def explain(
     Designs with a linear program are asked through it: its duals rank the upgrades and bound what
     they gain, and one solver session, always from the same vertex, verifies them; a design that
     solves its program in a way of its own verifies them itself. Other designs are run again, on the
-    busiest links. Losses are tried in the order of what the duals say they cost at
-    least, those that cut off a demand first; links that carry nothing cost nothing. Over given
-    paths, the paths stay what they were.
+    busiest links. Losses are tried in the order of what the duals say they cost at least, those that
+    cut off a demand first; links that carry nothing cost nothing. Over given paths, the paths stay
+    what they were.
 
     previous  the plan to compare to; default: equal-cost multipath by the link weights, as today
     source    shadow prices and their bound: linear programming duality (concave in the capacities)
     """
     plan: Routing = decided.decision.plan  # type: ignore[assignment]
     metric = decided.decision.proof.metric or "concurrent_flow"
-    lines = _Lines.of(problem, both_ways)
-    judge = _judge(problem, decided, metric, options)
+    lines = Lines.of(problem, both_ways)
+    judge = judge_of(problem, decided, metric, options)
     load = carried(problem, plan).load_mbps
     sentences, sections = [], []
 
@@ -91,195 +83,7 @@ def explain(
     return Explanation(sentences=(*sentences, sentence), sections=(*sections, *new_sections))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Lines:
-    """Links that are upgraded and lost together.
-
-    of_link  (E,) the line of each link
-    names    of each line
-    """
-
-    of_link: NDArray[np.int64]
-    names: list[str]
-
-    @classmethod
-    def of(cls, problem: Traffic, both_ways: bool) -> _Lines:
-        if not both_ways:
-            return cls(of_link=np.arange(len(problem.links)), names=problem.link_labels)
-        ends = [np.minimum(problem.tail, problem.head), np.maximum(problem.tail, problem.head)]
-        _, first, line = np.unique(
-            np.stack([*ends, problem.parallel]), axis=1, return_index=True, return_inverse=True
-        )
-        alone = np.bincount(line)[np.arange(len(first))] == 1
-        labels = [problem.link_labels[link] for link in first]
-        names = [
-            label if one_way else label.replace("->", "<->", 1)
-            for label, one_way in zip(labels, alone, strict=True)
-        ]
-        return cls(of_link=line.ravel().astype(np.int64), names=names)
-
-    def total(self, of_links: NDArray[np.float64]) -> NDArray[np.float64]:
-        return totals(self.of_link, of_links, len(self.names))
-
-
-# --- solving again ------------------------------------------------------------------------
-
-
-class _Judge(Protocol):
-    """Says what the objective would be under other capacities.
-
-    value  of the problem as it is
-    price  (E,) objective per Mbit/s of each link's capacity, None where not known
-    how    in words
-    """
-
-    value: float
-    how: str
-
-    @property
-    def price(self) -> NDArray[np.float64] | None:
-        """(E,)"""
-
-    def under(self, capacity_mbps: NDArray[np.float64]) -> float | None:
-        """The objective; None where no plan carries what has to be carried. 0 is a lost link."""
-
-    def at_most(self, worth: NDArray[np.float64]) -> NDArray[np.float64]:
-        """No plan gains more than this from more capacity that is worth that much by its price."""
-
-
-def _judge(problem: Traffic, decided: Decided, metric: str, options: Options) -> _Judge:
-    design = decided.design
-    over_links = decided.parameters.get("paths", "any") == "any"
-    size = len(problem.targets) * len(problem.links) if over_links else len(problem.demands)
-    if design.model is not None and options.backend == "highs" and 0 < size <= LARGEST_PROGRAM:
-        program = design.model(problem, **decided.parameters)
-        block = [block for block in program.row_blocks if block.name == "capacity"]
-        if block and not program.is_integer:
-            with contextlib.suppress(_OutOfTime):
-                session = _Session(problem, program, block[0].start, options)
-                by_itself = (decided.decision.proof.backend or "highs").startswith("highs")
-                return session if by_itself else _Priced(problem, decided, metric, options, session)
-    return _Rerun(problem, decided, metric, options)
-
-
-class _OutOfTime(Exception):
-    """The solver's limits stopped it before a change was verified."""
-
-
-class _Session:
-    """The design's linear program, kept in the solver, solved again from the first one's vertex.
-
-    In it capacities are either the limits of the capacity rows, or, where the largest utilization
-    U is minimised, what U is multiplied by there.
-    """
-
-    def __init__(self, problem: Traffic, program: LinearProgram, start: int, options: Options) -> None:
-        from planner.backends import highs  # only where it is wanted: imports the solver
-
-        self._highs, self._start, self._limit_s = highs, start, options.time_limit_s
-        self._capacity = problem.capacity_mbps
-        rows = slice(start, start + len(self._capacity))
-        self._scaled = bool((program.row_upper[rows] == 0).all())
-        self._factor = program.shape[1] - 1
-        self._sign = 1.0 if program.sense == "min" else -1.0
-        self._session = highs.load(program, options)
-        first = "ipm" if program.shape[0] > highs.SMALL else "simplex"
-        self._session.setOptionValue("solver", first)
-        value = self._solve()
-        if value is None:  # the plan was found in another way, and the program says there is none
-            raise SolverFailure(f"{highs.NAME} finds no plan where the design found one")
-        self._session.setOptionValue("solver", "simplex")
-        self._vertex = self._session.getBasis()
-        self.value = value
-        dual = self._sign * np.array(self._session.getSolution().row_dual)[rows]
-        # a Mbit/s more raises the limit by 1, or by U
-        self.price = dual * (value if self._scaled else 1.0)
-        self.solver = highs.NAME
-        self.how = f"{highs.NAME}, from the same vertex each time"
-
-    def under(self, capacity_mbps: NDArray[np.float64]) -> float | None:
-        changed = np.flatnonzero(capacity_mbps != self._capacity).tolist()
-        self._session.setBasis(self._vertex)
-        for link in changed:
-            self._set(link, float(capacity_mbps[link]))
-        value = self._solve()
-        for link in changed:
-            self._set(link, float(self._capacity[link]))
-        return value
-
-    def at_most(self, worth: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._scaled:  # U falls as 1 / (1 + x), not as 1 - x
-            return self.value - self.value / (1 + worth / self.value) if self.value > 0 else worth
-        return worth
-
-    def _set(self, link: int, capacity_mbps: float) -> None:
-        row = self._start + link
-        if self._scaled:
-            self._session.changeCoeff(row, self._factor, -capacity_mbps)
-        else:
-            self._session.changeRowBounds(row, -math.inf, capacity_mbps)
-
-    def _solve(self) -> float | None:
-        """The objective; None where there is none."""
-        if self._limit_s is not None:  # for each solve; the solver counts all that its session ran
-            self._session.setOptionValue("time_limit", self._session.getRunTime() + self._limit_s)
-        status = self._highs.run(self._session, self._highs.NAME)
-        if status is Status.INFEASIBLE:
-            return None
-        if status is not Status.OPTIMAL:
-            raise _OutOfTime
-        value = self._sign * float(self._session.getInfo().objective_function_value)
-        return 0.0 if abs(value) < ROUNDING else value
-
-
-class _Rerun:
-    """The design itself, run again on the changed network."""
-
-    price: NDArray[np.float64] | None = None
-
-    def __init__(self, problem: Traffic, decided: Decided, metric: str, options: Options) -> None:
-        self._problem, self._decided, self._metric, self._options = problem, decided, metric, options
-        value = decided.metrics[metric]
-        self.value = 0.0 if value is None else value
-        self.how = f"{decided.design.name}, run again"
-
-    def under(self, capacity_mbps: NDArray[np.float64]) -> float | None:
-        problem, kept = self._problem, capacity_mbps > 0
-        links = problem.links.assign(capacity_mbps=capacity_mbps)[kept].reset_index(drop=True)
-        try:
-            changed = Traffic(nodes=problem.nodes, links=links, demands=problem.demands)
-        except InputError:  # a demand has lost its last path
-            return 0.0 if self._metric == "concurrent_flow" else None
-        design = self._decided.design
-        decision = design.decide(changed, options=self._options, previous=None, **self._decided.parameters)
-        return None if decision.plan is None else measure(changed, decision.plan, None)[self._metric]
-
-    def at_most(self, worth: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.full_like(worth, math.inf)
-
-
-class _Priced(_Rerun):
-    """A design that solves the same program in a way of its own: it verifies, the program prices.
-
-    Such a way exists because it is faster: on 52,000 variables column generation takes a fifth of a
-    second, and the program's session several for each change.
-    """
-
-    def __init__(
-        self, problem: Traffic, decided: Decided, metric: str, options: Options, session: _Session
-    ) -> None:
-        super().__init__(problem, decided, metric, options)
-        self.value, self.price, self._session = session.value, session.price, session
-        self.how += f", shadow prices from {session.solver}"
-
-    def at_most(self, worth: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._session.at_most(worth)
-
-
-# --- what is told -------------------------------------------------------------------------
-
-
-def _limits(problem: Traffic, judge: _Judge, load: NDArray[np.float64], metric: str) -> tuple[Section, str]:
+def _limits(problem: Traffic, judge: Judge, load: NDArray[np.float64], metric: str) -> tuple[Section, str]:
     """The links that bind, by what a percent of their capacity is worth."""
     capacity = problem.capacity_mbps
     utilization = load / capacity
@@ -324,8 +128,8 @@ def _limits(problem: Traffic, judge: _Judge, load: NDArray[np.float64], metric: 
 
 def _upgrades(
     problem: Traffic,
-    judge: _Judge,
-    lines: _Lines,
+    judge: Judge,
+    lines: Lines,
     load: NDArray[np.float64],
     metric: str,
     share: float,
@@ -333,7 +137,7 @@ def _upgrades(
 ) -> tuple[Section, str]:
     """Lines upgraded one at a time, in the order of what they can gain at most."""
     count = len(lines.names)
-    by_load = _busiest(problem, lines, load)
+    by_load = lines.busiest(load / problem.capacity_mbps)
     extra = problem.capacity_mbps * share
     price = np.zeros(len(extra)) if judge.price is None else np.abs(judge.price)
     limit = judge.at_most(lines.total(price * extra))
@@ -352,9 +156,9 @@ def _upgrades(
         upgraded = np.where(lines.of_link == line, problem.capacity_mbps + extra, problem.capacity_mbps)
         try:
             value = judge.under(upgraded)
-        except _OutOfTime:
+        except OutOfTime:
             break
-        gain = math.nan if value is None else _better(metric, value, judge.value)
+        gain = math.nan if value is None else better(metric, value, judge.value)
         best = max(best, 0.0 if math.isnan(gain) else gain)
         rows.append(
             {"line": lines.names[line], "gain": gain, "objective": value, "gain_at_most": limit[line]}
@@ -387,8 +191,8 @@ def _upgrades(
 
 def _losses(
     problem: Traffic,
-    judge: _Judge,
-    lines: _Lines,
+    judge: Judge,
+    lines: Lines,
     load: NDArray[np.float64],
     metric: str,
     candidates: int,
@@ -396,13 +200,13 @@ def _losses(
     """Lines lost one at a time: those that cut off a demand, then by what the loss costs at least."""
     carried_mbps = lines.total(load)
     loaded = np.flatnonzero(carried_mbps > 0)
-    cut = {line: _cut_off(problem, lines.of_link != line) for line in _may_cut(problem, lines, loaded)}
+    cut = {line: cut_off(problem, lines.of_link != line) for line in may_cut(problem, lines, loaded)}
     cut = {line: lost for line, lost in cut.items() if lost[0]}
     cutting = sorted(cut, key=lambda line: (-cut[line][1], line))
     at_least = np.zeros(len(lines.names))
     if judge.price is not None:
         at_least = lines.total(np.abs(judge.price) * problem.capacity_mbps)
-    busy = _busiest(problem, lines, load)
+    busy = lines.busiest(load / problem.capacity_mbps)
     others = [int(line) for line in loaded[np.lexsort((-busy[loaded], -at_least[loaded]))] if line not in cut]
     # lines that cut demands off may be many, and tell little about the others
     of_cutting = max(candidates - len(others), (candidates + 1) // 2)
@@ -412,13 +216,13 @@ def _losses(
         left = np.where(lines.of_link == line, 0.0, problem.capacity_mbps)
         try:
             value = judge.under(left)
-        except _OutOfTime:
+        except OutOfTime:
             break
         rows.append(
             {
                 "line": lines.names[line],
                 "objective": value,
-                "loss": math.nan if value is None else -_better(metric, value, judge.value),
+                "loss": math.nan if value is None else -better(metric, value, judge.value),
                 "demands_cut_off": cut.get(line, (0, 0.0))[0],
                 "cut_off_mbps": cut.get(line, (0, 0.0))[1],
                 "load_mbps": carried_mbps[line],
@@ -511,51 +315,6 @@ def _moved(problem: Traffic, before: Routing, plan: Routing) -> float:
     more = (new - old).tocoo().data
     total = float(new.sum())
     return float(more[more > 0].sum()) / total if total > 0 else 0.0
-
-
-def _busiest(problem: Traffic, lines: _Lines, load: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(lines,) the utilization of the busier direction."""
-    busiest = np.zeros(len(lines.names))
-    np.maximum.at(busiest, lines.of_link, load / problem.capacity_mbps)
-    return busiest
-
-
-def _may_cut(problem: Traffic, lines: _Lines, loaded: NDArray[np.int64]) -> list[int]:
-    """The lines whose loss could leave a demand without a path."""
-    ends = set(zip(problem.tail.tolist(), problem.head.tolist(), strict=True))
-    wanted: list[int] = loaded.tolist()
-    if any((head, tail) not in ends for tail, head in ends):
-        return wanted
-    # where every link has one back, a path is lost only with a bridge of the undirected network
-    import networkx as nx  # only where losses are tried
-
-    graph = nx.MultiGraph()
-    graph.add_nodes_from(range(len(problem.nodes)))
-    pairs = zip(problem.tail.tolist(), problem.head.tolist(), problem.parallel.tolist(), strict=True)
-    graph.add_edges_from({(min(a, b), max(a, b), number) for a, b, number in pairs})
-    bridges = {frozenset(pair) for pair in nx.bridges(graph)}
-    links = zip(problem.tail.tolist(), problem.head.tolist(), lines.of_link.tolist(), strict=True)
-    return sorted({line for a, b, line in links if frozenset((a, b)) in bridges} & set(wanted))
-
-
-def _cut_off(problem: Traffic, kept: NDArray[np.bool_]) -> tuple[int, float]:
-    """How many demands have no path over the links that are kept, and their rate in Mbit/s."""
-    count = len(problem.nodes)
-    graph = sp.csr_array(
-        (np.ones(int(kept.sum())), (problem.head[kept], problem.tail[kept])), shape=(count, count)
-    )
-    wanted = problem.rate_mbps > 0
-    reach = dijkstra(graph, indices=problem.targets, unweighted=True)
-    row = np.searchsorted(problem.targets, problem.target[wanted])
-    lost = np.isinf(reach[row, problem.source[wanted]])
-    return int(lost.sum()), float(problem.rate_mbps[wanted][lost].sum())
-
-
-def _better(metric: str, value: float, than: float) -> float:
-    """By how much the value is better: more or less, as the metric has it; 0 where they are the same."""
-    if abs(value - than) <= SAME * max(abs(value), abs(than)):
-        return 0.0
-    return value - than if metric in MORE else than - value
 
 
 def _count(number: int, what: str) -> str:

@@ -17,7 +17,8 @@ from pydantic import Field
 from scipy.sparse.csgraph import dijkstra
 
 from planner.errors import InputError, did_you_mean
-from planner.tables import Table, few, file_name, label, read_table, row_name
+from planner.table_files import read_table
+from planner.tables import Table, few, file_name, label, row_name
 from planner_models.traffic.problem import Traffic
 
 Lost = Literal["error", "drop"]

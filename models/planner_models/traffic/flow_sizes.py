@@ -1,16 +1,58 @@
-"""How large flows are: cumulative distributions of flow size, read from files and drawn from."""
+"""How large flows are: a distribution by its formula, or a cumulative one read from a file."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import InputError
-from planner.tables import SHOWN_ROWS, few, read_text
+from planner.tables import SHOWN_ROWS, few
+from planner.text_files import read_text
+
+
+class Sizes(Protocol):
+    """How large flows are."""
+
+    def mean_bytes(self) -> float:
+        """The mean size."""
+
+    def sample(self, random: np.random.Generator, count: int) -> NDArray[Any]:
+        """(count,) bytes, each more than 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lognormal:
+    """Sizes whose logarithm is normal: many small flows, and a few that carry most of the bytes.
+
+    median_bytes  half of the flows are smaller
+    sigma         standard deviation of the logarithm; 0 makes all flows equal
+    """
+
+    median_bytes: float
+    sigma: float = 2.0
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not (0 < self.median_bytes < math.inf):
+            faults.append(f"median_bytes is {self.median_bytes}, must be greater than 0")
+        if not (0 <= self.sigma < math.inf):
+            faults.append(f"sigma is {self.sigma}, must be at least 0")
+        if faults:
+            raise InputError(*faults)
+
+    def sample(self, random: np.random.Generator, count: int) -> NDArray[np.float64]:
+        """(count,) sizes in bytes, at least 1."""
+        return np.maximum(self.median_bytes * np.exp(self.sigma * random.standard_normal(count)), 1.0)
+
+    def mean_bytes(self) -> float:
+        """The mean size; the larger sigma, the further above the median."""
+        return self.median_bytes * math.exp(self.sigma**2 / 2)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -107,7 +107,10 @@ class Traffic:
 
     def scaled(self, factor: float) -> Traffic:
         """The same network with every demand times `factor`."""
-        return self if factor == 1 else self.with_rates(self.rate_mbps * factor)
+        if factor == 1:
+            return self
+        with np.errstate(over="ignore"):  # a rate without end is refused in words
+            return self.with_rates(self.rate_mbps * factor)
 
     def with_rates(self, rate_mbps: NDArray[np.float64]) -> Traffic:
         """The same network and pairs with other rates, (K,)."""

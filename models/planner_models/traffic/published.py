@@ -15,8 +15,10 @@ import pandas as pd
 from planner.published import Curve, Found, Study, Target
 from planner.system import Design
 from planner_models.traffic import execution, forwarding, generate, localflow
+from planner_models.traffic.arrivals import ClosedLoop
 from planner_models.traffic.designs import DESIGNS
-from planner_models.traffic.execution import ClosedLoop, Lognormal, Simulation
+from planner_models.traffic.execution import Simulation
+from planner_models.traffic.flow_sizes import Lognormal
 from planner_models.traffic.problem import Traffic
 
 SIZES: Final = Lognormal(median_bytes=5_000, sigma=3.0)

@@ -15,16 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import (
-    Table,
-    find_tables,
-    label,
-    number,
-    read_tables,
-    require_file,
-    require_text,
-    validate,
-)
+from planner.table_files import find_tables, read_tables
+from planner.tables import Table, label, number, validate
+from planner.text_files import require_file, require_text
 from planner_models.traffic.problem import LINKS, NODES, Traffic
 from planner_models.traffic.readers import sndlib
 from planner_models.traffic.readers.frames import RateUnit

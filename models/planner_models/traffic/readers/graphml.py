@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import read_table
+from planner.table_files import read_table
 from planner_models.traffic.problem import DEMANDS
 from planner_models.traffic.readers import Tables, labels, markup
 from planner_models.traffic.readers.faults import Faults, shortened

@@ -10,7 +10,7 @@ import defusedxml
 import defusedxml.ElementTree as Defused
 
 from planner.errors import InputError
-from planner.tables import require_file
+from planner.text_files import require_file
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}

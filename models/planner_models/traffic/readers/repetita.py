@@ -30,7 +30,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import read_text
+from planner.text_files import read_text
 from planner_models.traffic.readers import Tables, labels
 from planner_models.traffic.readers.faults import Faults, shortened
 from planner_models.traffic.readers.frames import floats, frame, known, named_tables, position_columns, summed

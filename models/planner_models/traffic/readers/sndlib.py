@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import require_file
+from planner.text_files import require_file
 from planner_models.traffic.readers import Tables, sndlib_native, sndlib_xml
 from planner_models.traffic.readers.faults import Faults, shortened
 from planner_models.traffic.readers.frames import (

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from planner.errors import InputError
-from planner.tables import read_text
+from planner.text_files import read_text
 from planner_models.traffic.readers import labels
 from planner_models.traffic.readers.faults import Faults, shortened
 from planner_models.traffic.readers.sndlib_network import Demand, Link, Network, Written

@@ -1,0 +1,80 @@
+"""The command line: parses, calls, prints. Answers go to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from planner import __version__
+from planner.cli import findings, problems, running, service, sweeps
+from planner.cli.output import report_error, say
+from planner.errors import PlannerError
+
+app = typer.Typer(
+    help="Plan networked systems: bring a problem, solve it, and compare ways to coordinate.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("list")(service.list_)
+for command in (
+    running.solve,
+    running.compare,
+    running.roll,
+    sweeps.sweep,
+    sweeps.runs,
+    running.explain,
+    problems.generate,
+    problems.export,
+    problems.check,
+    findings.reproduce,
+    findings.recipes,
+    service.dashboard,
+    service.doctor,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; every failure is one clear line and the exit code that says its kind."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an arrow that its encoding lacks is a question mark
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="planner")
+    except PlannerError as error:
+        report_error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except MemoryError:
+        say("out of memory: the problem is too large for this machine")
+        sys.exit(6)
+    except Exception as error:
+        if os.environ.get("PLANNER_DEBUG"):
+            raise
+        text = f"internal error: {type(error).__name__}: " + " ".join(str(error).split())
+        say(text + "; set PLANNER_DEBUG=1 for the traceback, and please report it")
+        sys.exit(70)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Plan networked systems: bring a problem, solve it, and compare ways to coordinate."""
+    if version:
+        typer.echo(f"planner {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        raise typer.Exit(2)
