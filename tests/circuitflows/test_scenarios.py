@@ -13,8 +13,8 @@ from planner.scenario import load
 from tests.commands import planner
 
 
-def compared(name: str, *more: str) -> dict[str, dict[str, Any]]:
-    done = planner("compare", f"circuits/{name}", "--json", *more)
+def compared(name: str, *more: str, folder: str = "circuits") -> dict[str, dict[str, Any]]:
+    done = planner("compare", f"{folder}/{name}", "--json", *more)
     assert done.code == 0, done.err
     return {run["design"]: run["metrics"] for run in json.loads(done.out)["runs"]}
 
@@ -37,6 +37,25 @@ def test_the_order_of_table_2_2_for_big_flows_shows_in_a_twentieth_of_its_time()
     carried = {name: run["delivered_gb"] for name, run in runs.items()}
     assert carried["packet_10"] < carried["voq"] < carried["adu"] < carried["adu_resize"]
     assert carried["adu_resize"] < carried["packet_40"] <= carried["packet_80"] * 1.02
+
+
+def test_the_more_is_known_the_more_is_delivered_for_a_price_in_the_tail() -> None:
+    """Table 2.2's lesson: transparency ends big flows sooner, and the last small ones later."""
+    runs = compared("coordination", folder="circuitflows")
+    delivered = [run["delivered_gb"] for run in runs.values()]
+    assert list(runs) == [
+        "packet_only",
+        "strobe",
+        "queues",
+        "queues_resize",
+        "told",
+        "told_resize",
+        "told_retcp",
+    ]
+    assert delivered == sorted(delivered)
+    assert max(run["share_of_bound"] for run in runs.values()) <= 1
+    assert runs["told_retcp"]["small_p99_ms"] > 2 * runs["packet_only"]["small_p99_ms"]
+    assert runs["strobe"]["messages"] == 0 < runs["queues"]["messages"] < runs["told"]["messages"]
 
 
 def test_files_are_written_faster_to_the_next_rack_than_to_random_ones() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from planner_models.circuits import SYSTEM
 from tests.commands import planner
 
 SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios" / "circuits"
@@ -53,6 +54,19 @@ def test_writes_to_the_next_rack_are_done_sooner_than_to_racks_drawn() -> None:
         assert ring[design]["metrics"]["configurations"] == 1
         assert drawn[design]["metrics"]["configurations"] >= 7
         assert ring[design]["objective"] < drawn[design]["objective"]
+
+
+def test_the_more_is_known_the_more_is_served_and_the_more_is_said() -> None:
+    runs = compared(SCENARIOS / "coordination.toml", "--set", "designs.optimum.steps=200")
+    order = ["packet_only", "strobe", "solstice_queues", "solstice_units"]
+    served = [runs[name]["metrics"]["served_share"] for name in order]
+    assert served == sorted(served)
+    assert served[-1] > 1.5 * served[-2] > 2 * served[-3]
+    told = [runs[name]["metrics"]["exchanged_bytes"] for name in order]
+    assert told == sorted(told)
+    assert told[1] == 0 < told[2]
+    assert runs["optimum"]["bound"] >= max(run["metrics"]["served_bits"] for run in runs.values())
+    assert runs["optimum"]["objective_metric"] == SYSTEM.coordination.performance  # type: ignore[union-attr]
 
 
 def test_a_shuffle_gains_from_another_circuit_switch() -> None:

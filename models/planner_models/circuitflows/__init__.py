@@ -10,7 +10,8 @@ Tables: `racks(rack, hosts, circuit_mbps, packet_mbps)`, `flows(flow, source_rac
 start_us, bytes, after)` and `network(...)` in one row; 1 Mbit/s is 1 bit/us. A plan is what was done:
 `configurations(day, start_us, duration_us, source_rack, target_rack)`, `queues(at_us, source_rack,
 target_rack, packets)`, `settings(queue_packets, alpha, beta, packet_mbps)` and `placement(flow,
-target_rack)`. Packets are followed one by one (`packets`), not as a fluid.
+target_rack)`. Packets are followed one by one (`packets`), not as a fluid. `bound` has what no plan can
+deliver more of. Reports to the scheduler may be late, badly measured or coarse (`sees`).
 
 Source: Mukerjee 2018, chapter 2 (Etalon).
 
@@ -28,8 +29,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from planner.system import System
-from planner_models.circuitflows import execution, explain, generate, operate, packets, placement, tune, weeks
+from planner.system import Blur, Coordination, System
+from planner_models.circuitflows import (
+    bound,
+    execution,
+    explain,
+    generate,
+    operate,
+    packets,
+    placement,
+    tune,
+    weeks,
+)
 from planner_models.circuitflows.check import check
 from planner_models.circuitflows.designs import DESIGNS
 from planner_models.circuitflows.draw import draw
@@ -47,6 +58,36 @@ def adjust(
     return problem.scaled(scale)
 
 
+COORDINATION = Coordination(
+    scenario="circuitflows/coordination",
+    performance="delivered_gb",
+    cost="small_p99_ms",
+    responsiveness="small_median_ms",
+    blurs=(
+        Blur(
+            kind="age",
+            parameter="age_us",
+            values=(0.0, 1_000.0, 5_000.0, 10_000.0, 20_000.0, 50_000.0),
+            unit="us",
+            about="how long reports take to get to the scheduler, which plans weeks of 2 ms; big flows keep "
+            "their pairs of racks, so that most that is lost is the time before the first report",
+        ),
+        Blur(
+            kind="noise",
+            parameter="noise",
+            values=(0.0, 0.3, 1.0, 2.0, 3.0),
+            about="standard deviation of the logarithm of each amount reported",
+            seeds=2,
+        ),
+        Blur(
+            kind="grain",
+            parameter="grain_bytes",
+            values=(0.0, 100_000.0, 500_000.0, 1e6, 2e6, 1e7),
+            unit="bytes",
+            about="amounts are reported in whole steps of this, rounded up",
+        ),
+    ),
+)
 SYSTEM = System(
     name="circuitflows",
     question="How do flows fare in a reconfigurable datacenter, week after week?",
@@ -65,12 +106,14 @@ SYSTEM = System(
     explain=explain.explain,
     draw=draw,
     trade_off=("latency_p99_us", "circuit_utilization"),
+    coordination=COORDINATION,
 )
 
 __all__ = [
     "SYSTEM",
     "FlowsInTime",
     "Operation",
+    "bound",
     "check",
     "execution",
     "explain",

@@ -23,6 +23,7 @@ def check(problem: FlowsInTime, plan: Operation) -> Violations:
     night         a day starts before the night after the last one is over
     shortest_day  a day is too short
     horizon       a day starts after the end
+    packet_rate   a rack's link to the packet switch is set faster than it is
 
     PlanRejected where it is no operation: circuits of a day that are no matching or do not start and
     end together, unknown racks, a flow that is placed nowhere, at home, or though it has its target,
@@ -49,7 +50,8 @@ def check(problem: FlowsInTime, plan: Operation) -> Violations:
     spread = frame.groupby("day")[["start_us", "duration_us"]]
     if (spread.max() != spread.min()).to_numpy().any():
         raise PlanRejected("configurations: the circuits of a day must start and end together")
-    return _times(problem, frame.drop_duplicates("day").sort_values("start_us", kind="stable"))
+    days = frame.drop_duplicates("day").sort_values("start_us", kind="stable")
+    return _times(problem, days) + _rates(problem, float(plan.settings["packet_mbps"].iloc[0]))
 
 
 def _times(problem: FlowsInTime, days: pd.DataFrame) -> Violations:
@@ -61,6 +63,17 @@ def _times(problem: FlowsInTime, days: pd.DataFrame) -> Violations:
     found = _days("night", days, gap, gap < night - slack, night)
     found += _days("shortest_day", days, lasts, lasts < shortest - slack, shortest)
     return found + _days("horizon", days, start, start >= horizon + slack, horizon)
+
+
+def _rates(problem: FlowsInTime, packet_mbps: float) -> Violations:
+    over = packet_mbps > problem.packet_mbps * (1 + TOLERANCE)
+    return Violations.of(
+        "packet_rate",
+        where=[str(name) for name in problem.names[over]],
+        amount=packet_mbps,
+        allowed=problem.packet_mbps[over],
+        unit="Mbit/s",
+    )
 
 
 def _days(

@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from planner.system import Design, Mechanism
-from planner_models.circuitflows import operate, tune
+from planner_models.circuitflows import exchange, operate, tune
+from planner_models.circuitflows.sees import reported
 
 QUEUES: Final = (
     "racks' switches report queue lengths to the scheduler every week; it tells both switches its days"
 )
 TOLD: Final = (
-    "hosts report what applications hand over, every week; the scheduler tells both switches its days"
+    "hosts report what applications hand over, racks' switches every week what they saw of it; the scheduler "
+    "tells both switches its days"
 )
 SOURCE: Final = "Mukerjee 2018, "
 DESIGNS: Final = (
     Design(
         name="queues",
         decide=operate.operate_queues,
+        sees=reported,
+        exchange=exchange.queues,
         mechanism=Mechanism.REACTION,
         messages=QUEUES,
         source=SOURCE + "2.5.1",
@@ -25,6 +29,8 @@ DESIGNS: Final = (
     Design(
         name="told",
         decide=operate.operate_told,
+        sees=reported,
+        exchange=exchange.told,
         mechanism=Mechanism.TRANSPARENCY,
         messages=TOLD,
         source=SOURCE + "2.5.2",
@@ -32,6 +38,7 @@ DESIGNS: Final = (
     Design(
         name="fixed",
         decide=operate.operate_fixed,
+        exchange=exchange.nothing,
         mechanism=Mechanism.NONE,
         messages="the week is set once",
         source=SOURCE + "2.5.3",
@@ -39,6 +46,7 @@ DESIGNS: Final = (
     Design(
         name="resize_tuned",
         decide=tune.operate_tuned,
+        exchange=exchange.nothing,
         mechanism=Mechanism.TRANSPARENCY,
         messages="the week is set once; racks' switches know it, and resize their queues by it",
         source=SOURCE + "2.4.2",
@@ -46,6 +54,7 @@ DESIGNS: Final = (
     Design(
         name="packet_only",
         decide=operate.operate_packet_only,
+        exchange=exchange.nothing,
         mechanism=Mechanism.NONE,
         messages="none",
         source=SOURCE + "2.5.4",
@@ -53,6 +62,8 @@ DESIGNS: Final = (
     Design(
         name="hdfs_random",
         decide=operate.operate_hdfs_random,
+        sees=reported,
+        exchange=exchange.queues,
         mechanism=Mechanism.REACTION,
         messages=QUEUES,
         source=SOURCE + "2.6.1 (HDFS)",
@@ -60,6 +71,8 @@ DESIGNS: Final = (
     Design(
         name="rehdfs",
         decide=operate.operate_rehdfs,
+        sees=reported,
+        exchange=exchange.queues,
         mechanism=Mechanism.TRANSPARENCY,
         messages=QUEUES + "; the file system knows which hosts are in a rack",
         source=SOURCE + "2.6.1 (reHDFS)",
@@ -67,6 +80,8 @@ DESIGNS: Final = (
     Design(
         name="placement_optimum",
         decide=operate.operate_placement,
+        sees=reported,
+        exchange=exchange.queues,
         mechanism=Mechanism.TRANSPARENCY,
         messages=QUEUES + "; the file system knows which hosts are in a rack",
         source=SOURCE + "2.6.1, as an optimization",

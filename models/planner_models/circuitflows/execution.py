@@ -50,17 +50,27 @@ class Datacenter:
     """A network of flows whose circuits are set a week at a time; an execution of `planner.loop`.
 
     A week begins when it is applied. Its days follow one another, each after a night. A queue is
-    enlarged as if the week were repeated, which is all that is known when it begins.
+    enlarged as if the week were repeated, which is all that is known when it begins. What is observed
+    is what has been reported by then: racks and hosts report so that it is there when a week begins.
     """
 
     def __init__(self, problem: FlowsInTime, network: Network, resizing: Resizing | None) -> None:
         self.problem, self.network, self.resizing = problem, network, resizing
+        self.rng = np.random.default_rng(problem.reports.seed)
+        self.reports: list[tuple[float, Seen]] = []
+        self.weeks_told = 0
         self.days: list[tuple[float, Day]] = []
         self.resizes: list[tuple[float, int, int]] = []
         self.is_large = np.zeros(len(problem.racks) ** 2, dtype=bool)
 
     def advance(self, until_s: float) -> None:
-        self.network.advance(until_s / S)
+        age, week, until = self.problem.reports.age_us, self.problem.of("week_us"), until_s / S
+        while age > 0 and (leaves := _instant(self.weeks_told * week - age)) < until:
+            if leaves >= 0:
+                self.network.advance(leaves)
+                self.reports.append((leaves, self._state()))
+            self.weeks_told += 1
+        self.network.advance(until)
 
     def apply(self, decision: Sequence[Day]) -> None:
         now, end = self.network.now_us, self.network.now_us
@@ -77,6 +87,26 @@ class Datacenter:
         self.network = self.network.with_changes(*tables)
 
     def observe(self) -> Seen:
+        age, n = self.problem.reports.age_us, len(self.problem.racks)
+        if age == 0:
+            return self._as_told(self._state())
+        there = [report for report in self.reports if report[0] + age <= self.network.now_us * (1 + 1e-12)]
+        if not there:
+            return Seen(queued_bits=np.zeros((n, n)), pending_bits=np.zeros((n, n)))
+        self.reports = self.reports[len(there) - 1 :]
+        return self._as_told(there[-1][1])
+
+    def _as_told(self, seen: Seen) -> Seen:
+        """The amounts as reports put them: measured badly, and in whole steps."""
+        reports, amounts = self.problem.reports, [seen.queued_bits, seen.pending_bits]
+        if reports.noise > 0:
+            amounts = [bits * self.rng.lognormal(0.0, reports.noise, bits.shape) for bits in amounts]
+        if reports.grain_bytes > 0:
+            step = 8 * reports.grain_bytes
+            amounts = [np.ceil(bits / step - 1e-9) * step for bits in amounts]
+        return Seen(queued_bits=amounts[0], pending_bits=amounts[1])
+
+    def _state(self) -> Seen:
         n, bits = len(self.problem.racks), self.problem.of("packet_bytes") * 8
         of = self.network.of
         queued = of("queue_data").reshape(n, n) * bits
@@ -120,6 +150,11 @@ class Datacenter:
                     large = grow
             self.is_large[pair] = large
         return found
+
+
+def _instant(us: float) -> float:
+    """The time as the control loop hands it over, in whole nanoseconds of which it makes seconds."""
+    return round(us * 1e3) / loop.TICKS_PER_S / S
 
 
 def _edges(spans: Sequence[tuple[float, float]], start: float, end: float) -> list[tuple[float, bool]]:

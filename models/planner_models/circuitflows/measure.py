@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Final
 
@@ -109,8 +110,9 @@ class Played:
     network: Network
 
 
+@functools.lru_cache(maxsize=1)
 def played(problem: FlowsInTime, plan: Operation) -> Played:
-    """The run that the plan's tables describe."""
+    """The run that the plan's tables describe; the last one is kept, for whoever asks for more of it."""
     network = plans.at_rest(problem, plan)
     network.advance(problem.of("horizon_us"))
     taken = network.of("end_us") - network.of("start_us")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from planner.errors import InputError, did_you_mean
 from planner.tables import Table, adopt, few, file_name, label, number, row_name, strangers
 from planner_models.circuits.problem import Circuits
+from planner_models.circuits.racks import LINKS, Racks, unfit
 
 ANY: Final = "any"
 """Target of a flow that any rack but its own may take: the plan places it."""
@@ -40,8 +41,7 @@ RACKS: Final = Table(
     columns={
         "rack": label("its name"),
         "hosts": _whole("hosts in it", 1),
-        "circuit_mbps": number("rate of its link to the circuit switch, Mbit/s", more_than=0),
-        "packet_mbps": number("rate of its link to the packet switch, Mbit/s", at_least=0),
+        **LINKS,
     },
     key=("rack",),
 )
@@ -83,13 +83,35 @@ NETWORK: Final = Table(
 TABLES: Final = (RACKS, FLOWS, NETWORK)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """How well a scheduler is told of demand; by default at once and exactly.
+
+    age_us       what is told at a time is of so long ago; earlier than that nothing was
+    noise        standard deviation of the logarithm of each amount
+    grain_bytes  amounts are in whole steps of this, of which any part counts; 0: exact
+    seed         of the noise
+    """
+
+    age_us: float = 0.0
+    noise: float = 0.0
+    grain_bytes: float = 0.0
+    seed: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether they are at once and exact."""
+        return not (self.age_us or self.noise or self.grain_bytes)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FlowsInTime:
+class FlowsInTime(Racks):
     """Flows over a hybrid network, watched from time 0 to a horizon.
 
     racks    one row a rack: rack, hosts, circuit_mbps, packet_mbps
     flows    one row a flow: flow, source_rack, target_rack, host, start_us, bytes, after
     network  one row, see NETWORK
+    reports  what a scheduler believes of the network differs in these alone; in truth they are exact
 
     A rate of 1 Mbit/s is 1 bit/us. InputError with every fault: a value out of range, an unknown rack,
     a flow from a rack to itself, a host that its rack has not, a flow that waits for itself or for
@@ -99,6 +121,7 @@ class FlowsInTime:
     racks: pd.DataFrame
     flows: pd.DataFrame
     network: pd.DataFrame
+    reports: Reports = Reports()
 
     def __post_init__(self) -> None:
         faults = adopt(self, TABLES)
@@ -129,17 +152,6 @@ class FlowsInTime:
         return replace(self, flows=self.flows.assign(bytes=self.flows["bytes"] * factor))
 
     # --- as arrays ------------------------------------------------------------------------
-
-    @cached_property
-    def places(self) -> pd.Index:
-        """Turns names of racks into rows of `racks`."""
-        places: pd.Index = pd.Index(self.racks["rack"])
-        return places
-
-    @cached_property
-    def names(self) -> NDArray[np.object_]:
-        """(n,) names of the racks."""
-        return self.racks["rack"].to_numpy(object)
 
     @cached_property
     def source(self) -> NDArray[np.int64]:
@@ -174,18 +186,6 @@ class FlowsInTime:
     def big(self) -> NDArray[np.bool_]:
         """(F,) the big flows."""
         return self.flows["bytes"].to_numpy(float) >= self.of("big_bytes")
-
-    @cached_property
-    def packet_mbps(self) -> NDArray[np.float64]:
-        """(n,) rate of each rack's link to the packet switch."""
-        return self.racks["packet_mbps"].to_numpy(float)
-
-    @cached_property
-    def circuit_mbps(self) -> NDArray[np.float64]:
-        """(n, n) rate of a circuit from row to column: the slower of its ends."""
-        rate = self.racks["circuit_mbps"].to_numpy(float)
-        slower: NDArray[np.float64] = np.minimum(rate[:, None], rate[None, :])
-        return slower
 
     def of(self, name: str) -> float:
         """A value of the table `network`."""
@@ -225,15 +225,13 @@ class FlowsInTime:
         where = file_name(self.network, "network")
         if len(self.network) != 1:
             yield f"{where}: has {len(self.network)} rows, must have one"
-        elif self.of("night_us") >= self.of("week_us"):
-            yield (
-                f"{where}: night_us is {self.of('night_us'):g}, "
-                f"must be less than week_us, {self.of('week_us'):g}"
-            )
-        elif self.of("night_us") + self.of("shortest_day_us") > self.of("week_us"):
-            yield (
-                f"{where}: shortest_day_us is {self.of('shortest_day_us'):g}, must with the night of "
-                f"{self.of('night_us'):g} fit week_us, {self.of('week_us'):g}"
+        else:
+            yield from unfit(
+                where,
+                night_us=self.of("night_us"),
+                shortest_day_us=self.of("shortest_day_us"),
+                week="week_us",
+                week_us=self.of("week_us"),
             )
 
     def _bad_waits(self) -> list[str]:

@@ -14,7 +14,8 @@ X_{ij} \le u_{ij} \sum_{M \ni ij} t_M,\quad X + Y \le D,\quad
 
 `formulation` is that model in Pyomo; `optimum.schedule` solves it by column generation where all
 maximal matchings of the demand can be listed (`exact`), else by local search (`search`) with a proven
-bound. The bound is for the week as a fluid: a packet switch works by day and by night.
+bound. The bound is for the week as a fluid: a packet switch works by day and by night. What a scheduler is
+told may be cut by queues, old, badly measured or coarse (`sees`); its circuits serve what is truly there.
 
 Tables: `racks(rack, circuit_mbps, packet_mbps)`, `demands(source_rack, target_rack, bits)`,
 `switch(night_us, window_us?, shortest_day_us?, circuit_switches?, dark?)` and optionally
@@ -38,7 +39,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from planner.system import System
+from planner.system import Blur, Coordination, System
 from planner_models.circuits import (
     assignment,
     bound,
@@ -82,6 +83,35 @@ def adjust(
     return problem.scaled(scale).with_switch(circuit_switches=circuit_switches, dark=dark)
 
 
+COORDINATION = Coordination(
+    scenario="circuits/coordination",
+    performance="served_bits",
+    cost="configurations",
+    blurs=(
+        Blur(
+            kind="age",
+            parameter="age_us",
+            values=(0.0, 500.0, 2_000.0, 5_000.0, 15_000.0, 50_000.0),
+            unit="us",
+            about="what is told is of the demand so long ago; a demand lasts 15 ms in the mean",
+            seeds=3,
+        ),
+        Blur(
+            kind="noise",
+            parameter="noise",
+            values=(0.0, 0.1, 0.3, 1.0, 2.0),
+            about="standard deviation of the logarithm of each amount told",
+            seeds=3,
+        ),
+        Blur(
+            kind="grain",
+            parameter="grain_bytes",
+            values=(0.0, 100_000.0, 500_000.0, 1e6, 2e6, 5e6),
+            unit="bytes",
+            about="amounts are told in whole steps of this, rounded up",
+        ),
+    ),
+)
 SYSTEM = System(
     name="circuits",
     question="When should a reconfigurable datacenter connect which racks?",
@@ -114,6 +144,7 @@ SYSTEM = System(
     enact=enact,
     formulation=formulation,
     explain=explain,
+    coordination=COORDINATION,
     targets=TARGETS,
     draw=draw,
 )

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from planner.errors import InputError
 from planner.tables import Table, adopt, few, file_name, label, number, row_name, strangers
+from planner_models.circuits.racks import LINKS, Racks, unfit
 
 RACKS: Final = Table(
     name="racks",
     about="a rack, and how fast its links to the two switches are, each way",
     columns={
         "rack": label("its name"),
-        "circuit_mbps": number("rate of its link to the circuit switch, Mbit/s", more_than=0),
-        "packet_mbps": number("rate of its link to the packet switch, Mbit/s", at_least=0),
+        **LINKS,
     },
     key=("rack",),
 )
@@ -78,7 +78,7 @@ Dark = Literal["all", "changed"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Circuits:
+class Circuits(Racks):
     """Demand between n racks, which a packet switch and a circuit switch can carry.
 
     racks    one row a rack: rack, circuit_mbps, packet_mbps
@@ -184,17 +184,6 @@ class Circuits:
     # --- as arrays ------------------------------------------------------------------------
 
     @cached_property
-    def places(self) -> pd.Index:
-        """Turns names of racks into rows of `racks`."""
-        places: pd.Index = pd.Index(self.racks["rack"])
-        return places
-
-    @cached_property
-    def names(self) -> NDArray[np.object_]:
-        """(n,) names of the racks."""
-        return self.racks["rack"].to_numpy(object)
-
-    @cached_property
     def bits(self) -> NDArray[np.float64]:
         """(n, n) demand from row to column, bits."""
         matrix = np.zeros((len(self.racks), len(self.racks)))
@@ -202,13 +191,6 @@ class Circuits:
         target = self.places.get_indexer(pd.Index(self.demands["target_rack"]))
         matrix[source, target] = self.demands["bits"].to_numpy(float)
         return matrix
-
-    @cached_property
-    def circuit_mbps(self) -> NDArray[np.float64]:
-        """(n, n) rate of a circuit from row to column: the slower of its ends."""
-        rate = self.racks["circuit_mbps"].to_numpy(float)
-        slower: NDArray[np.float64] = np.minimum(rate[:, None], rate[None, :])
-        return slower
 
     @cached_property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -225,11 +207,6 @@ class Circuits:
     def pair_mbps(self) -> NDArray[np.float64]:
         """(m,) rate of a circuit for each of `pairs`."""
         return self.circuit_mbps[self.pairs]
-
-    @cached_property
-    def packet_mbps(self) -> NDArray[np.float64]:
-        """(n,) rate of each rack's link to the packet switch."""
-        return self.racks["packet_mbps"].to_numpy(float)
 
     @cached_property
     def night_us(self) -> float:
@@ -300,13 +277,13 @@ class Circuits:
         window = self.window_us
         if window is None:
             return
-        if self.night_us >= window:
-            yield f"{where}: night_us is {self.night_us:g}, must be less than window_us, {window:g}"
-        elif self.night_us + self.shortest_day_us > window:
-            yield (
-                f"{where}: shortest_day_us is {self.shortest_day_us:g}, must with the night of "
-                f"{self.night_us:g} fit window_us, {window:g}"
-            )
+        yield from unfit(
+            where,
+            night_us=self.night_us,
+            shortest_day_us=self.shortest_day_us,
+            week="window_us",
+            week_us=window,
+        )
 
 
 def switch_table(

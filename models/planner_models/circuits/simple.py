@@ -15,7 +15,7 @@ from planner_models.circuits import matchings
 from planner_models.circuits import schedule as schedules
 from planner_models.circuits.clock import Clock
 from planner_models.circuits.problem import Circuits
-from planner_models.circuits.schedule import IDLE, Schedule
+from planner_models.circuits.schedule import IDLE, Day, Schedule
 
 DayLength = Annotated[
     Annotated[float, Field(gt=0)] | None,
@@ -98,11 +98,18 @@ def schedule_islip(
 
     source  McKeown 1999 (iSLIP)
     """
-    clock, length = Clock(problem), _day_us(problem, day_us)
+    return schedules.decided(problem, islip(problem, _day_us(problem, day_us))[0])
+
+
+def islip(problem: Circuits, day_us: float) -> tuple[list[Day], int]:
+    """The days of iSLIP alone, and how many requests, grants and accepts they took."""
+    clock, said = Clock(problem), 0
     grants, accepts = np.zeros(len(problem.racks), np.int64), np.zeros(len(problem.racks), np.int64)
     while not clock.over and clock.left.any():
-        clock.add(_granted(clock.left > 0, grants, accepts), length)
-    return schedules.decided(problem, clock.days)
+        target, more = _granted(clock.left > 0, grants, accepts)
+        clock.add(target, day_us)
+        said += more
+    return clock.days, said
 
 
 def schedule_strobe(
@@ -182,20 +189,25 @@ def _day_us(problem: Circuits, day_us: float | None) -> float:
 
 def _granted(
     wanted: NDArray[np.bool_], grants: NDArray[np.int64], accepts: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """(n,) targets of a maximal matching; the round-robin pointers move on the first iteration only."""
-    n = len(wanted)
+) -> tuple[NDArray[np.int64], int]:
+    """(n,) targets of a maximal matching, and how many requests, grants and accepts it took.
+
+    The round-robin pointers move on the first iteration only.
+    """
+    n, said = len(wanted), 0
     target, taken = np.full(n, IDLE, dtype=np.int64), np.zeros(n, dtype=bool)
     first = True
     while True:
         asks = wanted & (target == IDLE)[:, None] & ~taken[None, :]
         if not asks.any():
-            return target
+            return target, said
         granted = np.zeros_like(asks)
         for j in np.flatnonzero(asks.any(axis=0)):
             source = np.flatnonzero(asks[:, j])
             granted[source[np.argmin((source - grants[j]) % n)], j] = True
-        for i in np.flatnonzero(granted.any(axis=1)):
+        accepted = np.flatnonzero(granted.any(axis=1))
+        said += int(asks.sum() + granted.sum() + len(accepted))
+        for i in accepted:
             offers = np.flatnonzero(granted[i])
             j = offers[np.argmin((offers - accepts[i]) % n)]
             target[i], taken[j] = j, True

@@ -1,0 +1,109 @@
+"""What is said for a week's circuits, counted by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.run import evaluate
+from planner.scenario import Entry
+from planner.system import Exchange
+from planner_models.circuits import SYSTEM, Circuits, exchange, generate
+from planner_models.circuits.schedule import Day, planned
+
+
+def problem(bits: list[list[float]], **switch: Any) -> Circuits:
+    return Circuits.from_matrix(
+        np.array(bits),
+        circuit_mbps=1_000.0,
+        packet_mbps=10.0,
+        night_us=10.0,
+        window_us=10_000.0,
+        **switch,
+    )
+
+
+@pytest.fixture
+def three() -> Circuits:
+    """r0 -> r1 has 3.5 MB, r1 -> r2 has 1 MB, r2 -> r0 a single bit."""
+    return problem([[0, 28e6, 0], [0, 0, 8e6], [1, 0, 0]])
+
+
+DAYS = [
+    Day(duration_us=100.0, target=np.array([1, 2, -1])),
+    Day(duration_us=50.0, target=np.array([1, -1, -1])),
+]
+# to each of both switches: two lengths, three circuits with two ends each
+SCHEDULE = 2 * (2 * 8 + 3 * 2 * 4)
+REPORTS = 3 * (4 + 8)
+
+
+def test_queues_are_reported_rack_by_rack(three: Circuits) -> None:
+    plan, _, _ = planned(three, DAYS)
+    assert exchange.queues(three, plan) == Exchange(messages=3 + 2, bytes=REPORTS + SCHEDULE)
+
+
+def test_each_data_unit_is_told(three: Circuits) -> None:
+    """Four units, one and one, each with two ends and a size."""
+    plan, _, _ = planned(three, DAYS)
+    assert exchange.data_units(three, plan) == Exchange(messages=6 + 3 + 2, bytes=6 * 16 + REPORTS + SCHEDULE)
+
+
+def test_no_more_units_are_told_than_connections_have_at_hand() -> None:
+    large = problem([[0, 8e9], [0, 0]])
+    plan, _, _ = planned(large, [])
+    assert exchange.data_units(large, plan) == Exchange(messages=16 + 2, bytes=16 * 16 + 12)
+
+
+def test_whole_transfers_are_told_once_and_parts_of_coflows_each(three: Circuits) -> None:
+    plan, _, _ = planned(three, DAYS)
+    assert exchange.transfers(three, plan) == Exchange(messages=3 + 3 + 2, bytes=3 * 16 + REPORTS + SCHEDULE)
+    parts = pd.DataFrame(
+        [("a", "r0", "r1", 20e6), ("b", "r0", "r1", 8e6), ("a", "r1", "r2", 8e6), ("b", "r2", "r0", 1.0)],
+        columns=["coflow", "source_rack", "target_rack", "bits"],
+    )
+    tables = {**three.to_tables(), "coflows": parts}
+    assert exchange.transfers(Circuits.from_tables(tables), plan).messages == 4 + 3 + 2
+
+
+def test_each_circuit_switch_gets_its_own_days() -> None:
+    two = problem([[0, 8e6], [8e6, 0]], circuit_switches=2)
+    swap = np.array([1, 0])
+    plan, _, _ = planned(
+        two, [Day(duration_us=9.0, target=swap), Day(duration_us=9.0, target=swap, switch=1)]
+    )
+    said = 2 * (2 * 8 + 4 * 2 * 4)
+    assert exchange.queues(two, plan) == Exchange(messages=2 + 3, bytes=2 * 12 + said)
+
+
+def test_without_circuits_only_reports_are_sent(three: Circuits) -> None:
+    plan, _, _ = planned(three, [])
+    assert exchange.queues(three, plan) == Exchange(messages=3, bytes=REPORTS)
+    assert exchange.requests(three, plan) == exchange.nothing(three, plan) == Exchange(messages=0, bytes=0)
+
+
+def test_requests_grants_and_accepts_are_counted() -> None:
+    """r0 asks r1 and r2, r1 asks r2: three requests, then two grants, to r0 from r1 and from r2.
+
+    r0 accepts r1. In the second iteration r1 asks r2, which grants, and r1 accepts. In the second day
+    what is left is r0 -> r2: a request, a grant, an accept.
+    """
+    demand = problem([[0, 4e6, 4e6], [0, 0, 4e6], [0, 0, 0]])
+    design = SYSTEM.design("islip")
+    run = evaluate(SYSTEM, demand, Entry(label="islip", design=design, parameters={"day_us": 4_000.0}))
+    assert run.plan.configurations["day"].nunique() == 2
+    assert run.metrics["messages"] == (3 + 2 + 1) + 3 + 3
+    assert run.metrics["exchanged_bytes"] == 4 * run.metrics["messages"]
+
+
+@pytest.mark.parametrize(
+    "design", [one for one in SYSTEM.designs if one.name != "bound"], ids=lambda d: d.name
+)
+def test_every_design_says_what_it_exchanges(design: Any) -> None:
+    demand = generate.skewed(racks=8, large=2, small=2, window_us=500.0, seed=1)
+    run = evaluate(SYSTEM, demand, Entry(label=design.name, design=design))
+    alone = design.name in ("strobe", "fixed", "packet_only")
+    assert (run.metrics["messages"] == 0) == (run.metrics["exchanged_bytes"] == 0) == alone
