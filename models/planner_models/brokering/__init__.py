@@ -25,6 +25,10 @@ which composes one; beyond the evaluation there, `several_brokers`, `transaction
 same on the control loop. Series `day`, `day_of_tables` and `windows` are rolled through any design by
 `planner roll`, with bills so far, by the bit and by the 95th percentile, as metrics.
 
+What CDNs announce may be old, wrong or by squares of the map (`sees.told`: age_s, noise, grain_km of
+every design that is told something); `exchange` counts what is told. The objective of a plan that
+overbooks clusters counts clients where they find room (`relief`), so no plan is better than its bound.
+
 Around a plan: `protocol` has the messages of a round, `profit` who earns, `billing` what a series of
 `windows` costs, `explain` the money saved and what room and CDNs are worth, `published` the chapter's
 tables and figures beside ours (`planner reproduce brokering`); `generate.world` says how near they come.
@@ -66,7 +70,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from planner.system import System
+from planner.system import Blur, Coordination, System
 from planner_models.brokering import (
     billing,
     explain,
@@ -138,6 +142,35 @@ SYSTEM = System(
     plan_from_tables=from_tables,
     formulation=formulation,
     explain=explain.explain,
+    coordination=Coordination(
+        scenario="brokering/coordination",
+        performance="objective",
+        cost="cost_per_hour",
+        blurs=(
+            Blur(
+                kind="age",
+                parameter="age_s",
+                values=(0.0, 10.0, 60.0, 300.0, 1800.0),
+                unit="s",
+                about="how old what CDNs tell of performance and of other traffic is",
+                seeds=2,
+            ),
+            Blur(
+                kind="noise",
+                parameter="noise",
+                values=(0.0, 0.1, 0.2, 0.4, 0.8),
+                about="standard deviation of the logarithm of performance and room as told",
+                seeds=2,
+            ),
+            Blur(
+                kind="grain",
+                parameter="grain_km",
+                values=(0.0, 100.0, 300.0, 1000.0, 3000.0),
+                unit="km",
+                about="side of the squares whose clients are told of as one",
+            ),
+        ),
+    ),
     targets=TARGETS,
     draw=draw,
     trade_off=("median_cost", "median_distance_km"),

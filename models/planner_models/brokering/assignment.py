@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,53 @@ from planner_models.brokering.problem import Brokering
 from planner_models.brokering.tables import PLAN_TABLES
 
 
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """How much is told for one plan: rows over all brokers and rounds.
+
+    times     how often a broker and the CDNs tell each other: once for every broker and round
+    shares    kinds of clients that brokers told every CDN of
+    offers    clusters on offer, by kind of client where those were told, else by location
+    figures   how many of performance, price and capacity an offer has
+    accepted  offers that were used
+    """
+
+    times: int
+    shares: int
+    offers: int
+    figures: int
+    accepted: int
+
+    @classmethod
+    def of(cls, problem: Brokering, assignments: pd.DataFrame) -> Told | None:
+        """What one broker was told that believes `problem`; None where nothing says how."""
+        how = problem.announced
+        if how is None:
+            return None
+        on_offer = problem.offered.sum(axis=1)
+        if how.shares:
+            rows = problem.location[problem.count > 0]
+            shares, offers, accepted = len(rows), int(on_offer[rows].sum()), len(assignments)
+        else:
+            pairs = assignments[["location", "cluster"]].drop_duplicates()
+            shares, offers, accepted = 0, int(on_offer.sum()), len(pairs)
+        return cls(times=1, shares=shares, offers=offers, figures=how.figures, accepted=accepted)
+
+    @classmethod
+    def together(cls, parts: Sequence[Told | None]) -> Told | None:
+        """What is told for several plans, by brokers each for itself or in several rounds."""
+        known = [part for part in parts if part is not None]
+        if not known or len(known) < len(parts):
+            return None
+        return cls(
+            times=sum(part.times for part in known),
+            shares=sum(part.shares for part in known),
+            offers=sum(part.offers for part in known),
+            figures=max(part.figures for part in known),
+            accepted=sum(part.accepted for part in known),
+        )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Assignment:
     """Clients by cluster.
@@ -22,12 +69,14 @@ class Assignment:
     rounds       round, overbooked, withdrawn, where the protocol took several; else empty
     offers       cluster, markup, promise, where CDNs learn how to bid; else empty
     traffic      window, cdn, mbps, charge_per_hour of the windows before; empty in the first
+    told         what brokers and CDNs told each other for it; None where that is not known
     """
 
     assignments: pd.DataFrame
     rounds: pd.DataFrame | None = None
     offers: pd.DataFrame | None = None
     traffic: pd.DataFrame | None = None
+    told: Told | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """The tables of the plan."""
@@ -72,7 +121,8 @@ def of_groups(problem: Brokering, sent: Any) -> Assignment:
         }
     )
     alike = table.duplicated(list(KEY[:-1])).any()
-    return Assignment(assignments=added_up(frame) if alike else frame)
+    frame = added_up(frame) if alike else frame
+    return Assignment(assignments=frame, told=Told.of(problem, frame))
 
 
 KEY: Final = ("location", "isp", "content", "bitrate_kbps", "cluster")

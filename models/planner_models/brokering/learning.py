@@ -21,7 +21,7 @@ from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision
 from planner_models.brokering import billing, market, sees
-from planner_models.brokering.assignment import Assignment
+from planner_models.brokering.assignment import Assignment, Told
 from planner_models.brokering.execution import Market, Seen, Strategy
 from planner_models.brokering.measure import measure
 from planner_models.brokering.problem import Brokering
@@ -95,6 +95,7 @@ def assign(
     markup, promise = np.ones(len(problem.clusters)), np.ones(len(problem.clusters))
     last = None if previous is None else previous.plan
     made: Decision[Assignment] | None = None
+    told: list[Told | None] = []
     for _ in range(rounds):
         if last is not None:
             markup, promise = _learned(problem, last, step, target, caution)
@@ -103,7 +104,8 @@ def assign(
         if made.plan is None:
             return made
         offers = pd.DataFrame({"cluster": problem.clusters["cluster"], "markup": markup, "promise": promise})
-        last = replace(made.plan, offers=offers)
+        told.append(made.plan.told)
+        last = replace(made.plan, offers=offers, told=Told.together(told))
     assert made is not None
     assert last is not None
     proof = Proof(

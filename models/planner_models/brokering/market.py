@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import backends
@@ -100,17 +101,22 @@ def _by_flow(problem: Brokering, method: Method, options: Options) -> Decision[A
     return _better(decision, _exact(problem, replace(options, time_limit_s=left, gap=gap)))
 
 
-def transport_of(problem: Brokering) -> flow.Transport:
-    """The problem as groups, costs and room; a client's cost is what it adds to the objective."""
+def client_cost(problem: Brokering) -> NDArray[np.float64]:
+    """(G, C) what one client of each group adds to the objective in each cluster; NaN without a price."""
     groups, terms = problem.groups, problem.terms
-    cost = problem.score[groups.location] * terms.performance_weight
+    cost: NDArray[np.float64] = problem.score[groups.location] * terms.performance_weight
     if terms.performance_per == "bit":
         cost *= groups.bitrate_mbps[:, None]
     hourly = terms.cost_weight * terms.units_per_mbps_hour * groups.bitrate_mbps
-    price = problem.price[groups.location]
-    allowed = problem.allowed & ~np.isnan(price)
-    cost += np.where(allowed, price, 0.0) * hourly[:, None]
-    cost[~allowed] = np.inf
+    cost += problem.price[groups.location] * hourly[:, None]
+    return cost
+
+
+def transport_of(problem: Brokering) -> flow.Transport:
+    """The problem as groups, costs and room; a client's cost is what it adds to the objective."""
+    groups = problem.groups
+    cost = client_cost(problem)
+    cost[~(problem.allowed & ~np.isnan(cost))] = np.inf
     return flow.Transport(
         cost=cost,
         weight=groups.bitrate_mbps,

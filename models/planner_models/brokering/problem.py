@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,18 @@ class Terms:
     def units_per_mbps_hour(self) -> float:
         """What one Mbit/s comes to in an hour, in the unit that costs are per."""
         return UNITS[self.cost_per]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Announced:
+    """What CDNs tell a broker, and it them, before it decides.
+
+    shares   whether the broker tells of its clients: bids are then by kind of client, else by location
+    figures  how many an offer has, of performance, price and capacity; 0: nothing is announced
+    """
+
+    shares: bool
+    figures: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,7 +153,7 @@ class Brokering:
     def with_clusters(self, **columns: Any) -> Brokering:
         """The same problem with other columns of `clusters`: capacity_mbps, background_mbps, costs."""
         twin = self._twin(clusters=self.clusters.assign(**columns))
-        stale = {"capacity_mbps", "background_mbps", "free_mbps"}
+        stale = {"capacity_mbps", "background_mbps", "free_mbps", "guessed_mbps"}
         if not set(columns) <= stale:
             stale |= {"unit_cost", "price", "contract_price", "bid_matrices"}
         for name in stale:
@@ -156,14 +168,26 @@ class Brokering:
         price: NDArray[np.float64],
         capacity_mbps: NDArray[np.float64],
         background_mbps: NDArray[np.float64],
+        announced: Announced | None = None,
     ) -> Brokering:
         """The problem of who believes those offers and capacities; arrays are shared, not copied.
 
+        Contracts, and what is guessed of capacities, stay as they are.
+
         offered, score, price           (L, C); score and price matter only where offered
         capacity_mbps, background_mbps  (C,)
+        announced                       what was told for it; None: as before
         """
         twin = self.with_clusters(capacity_mbps=capacity_mbps, background_mbps=background_mbps)
-        return twin._twin(offered=offered, score=score, price=price, _is_believed=True)
+        return twin._twin(
+            offered=offered,
+            score=score,
+            price=price,
+            contract_price=self.contract_price,
+            guessed_mbps=self.guessed_mbps,
+            announced=announced or self.announced,
+            _is_believed=True,
+        )
 
     def _twin(self, **changes: Any) -> Brokering:
         # copies what is computed already, and does not validate 3 million rows again
@@ -174,6 +198,7 @@ class Brokering:
     # --- as arrays ------------------------------------------------------------------------
 
     _is_believed = False
+    announced: ClassVar[Announced | None] = None  # of the market itself; believers have their own
 
     @cached_property
     def location(self) -> NDArray[np.int64]:
@@ -253,6 +278,12 @@ class Brokering:
     def free_mbps(self) -> NDArray[np.float64]:
         """(C,) capacity that the background leaves."""
         return np.clip(self.capacity_mbps - self.background_mbps, 0.0, None)
+
+    @cached_property
+    def guessed_mbps(self) -> NDArray[np.float64]:
+        """(C,) the capacity that a broker takes each cluster to have without being told: its CDN's median."""
+        by_cdn = self.clusters.groupby("cdn")["capacity_mbps"]
+        return by_cdn.transform("median").to_numpy(float)
 
     @cached_property
     def unit_cost(self) -> NDArray[np.float64]:

@@ -14,8 +14,9 @@ from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision
 from planner_models.brokering import billing, market
-from planner_models.brokering.assignment import Assignment, added_up
+from planner_models.brokering.assignment import Assignment, Told, added_up
 from planner_models.brokering.check import served
+from planner_models.brokering.measure import measure
 from planner_models.brokering.problem import Brokering
 
 Brokers = Annotated[int, Field(ge=1, description="how many brokers the clients are dealt to")]
@@ -49,7 +50,8 @@ def assign(
         return next(decision for decision in decisions if decision.plan is None)
     plan = united([decision.plan for decision in decisions if decision.plan is not None])
     keeps = frozenset({"demand", "pinned", "forbidden"})
-    return billing.remembered(problem, Decision(plan=plan, proof=_proof(decisions), keeps=keeps), previous)
+    made = Decision(plan=plan, proof=_proof(problem, plan, decisions), keeps=keeps)
+    return billing.remembered(problem, made, previous)
 
 
 def commit(
@@ -96,7 +98,9 @@ def commit(
         if not refused.any():
             rounds = pd.DataFrame(rows, columns=["round", "overbooked", "withdrawn"], dtype=float)
             whole = replace(united(plans), rounds=rounds)
-            return billing.remembered(problem, Decision(plan=whole, proof=_proof(decisions)), previous)
+            return billing.remembered(
+                problem, Decision(plan=whole, proof=_proof(problem, whole, decisions)), previous
+            )
         # what the others may still want cannot be promised twice
         share = wanted / np.maximum(wanted.sum(axis=0), 1e-12)
         promised[:, refused] = np.minimum(promised, share * room)[:, refused]
@@ -114,12 +118,14 @@ def dealt(problem: Brokering, brokers: int, seed: int) -> list[NDArray[np.int64]
 def united(plans: list[Assignment]) -> Assignment:
     """All brokers' clients in one plan."""
     frames = pd.concat([plan.assignments for plan in plans], ignore_index=True)
-    return Assignment(assignments=added_up(frames))
+    return Assignment(assignments=added_up(frames), told=Told.together([plan.told for plan in plans]))
 
 
-def _proof(decisions: list[Decision[Assignment]]) -> Proof:
+def _proof(problem: Brokering, plan: Assignment, decisions: list[Decision[Assignment]]) -> Proof:
     """Each broker proves its own part; together they prove a plan, and no bound."""
-    total = sum(decision.proof.objective or 0.0 for decision in decisions)
     return Proof(
-        status=Status.FEASIBLE, objective=total, metric="objective", backend=decisions[0].proof.backend
+        status=Status.FEASIBLE,
+        objective=measure(problem, plan, None)["objective"],
+        metric="objective",
+        backend=decisions[0].proof.backend,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import find_tables, read_tables
+from planner.table_files import find_tables, read_tables
 from planner_models.brokering import generate
 from planner_models.brokering.problem import Brokering
 from planner_models.brokering.tables import OPTIONAL, TABLES
