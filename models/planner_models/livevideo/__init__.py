@@ -29,6 +29,9 @@ Designs, by what each control plane knows:
 | `centralized` | as `vdn`, on requests as they were `age_s` ago | 4.7.2 |
 | `hybrid` | as `centralized`, and Algorithm 1 for those that came since | 4.4 |
 
+All but `everything_everywhere` can be told worse: `sees.age_s`, `sees.noise` and `sees.grain_km` say how
+late, how badly measured and by which regions (`sees`). Plans then play out on the links that there are.
+
 What is pinned is set up first by every design, on the trees that are cheapest for the pinned streams
 alone; a design that cannot carry them has no plan, and says why. `control.simulate` runs the last
 three in time, on the engine's control loop: agents with versions, evidence and shadow tables (`rib`),
@@ -38,7 +41,8 @@ Tables: `clusters(cluster, tier, latitude?, longitude?)`, `links(tail, head, cap
 latency_ms?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, channel, bitrate_kbps,
 clients?, arrival_s?)`; if wanted `holders(channel, source)`, `pinned` and `forbidden(channel,
 bitrate_kbps, tail, head)` with * for all, and `settings(service_weight, cost_weight, chunk_s?)`. A
-plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object. A trace
+plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object, and where clients
+had to wait for a decision `waits(group, channel, bitrate_kbps, waited_s)`. A trace
 `sessions(start_s, duration_s, group, channel, bitrate_kbps)` in place of `requests` is cut into windows:
 source `sessions` for `planner roll`, `window` for one of them.
 
@@ -68,8 +72,8 @@ source `sessions` for `planner roll`, `window` for one of them.
 
 from __future__ import annotations
 
-from planner.system import System
-from planner_models.livevideo import columns, generate, optimum
+from planner.system import Blur, Coordination, System
+from planner_models.livevideo import admission, columns, generate, optimum, sees
 from planner_models.livevideo.adjust import adjust
 from planner_models.livevideo.check import check
 from planner_models.livevideo.designs import DESIGNS
@@ -106,10 +110,40 @@ SYSTEM = System(
     check=check,
     measure=measure,
     plan_from_tables=from_tables,
+    enact=admission.enact,
     formulation=formulation,
     explain=explain,
     targets=TARGETS,
     draw=draw,
+    coordination=Coordination(
+        scenario="livevideo/coordination",
+        performance="service_minus_cost",
+        cost="cost_per_satisfied",
+        responsiveness="join_s",
+        blurs=(
+            Blur(
+                kind="age",
+                parameter="age_s",
+                values=(0, 5, 10, 20, 40, 60),
+                unit="s",
+                about="age of what the controller knows of requests; of clusters, time between announcements",
+            ),
+            Blur(
+                kind="noise",
+                parameter="noise",
+                values=(0, 0.05, 0.1, 0.2, 0.4),
+                about="standard deviation of the logarithm of each link's measured capacity",
+                seeds=2,
+            ),
+            Blur(
+                kind="grain",
+                parameter="grain_km",
+                values=(0, 50, 100, 200, 500, 1000),
+                unit="km",
+                about="side of the regions that requests are told by",
+            ),
+        ),
+    ),
     trade_off=("cost_per_satisfied", "average_bitrate_kbps"),
 )
 
@@ -117,6 +151,7 @@ __all__ = [
     "SYSTEM",
     "LiveVideo",
     "Trees",
+    "admission",
     "check",
     "columns",
     "diff",
@@ -124,4 +159,5 @@ __all__ = [
     "generate",
     "measure",
     "optimum",
+    "sees",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -12,8 +12,13 @@ from planner.system import Decision
 from planner_models.livevideo import pins
 from planner_models.livevideo.outcome import decided
 from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.sees import Reporting
 from planner_models.livevideo.streams import Streams, in_order
 from planner_models.livevideo.trees import Trees
+
+TTL_S: Final = 30.0
+TTL_1S: Final = 1.0
+"""Seconds for which an answer is kept, in a CDN as it is and in the variant CDN-1 (4.7.1)."""
 
 Seed = Annotated[int, Field(ge=0, description="how ties between parents are broken")]
 Ttl = Annotated[float, Field(gt=0, description="seconds for which a cluster keeps an answer")]
@@ -26,7 +31,7 @@ Monitor = Annotated[
 def distribute(
     problem: LiveVideo,
     *,
-    ttl_s: Ttl = 30.0,
+    ttl_s: Ttl = TTL_S,
     monitor_s: Monitor = 0.0,
     seed: Seed = 0,
     options: Options = Options(),
@@ -49,6 +54,8 @@ def distribute(
     last = len(problem.tiers) - 1
     _, channel = np.unique(problem.objects["channel"].to_numpy(), return_inverse=True)
     of_channel = channel.tolist()
+    if isinstance(problem, Reporting):
+        monitor_s = max(monitor_s, problem.announced_s)
     known = _Known(streams, np.random.default_rng(seed), fresh=monitor_s == 0)
     measured = 0
     answers: dict[tuple[int, int], tuple[int, float]] = {}  # by channel and cluster: a link, and since when
@@ -79,7 +86,7 @@ def distribute(
 def distribute_1s(
     problem: LiveVideo,
     *,
-    ttl_s: Ttl = 1.0,
+    ttl_s: Ttl = TTL_1S,
     monitor_s: Monitor = 0.0,
     seed: Seed = 0,
     options: Options = Options(),
@@ -95,10 +102,14 @@ def distribute_1s(
 
 
 class _Known:
-    """What DNS knows of room and subscriptions: as they are, or as they were when last measured."""
+    """What DNS knows of room and subscriptions: as they are, or as they were when last measured.
+
+    Under a `Reporting` problem room is of capacities as measured.
+    """
 
     def __init__(self, streams: Streams, random: np.random.Generator, *, fresh: bool) -> None:
         self.streams, self.random, self.fresh = streams, random, fresh
+        self.error = streams.problem.error_mbps if isinstance(streams.problem, Reporting) else None
         self.measure()
 
     def measure(self) -> None:
@@ -108,6 +119,10 @@ class _Known:
         self.subscribed = streams.parent if self.fresh else dict(streams.parent)
         self.widest: dict[int, float] = {}
 
+    def room_mbps(self, link: int) -> float:
+        """Room on a link, as far as is known."""
+        return float(self.room[link]) + (0.0 if self.error is None else float(self.error[link]))
+
     def supply(self, cluster: int) -> float:
         """Room on the widest way from a source."""
         streams = self.streams
@@ -116,7 +131,7 @@ class _Known:
         if self.fresh or cluster not in self.widest:
             self.widest[cluster] = max(
                 (
-                    min(float(self.room[link]), self.supply(streams.tail[link]))
+                    min(self.room_mbps(link), self.supply(streams.tail[link]))
                     for link in streams.into[cluster]
                 ),
                 default=0.0,
@@ -129,7 +144,7 @@ class _Known:
         need = streams.bitrate[item] * (1 - 1e-9)
         for link in links:
             tail = streams.tail[link]
-            if self.room[link] < need or not streams.allowed(item, link):
+            if self.room_mbps(link) < need or not streams.allowed(item, link):
                 continue
             if streams.level[tail] == 0 or (item, tail) in self.subscribed or self.supply(tail) >= need:
                 return link
@@ -144,7 +159,8 @@ class _Known:
                 continue
             tail = streams.tail[link]
             subscribed = (item, tail) in self.subscribed
-            width = float(self.room[link]) if subscribed else min(float(self.room[link]), self.supply(tail))
+            room = self.room_mbps(link)
+            width = room if subscribed else min(room, self.supply(tail))
             key = (subscribed, width, float(self.random.random()), link)
             if best is None or key > best:
                 best = key

@@ -12,6 +12,7 @@ from planner.system import Decision
 from planner_models.livevideo import pins
 from planner_models.livevideo.outcome import BLIND, KEPT, decided
 from planner_models.livevideo.problem import LiveVideo
+from planner_models.livevideo.sees import Reporting
 from planner_models.livevideo.streams import Streams, in_order
 from planner_models.livevideo.trees import Trees
 
@@ -45,7 +46,8 @@ def distribute(
     if isinstance(streams, Decision):
         return streams
     serve(streams, in_order(problem), period_s=period_s, random=np.random.default_rng(seed))
-    return decided(streams, keeps=KEPT if period_s == 0 else BLIND)
+    exact = period_s == 0 or isinstance(problem, Reporting)
+    return decided(streams, keeps=KEPT if exact else BLIND)
 
 
 def serve(
@@ -56,6 +58,8 @@ def serve(
     random: np.random.Generator,
 ) -> int:
     """Set up streams for (object, group, time) requests; how many were denied."""
+    if isinstance(streams.problem, Reporting):
+        period_s = max(period_s, streams.problem.announced_s)
     latency = streams.problem.latency_ms.tolist()
     near = [sorted(links, key=lambda link: (latency[link], link)) for links in streams.into]
     table = Table(streams)
@@ -104,7 +108,8 @@ class Table:
     """What clusters know of those above them: distance and path capacity of each object (Table 4.2).
 
     As told at one moment: subscriptions and room are those of then. A table that is to be always
-    fresh is made to `forget` what it has worked out before each use.
+    fresh is made to `forget` what it has worked out before each use. Under a `Reporting` problem the
+    room that is told is of capacities as measured, and each cluster sees that on its own links.
     """
 
     def __init__(self, streams: Streams, fresh: bool = False) -> None:
@@ -113,6 +118,7 @@ class Table:
         self.room = streams.room_mbps if fresh else streams.room_mbps.copy()
         self.has = streams.parent if fresh else dict(streams.parent)
         self.known: dict[tuple[int, int], tuple[float, float]] = {}
+        self.error = streams.problem.error_mbps if isinstance(streams.problem, Reporting) else None
 
     def forget(self) -> None:
         """Look at everything anew."""
@@ -129,24 +135,32 @@ class Table:
             return 0.0, float("inf")
         key = (item, cluster)
         if key not in self.known:
-            ways = [self.via(item, link) for link in streams.into[cluster]]
+            ways = [self.via(item, link, self.told_mbps(link)) for link in streams.into[cluster]]
             enough = [way for way in ways if way[1] > streams.bitrate[item] * (1 - 1e-9)]
             hops = min((way[0] for way in enough), default=float("inf"))
             room = max((way[1] for way in enough if way[0] == hops), default=0.0)
             self.known[key] = (hops, room)
         return self.known[key]
 
-    def via(self, item: int, link: int) -> tuple[float, float]:
-        """Distance and path capacity over a link from a parent."""
+    def via(self, item: int, link: int, room_mbps: float) -> tuple[float, float]:
+        """Distance and path capacity over a link from a parent, that has so much room."""
         if not self.streams.allowed(item, link):
             return float("inf"), 0.0
         hops, room = self.announced(item, self.streams.tail[link])
-        return hops + 1, min(room, float(self.room[link]))
+        return hops + 1, min(room, room_mbps)
+
+    def told_mbps(self, link: int) -> float:
+        """Room on a link as its cluster tells others."""
+        return float(self.room[link]) + (0.0 if self.error is None else float(self.error[link]))
+
+    def own_mbps(self, link: int) -> float:
+        """Room on a link as its cluster knows it."""
+        return float(self.room[link] if self.error is None else self.streams.room_mbps[link])
 
     def parents(self, item: int, cluster: int) -> list[int]:
         """The links that Algorithm 1 calls useful: fewest hops, and more room than the bitrate."""
         streams = self.streams
-        ways = [(self.via(item, link), link) for link in streams.into[cluster]]
+        ways = [(self.via(item, link, self.own_mbps(link)), link) for link in streams.into[cluster]]
         need = streams.bitrate[item] * (1 - 1e-9)
         enough = [(hops, link) for (hops, room), link in ways if room >= need and hops < float("inf")]
         fewest = min((hops for hops, _ in enough), default=0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,6 +69,23 @@ class Streams:
         for item, link in zip(*(rows.tolist() for rows in rows_of(self.problem, plan)), strict=True):
             self.add(item, link)
 
+    def copy(self) -> Streams:
+        """Streams that grow apart from these."""
+        other = copy.copy(self)
+        other.room_mbps, other.parent = self.room_mbps.copy(), dict(self.parent)
+        return other
+
+    def path(self, item: int, cluster: int, up_to: Streams | None = None) -> list[int]:
+        """The links down to a cluster that receives the object, from a source.
+
+        up_to  other streams: from the first cluster that has the object there
+        """
+        links: list[int] = []
+        while not (self.level[cluster] == 0 or (up_to is not None and up_to.has(item, cluster))):
+            links.append(self.parent[item, cluster])
+            cluster = self.tail[links[-1]]
+        return links[::-1]
+
     def plan(self) -> Trees:
         """The trees as they are."""
         pairs: NDArray[np.int64] = np.array(
@@ -75,14 +94,9 @@ class Streams:
         return plan_of(self.problem, pairs[:, 0], pairs[:, 1])
 
 
-def in_order(problem: LiveVideo) -> list[tuple[int, int, float]]:
-    """(object, group, time) of each request as they come."""
-    order = np.argsort(problem.arrival_s, kind="stable")
-    return list(
-        zip(
-            problem.object[order].tolist(),
-            problem.group[order].tolist(),
-            problem.arrival_s[order].tolist(),
-            strict=True,
-        )
-    )
+def in_order(problem: LiveVideo, requests: NDArray[np.int64] | None = None) -> list[tuple[int, int, float]]:
+    """(object, group, time) of each request, or of some of them by row, as they come."""
+    rows = np.arange(len(problem.requests)) if requests is None else requests
+    order = rows[np.argsort(problem.arrival_s[rows], kind="stable")]
+    columns = (problem.object, problem.group, problem.arrival_s)
+    return list(zip(*(column[order].tolist() for column in columns), strict=True))

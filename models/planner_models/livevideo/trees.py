@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.errors import InputError
 from planner.tables import Table, label, number, validate
 from planner_models.livevideo.problem import LiveVideo
 
@@ -25,18 +26,35 @@ TREES: Final = Table(
     key=("channel", "bitrate_kbps", "tail", "head"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (TREES,)
+WAITS: Final = Table(
+    name="waits",
+    about="clients that have waited for a decision before they were served, where any have",
+    columns={
+        "group": label("their client group"),
+        "channel": label("the channel they asked for"),
+        "bitrate_kbps": number("the bitrate they asked for, kbit/s", more_than=0),
+        "waited_s": number("how long, s", at_least=0),
+    },
+    key=("group", "channel", "bitrate_kbps"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (TREES, WAITS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trees:
-    """Distribution trees, one row a link and object: channel, bitrate_kbps, tail, head."""
+    """Distribution trees.
+
+    trees  one row a link and object: channel, bitrate_kbps, tail, head
+    waits  group, channel, bitrate_kbps, waited_s of those who waited for a decision; None: nobody
+    """
 
     trees: pd.DataFrame
+    waits: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """The table `trees`."""
-        return {"trees": self.trees}
+        """The table `trees`, and `waits` where somebody waited."""
+        return {"trees": self.trees, **({} if self.waits is None else {"waits": self.waits})}
 
 
 def plan_of(problem: LiveVideo, item: NDArray[np.int64], link: NDArray[np.int64]) -> Trees:
@@ -64,10 +82,24 @@ def rows_of(problem: LiveVideo, plan: Trees) -> tuple[NDArray[np.int64], NDArray
     )
 
 
+def waits_of(problem: LiveVideo, requests: NDArray[np.int64], waited_s: float) -> pd.DataFrame:
+    """A table `waits` in which those of some requests, by row, have waited."""
+    asked = problem.requests.iloc[requests]
+    return asked[["group", "channel", "bitrate_kbps"]].assign(waited_s=waited_s).reset_index(drop=True)
+
+
 def from_tables(problem: LiveVideo, tables: Mapping[str, pd.DataFrame]) -> Trees:  # noqa: ARG001
-    """The plan in the table `trees`; InputError with every fault of the table."""
-    frame = tables["trees"]
-    return Trees(trees=validate(TREES, frame, where=frame.attrs.get("where")).reset_index(drop=True))
+    """The plan in the tables `trees` and `waits`; InputError with every fault of the tables."""
+    if "trees" not in tables:
+        raise InputError("trees: the plan has no such table")
+    found = {
+        table.name: validate(
+            table, tables[table.name], where=tables[table.name].attrs.get("where")
+        ).reset_index(drop=True)
+        for table in PLAN_TABLES
+        if table.name in tables
+    }
+    return Trees(**found)
 
 
 def diff(before: Trees, after: Trees) -> pd.DataFrame:

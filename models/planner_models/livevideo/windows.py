@@ -12,7 +12,8 @@ import pandas as pd
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import Table, find_tables, label, number, read_table, read_tables
+from planner.table_files import find_tables, read_table, read_tables
+from planner.tables import Table, label, number
 from planner_models.livevideo.problem import LiveVideo
 from planner_models.livevideo.schema import OPTIONAL_TABLES, TABLES
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 Priority = Literal["quality", "balanced", "quantity"]
 
@@ -64,7 +64,7 @@ def zipf_exponent(count: int, head: float, share: float) -> float:
     low, high = 0.0, 8.0
     if excess(low) >= 0:  # so few channels that an even spread gives the head more than its share
         return 0.0
-    return float(brentq(excess, low, high))
+    return _root(excess, low, high)
 
 
 def ladder_shares(bitrates_kbps: tuple[float, ...], mean_kbps: float) -> NDArray[np.float64]:
@@ -76,7 +76,7 @@ def ladder_shares(bitrates_kbps: tuple[float, ...], mean_kbps: float) -> NDArray
         return np.asarray(weight / weight.sum())
 
     target = mean_kbps / max(bitrates_kbps)
-    return shares(float(brentq(lambda tilt: float(shares(tilt) @ rates) - target, -200.0, 200.0)))
+    return shares(_root(lambda tilt: float(shares(tilt) @ rates) - target, -200.0, 200.0))
 
 
 def draw(
@@ -181,3 +181,10 @@ def priorities(bitrate_kbps: NDArray[np.float64], scheme: Priority) -> NDArray[n
     if scheme == "quality":
         return mbps
     return 1.0 / mbps if scheme == "quantity" else np.ones(len(mbps))
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function is 0 that has different signs at the two ends."""
+    from scipy.optimize import brentq  # slow to import: only where it is wanted
+
+    return float(brentq(function, low, high))
