@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from planner.system import Design, Metric, Section, System, Violations
     from planner.tables import Table as Schema
 
-console = Console(highlight=False)
+
+
+class Terminal(Console):
+    """The terminal. Who stops reading, as `head` does, ends the command as it does others (`planner.cli`)."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+console = Terminal(highlight=False)
 
 LADDERS = (
     {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86_400.0},
@@ -344,7 +353,7 @@ def show_system(system: System, parameters: Mapping[str, Mapping[str, Parameter]
     console.print(_parameters("parameters", parameters))
     table = plain_table("metrics")
     for head in ("metric", "unit", "better", "what it says"):
-        table.add_column(head)
+        table.add_column(head, overflow="fold")
     for metric in system.metrics:
         table.add_row(metric.name, metric.unit or "-", metric.better, metric.about)
     console.print(table)
@@ -367,7 +376,7 @@ def show_found(found: Sequence[Found]) -> None:
 def _schemas(title: str, tables: Sequence[Schema]) -> Table:
     shown = plain_table(title)
     for head in ("table", "column", "what it holds"):
-        shown.add_column(head)
+        shown.add_column(head, overflow="fold")
     for table in tables:
         name = table.name
         for column, rule in table.columns.items():
@@ -434,8 +443,16 @@ def is_resized(unit: str) -> bool:
 
 
 def sizes(size: Mapping[str, int]) -> str:
-    """`50 nodes, 176 links, 1,324 demands`."""
-    return ", ".join(f"{count:,} {what}" for what, count in size.items())
+    """`50 nodes, 176 links, 1 demand`."""
+    return ", ".join(f"{count:,} {what if count != 1 else _single(what)}" for what, count in size.items())
+
+
+def _single(what: str) -> str:
+    """The singular of an English plural that is formed by rule."""
+    for ending, single in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
+        if what.endswith(ending):
+            return what.removesuffix(ending) + single
+    return what
 
 
 def plain_table(title: str, caption: str | None = None) -> Table:

@@ -1,4 +1,4 @@
-"""Output where the terminal or the pipe has no letters but ASCII: words lose marks, JSON loses nothing."""
+"""Output to what is no friendly terminal: with ASCII letters only, or a pipe that is closed."""
 
 from __future__ import annotations
 
@@ -50,3 +50,18 @@ def test_tables_are_shown_with_the_letters_that_there_are(scenario: Path) -> Non
     text = solved(scenario, "ascii")
     assert "max_utilization" in text
     assert "gr?n" in text
+
+
+def test_who_stops_reading_ends_it_quietly() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "planner", "list", "traffic"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 141
+    assert said == b""

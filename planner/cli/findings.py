@@ -15,7 +15,7 @@ from planner.errors import InputError
 def reproduce(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TARGET]...", help="Such as multicast/figure_5a, or multicast for all its."),
+        typer.Argument(metavar="TARGET", help="Such as multicast/figure_5a, or multicast for all its."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every target of every system.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller or shorter runs: seconds each.")] = False,

@@ -18,7 +18,7 @@ MOST_LISTED = 50  # stored runs in a table, where nothing else is asked for
 def sweep(
     *,
     scenarios: Annotated[
-        list[str], typer.Argument(metavar="SCENARIO...", help="Scenario files, or names of shipped ones.")
+        list[str], typer.Argument(metavar="SCENARIO", help="Scenario files, or names of shipped ones.")
     ],
     out: Annotated[
         Path,

@@ -45,7 +45,6 @@ WRITES: Final = (
 )
 STATIC: Final = (4, 8, 16, 32, 64, 128)
 EARLY: Final = tuple(range(0, 1_401, 200))
-ALL_RINGS: Final = [1, 2, 3, 4, 5, 6, 7]
 
 
 def _gain(one: float | None, other: float | None) -> float | None:

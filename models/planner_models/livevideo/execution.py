@@ -71,7 +71,6 @@ class Delivery:
         self.capacity = one.capacity_mbps.copy()
         self.random = np.random.default_rng(self.seed)
         self.table = Table(self.streams)
-        self.told_s = 0.0
         self.ribs = Ribs(
             len(one.clusters),
             capacity=self._usable_mbps,
@@ -118,7 +117,6 @@ class Delivery:
         """Take in an update of the controller, as far as it gets through, or exchange distances."""
         if isinstance(decision, Exchange):
             self.table = Table(self.streams)
-            self.told_s = self.now_s
             if self.control != "centralized":
                 self._ask_again()
             return
