@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich import box
 from rich.console import Console
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from planner.run import Comparison, Run
     from planner.system import Design, Metric, Section, System, Violations
     from planner.tables import Table as Schema
-
 
 
 class Terminal(Console):
@@ -257,12 +256,30 @@ def _section(section: Section) -> Table:
     texts = [column for column in frame if frame[column].map(lambda value: isinstance(value, str)).any()]
     for column in frame:
         unit = section.units.get(str(column), "")
-        title = str(column).replace("_", " ") + (f"\n{unit}" if unit else "")
+        title = _heading(str(column), unit)
         is_text = column in texts
-        table.add_column(title, justify="left" if is_text else "right", no_wrap=is_text, overflow="fold")
+        table.add_column(
+            title,
+            justify="left" if is_text else "right",
+            no_wrap=is_text,
+            overflow="fold",
+            min_width=max(map(len, title.split()), default=0),
+        )
     for row in frame.itertuples(index=False):
         table.add_row(*(value if isinstance(value, str) else number(value) for value in row))
     return table
+
+
+SAID: Final = {"mbps": "Mbit/s", "gbps": "Gbit/s", "kbps": "kbit/s", "percent": "%"}
+"""Units as names end in them, where they are written otherwise."""
+
+
+def _heading(column: str, unit: str) -> str:
+    """A column's name in words, and its unit once."""
+    *words, last = column.split("_")
+    if not (words and unit and SAID.get(last, last) == unit):
+        words.append(last)
+    return " ".join(words) + (f"\n{unit}" if unit else "")
 
 
 # --- published values ---------------------------------------------------------------------
