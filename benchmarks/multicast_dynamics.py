@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from planner.tables import write_table
+from planner.table_files import write_table
 from planner_models.multicast import (
     Channels,
     Multicast,
@@ -92,7 +92,7 @@ def churn(quick: bool) -> None:
         group,
         rng.random(few) < 0.5,
         rng.random(few),
-        *dynamics._tenants(problem),
+        *dynamics.tenant_hosts(problem),
         np.concatenate([[0], np.cumsum(counts)]),
         problem.host_of,
         problem.edge_of_host,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from planner.errors import InputError
 from planner.run import evaluate
 from planner.scenario import Entry
-from planner.tables import read_tables, write_table
+from planner.table_files import read_tables, write_table
 from planner_models.multicast import (
     SYSTEM,
     Multicast,

@@ -42,8 +42,8 @@ def test_group_sizes_are_as_published(kind: workloads.Sizes, mean: float) -> Non
     if kind == "wve":
         assert (found.size < 40).mean() == pytest.approx(0.8, abs=0.02)
         assert (found.size > 2000).mean() == pytest.approx(0.004, abs=0.001)
-    assert found.rate_mbps.min() >= 1
-    assert found.rate_mbps.max() <= 10
+    assert np.unique(found.rate_mbps).tolist() == list(range(1, 11))
+    assert found.rate_mbps.mean() == pytest.approx(5.5, rel=0.02)
 
 
 @settings(max_examples=20, deadline=None)
@@ -79,6 +79,22 @@ def test_members_are_distinct_hosts_of_the_tenant_and_both_ways_draw_the_same(
         dict(zip(zip(who.tolist(), pods.edge.tolist(), strict=True), pods.ports.tolist(), strict=True))
         == below
     )
+
+
+@pytest.mark.parametrize("placement", ["near", "random"])
+def test_hosts_have_twenty_vms_of_different_tenants_at_most(placement: workloads.Placement) -> None:
+    size = workloads.tenant_sizes(3000, 5000)
+    host, first = workloads.placed(size, 27_648, placement, 3)
+    assert np.bincount(host, minlength=27_648).max() <= workloads.VMS_PER_HOST
+    for begin, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
+        assert len(np.unique(host[begin:end])) == end - begin
+
+
+def test_hosts_without_room_for_all_take_more() -> None:
+    host, first = workloads.placed(np.full(50, 10), 16, "random", 0)
+    assert first[-1] == len(host) == 500
+    assert np.bincount(host, minlength=16).max() <= 34
+    assert all(len(set(host[10 * t : 10 * t + 10].tolist())) == 10 for t in range(50))
 
 
 def test_every_member_is_as_likely() -> None:

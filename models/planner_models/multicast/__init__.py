@@ -17,6 +17,10 @@ whose address parts constraint programming gives out. A plan is `partitions(grou
 `meta_groups(switch, meta_group, group)` and `entries(switch, layer, entries)`; `rules.changed` tells two
 plans apart switch by switch, and `forwarding.walk` sends a packet through a plan's compiled tables.
 
+A controller's choice may be made on memberships of a while ago and rates measured badly or in sums
+(`sees`); switches then carry the plan on among the members that there are (`adapt`). `exchange` counts
+what hosts, switches and controllers tell each other.
+
 Failures are rerouted around locally (`failures`) until trees are rebuilt (`repair`); plans are made without
 knowing of them. `dynamics` counts what joins and leaves change.
 
@@ -43,8 +47,9 @@ True
 
 from __future__ import annotations
 
-from planner.system import System
+from planner.system import Blur, Coordination, System
 from planner_models.multicast import (
+    adapt,
     addresses,
     agglomerate,
     algorithm2,
@@ -67,6 +72,7 @@ from planner_models.multicast import (
     series,
     workloads,
 )
+from planner_models.multicast.adapt import enact
 from planner_models.multicast.adjust import adjust
 from planner_models.multicast.check import check
 from planner_models.multicast.designs import DESIGNS
@@ -94,8 +100,38 @@ SYSTEM = System(
     check=check,
     measure=measure,
     plan_from_tables=from_tables,
+    enact=enact,
     formulation=formulation,
     explain=explain,
+    coordination=Coordination(
+        scenario="multicast/coordination",
+        performance="host_traffic_mbps",
+        cost="overhead_mbps",
+        blurs=(
+            Blur(
+                kind="age",
+                parameter="age_s",
+                values=(0.0, 1.0, 10.0, 60.0, 300.0),
+                unit="s",
+                about="how old the memberships are that the controller decides on",
+                seeds=2,
+            ),
+            Blur(
+                kind="noise",
+                parameter="noise",
+                values=(0.0, 0.1, 0.3, 1.0, 3.0),
+                about="standard deviation of the logarithm of each group's measured rate",
+                seeds=2,
+            ),
+            Blur(
+                kind="grain",
+                parameter="grain_groups",
+                values=(0.0, 2.0, 5.0, 20.0, 100.0),
+                unit="groups",
+                about="groups of a tenant whose rates are told in one sum",
+            ),
+        ),
+    ),
     targets=TARGETS,
     draw=draw,
 )
@@ -104,6 +140,7 @@ __all__ = [
     "SYSTEM",
     "Channels",
     "Multicast",
+    "adapt",
     "addresses",
     "agglomerate",
     "algorithm2",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from ortools.sat.python import cp_model
 
 from planner.errors import InputError
 from planner.system import Section
 from planner_models.multicast.addresses import Distribution
 from planner_models.multicast.fabric import Wiring
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
 
 EFFORT = 60.0  # deterministic time of the solver: about as many seconds
 
@@ -28,6 +31,8 @@ def allocated(wiring: Wiring, *, partitions: int, core_copies: int, aggregation_
     faults = _counts(wiring, partitions, core_copies, aggregation_copies)
     if faults:
         raise InputError(*faults)
+    from ortools.sat.python import cp_model  # only where it is wanted: imports the solver
+
     rows = len(wiring.cores) + len(wiring.aggregations)
     model = cp_model.CpModel()
     at = [[model.new_bool_var(f"{row} {part}") for part in range(partitions)] for row in range(rows)]

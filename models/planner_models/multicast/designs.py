@@ -18,7 +18,16 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.proof import Proof, Status
 from planner.system import Decision, Design, Mechanism
-from planner_models.multicast import agglomerate, algorithm2, channels, exact, incremental, select
+from planner_models.multicast import (
+    agglomerate,
+    algorithm2,
+    channels,
+    exact,
+    exchange,
+    incremental,
+    sees,
+    select,
+)
 from planner_models.multicast.plan import Channels, counted
 from planner_models.multicast.problem import LAYERS, Multicast
 from planner_models.multicast.stored import Stored, at_aggregations, at_edges, rows_of
@@ -40,7 +49,7 @@ Everywhere = Annotated[
     bool, Field(description="share at every such switch, not only where the table overflows")
 ]
 Rounds = Annotated[
-    int, Field(ge=0, description="of agglomerative: how often neighbouring entries are shared anew")
+    int, Field(ge=0, description="of agglomerative: how often it searches on for better shared entries")
 ]
 Delta = Annotated[
     float, Field(ge=0, description="of algorithm2: a new entry where sharing adds this share of cost")
@@ -89,7 +98,7 @@ def partitioned(
     proof = replace(proof, within=f"{IN_TURN}, no shared entries")
     if kept is None:
         return Decision(plan=None, proof=proof)
-    plan = _plan(problem, kept, select.in_turn(problem, copies), copies, _nothing_shared())
+    plan = plan_of(problem, kept, select.in_turn(problem, copies), copies, nothing_shared())
     return Decision(plan=plan, proof=proof)
 
 
@@ -127,7 +136,7 @@ def partitioned_aggregated(
     kept, proof = _chosen(problem, tuple(name for name in LAYERS if name not in sharing), options)
     if kept is None or proof.objective is None:
         return Decision(plan=None, proof=replace(proof, within=within))
-    frames, extra = [_nothing_shared()], 0.0
+    frames, extra = [nothing_shared()], 0.0
     for layer in sharing:
         stored = at_edges(problem, kept)
         if layer == "aggregation":
@@ -157,9 +166,9 @@ def partitioned_aggregated(
         status=status,
         objective=objective,
         bound=bound if np.isfinite(bound) else None,
-        within=within,
+        within=within if bound > least else None,
     )
-    return Decision(plan=_plan(problem, kept, partition, copies, shared), proof=proof)
+    return Decision(plan=plan_of(problem, kept, partition, copies, shared), proof=proof)
 
 
 def bound(
@@ -174,14 +183,13 @@ def bound(
     what tables of edge switches cost at least.
     """
     solution = backends.solve(upper_relaxation(problem), options)
-    known = [least_mbps(problem)]
-    if solution.bound is not None:
-        known.append(solution.bound)
+    least = least_mbps(problem)
+    known = least if solution.bound is None else max(least, solution.bound)
     proof = Proof(
         status=Status.UNDECIDED,
-        bound=max(known),
+        bound=known,
         metric=METRIC,
-        within=f"{IN_TURN}, entries shared by edge switches",
+        within=f"{IN_TURN}, entries shared by edge switches" if known > least else None,
         backend=solution.backend,
     )
     return Decision(plan=None, proof=proof)
@@ -246,7 +254,7 @@ def _first_come(problem: Multicast, *, copies: int) -> Decision[Channels]:
     kept = select.by_arrival(select.room(problem, partition, copies))
     worth = select.unicast_mbps(problem) - float(select.saved_mbps(problem)[kept].sum())
     proof = Proof(status=Status.FEASIBLE, objective=worth, metric=METRIC, seconds=None)
-    return Decision(plan=_plan(problem, kept, partition, copies, _nothing_shared()), proof=proof)
+    return Decision(plan=plan_of(problem, kept, partition, copies, nothing_shared()), proof=proof)
 
 
 def _shared(
@@ -282,7 +290,7 @@ def _shared(
     mine = over[first_of[over] == over]
     congestion = channels.LINEAR if port_mbps is None else channels.Congestion.of_ports(port_mbps)
     sizes = free.tolist()
-    before = _entries_before(problem, stored, previous)
+    before = entries_before(problem, stored, previous)
 
     def one(switch: int) -> None:
         rows = slice(int(stored.start[switch]), int(stored.start[switch + 1]))
@@ -324,17 +332,11 @@ def _shared(
             twin = int(first_of[switch])
             meta[rows] = meta[int(stored.start[twin]) : int(stored.start[twin + 1])]
         extra += channels.extra_mbps(stored.ports[rows], rates[rows], meta[rows])
-    here = np.repeat(shares, count)
-    names = problem.wiring.edges if stored.layer == "edge" else problem.wiring.aggregations
-    frame = _shares(
-        problem, pd.Categorical.from_codes(stored.switch[here], names), meta[here], stored.group[here]
-    )
+    frame = shared_entries(problem, stored, np.repeat(shares, count), meta)
     return frame, extra
 
 
-def _entries_before(
-    problem: Multicast, stored: Stored, previous: Channels | None
-) -> NDArray[np.int64] | None:
+def entries_before(problem: Multicast, stored: Stored, previous: Channels | None) -> NDArray[np.int64] | None:
     """The shared entry that each pair of switch and group had in the previous plan, -1 for none."""
     if previous is None or not len(previous.meta_groups):
         return None
@@ -370,29 +372,33 @@ def _merged(
     return agglomerate.aggregate(masks, rates, table_size=size, rounds=rounds)
 
 
-def _shares(
-    problem: Multicast, switch: pd.Categorical, meta: NDArray[np.int64], group: NDArray[np.int64]
+def shared_entries(
+    problem: Multicast, stored: Stored, here: NDArray[np.bool_], meta: NDArray[np.int64]
 ) -> pd.DataFrame:
-    groups = pd.Categorical.from_codes(group, problem.group_names)
-    # the switches of a whole layer are categories, so that two layers can be put together
-    names = pd.CategoricalDtype(problem.wiring.switches)
-    frame = pd.DataFrame({"switch": switch, "meta_group": meta.astype(float), "group": groups})
-    return frame.astype({"switch": names})
+    """The table meta_groups of one layer: the pairs that are `here`, with the entries `meta`."""
+    names = problem.wiring.edges if stored.layer == "edge" else problem.wiring.aggregations
+    switch = pd.Categorical.from_codes(stored.switch[here], names)
+    groups = pd.Categorical.from_codes(stored.group[here], problem.group_names)
+    frame = pd.DataFrame({"switch": switch, "meta_group": meta[here].astype(float), "group": groups})
+    # the switches of all layers are categories, so that two layers can be put together
+    return frame.astype({"switch": pd.CategoricalDtype(problem.wiring.switches)})
 
 
-def _nothing_shared() -> pd.DataFrame:
+def nothing_shared() -> pd.DataFrame:
+    """The table meta_groups where there are none."""
     return pd.DataFrame(
         {"switch": pd.Series(dtype=str), "meta_group": pd.Series(dtype=float), "group": pd.Series(dtype=str)}
     )
 
 
-def _plan(
+def plan_of(
     problem: Multicast,
     kept: NDArray[np.bool_],
     partition: NDArray[np.int64],
     copies: int,
     shared: pd.DataFrame,
 ) -> Channels:
+    """The plan whose groups `kept` (G,) have entries: in `partition` (G,), of which a pod has `copies`."""
     names = pd.Categorical.from_codes(np.flatnonzero(kept), problem.group_names)
     partitions = pd.DataFrame(
         {"group": names, "partition": partition[kept].astype(float), "copies": float(copies)}
@@ -405,23 +411,28 @@ DESIGNS: Final = (
     Design(
         name="partitioned_aggregated",
         decide=partitioned_aggregated,
+        sees=sees.told,
+        exchange=exchange.central,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
-        messages="a controller gives each switch its part of the addresses once, and each new group an "
-        "address; aggregation switches tell edge switches below which addresses they rewrite",
+        messages="as of partitioned; the controller also tells the switches above and the hosts or switches "
+        "below those that share entries which addresses to rewrite",
         source="Scaling IP Multicast on Datacenter Topologies, sections 3.1 and 3.2",
     ),
     Design(
         name="partitioned",
         decide=partitioned,
+        sees=sees.told,
+        exchange=exchange.central,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
-        messages="a controller gives each switch its part of the addresses once, and each new "
-        "group an address",
+        messages="hosts tell a controller the groups they join and what they send; it gives each switch its "
+        "part of the addresses once, each new group an address, and switches their entries",
         source="Scaling IP Multicast on Datacenter Topologies, section 3.1",
         model=model,
     ),
     Design(
         name="per_switch",
         decide=per_switch,
+        exchange=exchange.joins,
         mechanism=Mechanism.NONE,
         messages="switches forward joins and leaves up the tree",
         source="Scaling IP Multicast on Datacenter Topologies, section 2",
@@ -429,6 +440,8 @@ DESIGNS: Final = (
     Design(
         name="bound",
         decide=bound,
+        sees=sees.told,
+        exchange=exchange.central,
         mechanism=Mechanism.TRANSPARENCY,
         messages="all groups and their members",
         source="linear relaxation; port sets that a table has no room for",

@@ -306,8 +306,7 @@ def _happened(
 
     least  members that a group keeps
     """
-    if problem.tenants is None or "tenant" not in problem.groups:
-        raise InputError("tenants: dynamics need this table, and the column 'tenant' of groups")
+    whose = tenant_hosts(problem)
     if events < 1:
         raise InputError(f"events is {events}, must be at least 1")
     count = problem.member_counts
@@ -318,7 +317,7 @@ def _happened(
         group,
         rng.random(events) < 0.5,
         rng.random(events),
-        *_tenants(problem),
+        *whose,
         np.concatenate([[0], np.cumsum(count)]),
         problem.host_of[np.argsort(problem.group_of, kind="stable")],
         problem.edge_of_host,
@@ -331,9 +330,13 @@ def _happened(
     return group, time, joined, host, edge_flips, pod_flips
 
 
-def _tenants(problem: Multicast) -> tuple[Ints, Ints, Ints]:
-    """Hosts of all tenants, where each tenant's begin (tenants + 1,), and the tenant of each group."""
-    assert problem.tenants is not None
+def tenant_hosts(problem: Multicast) -> tuple[Ints, Ints, Ints]:
+    """Hosts of all tenants, where each tenant's begin (tenants + 1,), and the tenant of each group.
+
+    raises  InputError for a problem that does not say which hosts the tenant of each group has
+    """
+    if problem.tenants is None or "tenant" not in problem.groups:
+        raise InputError("tenants: dynamics need this table, and the column 'tenant' of groups")
     names, hosts = problem.tenants["tenant"].cat, problem.tenants["host"].cat
     host = pd.Index(problem.hosts["host"]).get_indexer(pd.Index(hosts.categories))[hosts.codes.to_numpy()]
     codes = names.codes.to_numpy()

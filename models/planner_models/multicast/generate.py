@@ -17,7 +17,7 @@ Kind = Annotated[
     Literal["ab", "standard", "portland"], Field(description="how pods of the fat tree connect to cores")
 ]
 Placement = Annotated[
-    Literal["near", "random"], Field(description="a tenant's hosts: side by side, or drawn from all")
+    Literal["near", "random"], Field(description="a tenant's hosts: side by side, or drawn at random")
 ]
 Sizes = Annotated[
     Literal["wve", "uniform"], Field(description="group sizes: mostly small, or uniform up to the tenant")
@@ -42,7 +42,7 @@ def datacenter(
 
     What capacities hang on is stratified, so that they differ little from seed to seed: see
     `workloads`. At the paper's k = 48, aggregation_copies = 3, 3,000 tenants of up to 5,000 hosts and
-    100,000 groups, sizes average 49 (wve) and 499 (uniform). Rates are uniform from 1 to 10.
+    100,000 groups, sizes average 49 (wve) and 499 (uniform). Rates are whole numbers from 1 to 10.
 
     source  section 4.1
     """

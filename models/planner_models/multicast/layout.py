@@ -18,7 +18,7 @@ from pydantic import Field
 from planner.errors import InputError
 from planner.options import Options
 from planner.system import Decision, Design, Mechanism, Section
-from planner_models.multicast import designs, equations, select
+from planner_models.multicast import designs, equations, exchange, sees, select
 from planner_models.multicast.plan import Channels
 from planner_models.multicast.problem import Multicast
 
@@ -215,6 +215,8 @@ DESIGNS: Final = (
     Design(
         name="chosen_copies",
         decide=chosen_copies,
+        sees=sees.told,
+        exchange=exchange.central,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         messages="as of partitioned_aggregated; the controller cuts the addresses anew where the groups ask "
         "for other numbers of copies",

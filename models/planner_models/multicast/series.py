@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.errors import InputError
-from planner.tables import find_tables, read_tables
+from planner.table_files import find_tables, read_tables
 from planner_models.multicast import dynamics, generate
 from planner_models.multicast.problem import Multicast
 from planner_models.multicast.schema import OPTIONAL_TABLES, TABLES

@@ -146,13 +146,24 @@ def placed(size: Ints, hosts: int, placement: Placement, arrangement: int) -> tu
     """The hosts of each tenant, one tenant after the other, and where each begins.
 
     near    side by side in an order that `arrangement` draws, around the fabric as often as it takes
-    random  drawn from all hosts, no host twice
+    random  drawn from all hosts that have room, no host twice; the largest tenants first, or they would
+            find too few. A host has 20 VMs at most, or more where all together have no room
+
+    source  section 4.1
     """
     first = np.concatenate([[0], np.cumsum(size)])
     rng = np.random.default_rng([arrangement, 77])
     if placement == "random":
-        drawn = [rng.choice(hosts, size=n, replace=False) for n in size.tolist()]
-        return np.concatenate(drawn).astype(np.int32), first
+        host, room = np.empty(first[-1], dtype=np.int32), np.full(hosts, VMS_PER_HOST)
+        for tenant in np.argsort(-size, kind="stable").tolist():
+            free = np.flatnonzero(room > 0)
+            while len(free) < size[tenant]:
+                room += 1
+                free = np.flatnonzero(room > 0)
+            chosen = rng.choice(free, size=size[tenant], replace=False)
+            room[chosen] -= 1
+            host[first[tenant] : first[tenant + 1]] = chosen
+        return host, first
     order = rng.permutation(len(size))
     begins = np.empty(len(size), dtype=np.int64)
     begins[order] = np.concatenate([[0], np.cumsum(size[order])[:-1]])
@@ -173,7 +184,8 @@ def drawn(
 ) -> Workload:
     """Tenants with groups in proportion to their sizes, on a fabric of `hosts` hosts.
 
-    Rates are uniform from 1 to 10 (section 4.2).
+    Rates are whole numbers from 1 to 10 (section 4.2 says no more than "from 1 to 10"; any number of
+    that range would make shared entries cost a thirtieth more than whole ones do, and than it prints).
     """
     size = np.minimum(tenant_sizes(tenants, largest_tenant), hosts)
     host, first = placed(size, hosts, placement, arrangement)
@@ -185,7 +197,7 @@ def drawn(
     return Workload(
         tenant=owner[order],
         size=count[order],
-        rate_mbps=rng.uniform(1, 10, size=groups),
+        rate_mbps=np.floor(rng.uniform(1, 11, size=groups)),
         hosts=host,
         first_host=first,
         seed=int(rng.integers(2**62)),
@@ -196,7 +208,7 @@ def drawn(
 
 
 @njit(cache=True, inline="always")
-def _next(state: np.uint64) -> tuple[np.uint64, np.uint64]:
+def next_draw(state: np.uint64) -> tuple[np.uint64, np.uint64]:
     """splitmix64: the same draws on every machine."""
     state += np.uint64(0x9E3779B97F4A7C15)
     mixed = state
@@ -210,7 +222,7 @@ def _draw(
     pool: NDArray[np.int32], first: int, count: int, taken: int, state: np.uint64
 ) -> tuple[np.int32, np.uint64]:
     """One more host of a tenant that is not among the first `taken` of its pool, and puts it there."""
-    state, bits = _next(state)
+    state, bits = next_draw(state)
     pick = first + taken + np.int64(((bits >> np.uint64(32)) * np.uint64(count - taken)) >> np.uint64(32))
     host = pool[pick]
     pool[pick] = pool[first + taken]
