@@ -86,9 +86,9 @@ def comparison(result: Comparison) -> list[go.Figure]:
             )
             figure.add_trace(bar, place // columns + 1, place % columns + 1)
         figure.update_yaxes(autorange="reversed")
-        figure.update_annotations(font_size=12)
-        figure.update_layout(showlegend=False, height=120 + tall)
-        figures.append(dressed(figure, "Metrics by design"))
+        figure.update_annotations(font_size=10)
+        figure.update_layout(showlegend=False, height=140 + tall)
+        figures.append(dressed(figure, "Metrics by design").update_layout(margin_t=90))
     if system.trade_off is not None:
         across, up = (system.metric(name) for name in system.trade_off)
         frame = pd.DataFrame(

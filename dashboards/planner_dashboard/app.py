@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Final
 
-import streamlit as st
-
-from planner_dashboard import recipes, reproduction, sweeps, what_if
+PAGES: Final = (
+    ("what_if", "What if", ":material/tune:"),
+    ("recipes", "Recipes", ":material/account_tree:"),
+    ("sweeps", "Sweeps", ":material/grid_on:"),
+    ("reproduction", "Reproduction", ":material/fact_check:"),
+)
 
 
 def main() -> None:
     """Show the page that is asked for."""
+    import streamlit as st  # here: worker processes import this file too, and show nothing
+
     st.set_page_config(
         page_title="planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
     )
-    pages = [
-        st.Page(what_if.page, title="What if", url_path="what_if", icon=":material/tune:", default=True),
-        st.Page(recipes.page, title="Recipes", url_path="recipes", icon=":material/account_tree:"),
-        st.Page(sweeps.page, title="Sweeps", url_path="sweeps", icon=":material/grid_on:"),
-        st.Page(
-            reproduction.page, title="Reproduction", url_path="reproduction", icon=":material/fact_check:"
-        ),
-    ]
-    st.navigation(pages).run()
+    st.navigation(
+        [
+            st.Page(_page(name, title), title=title, url_path=name, icon=icon, default=name == "what_if")
+            for name, title, icon in PAGES
+        ]
+    ).run()
 
 
-if __name__ == "__main__":  # worker processes import this file too, and show nothing
+def _page(name: str, title: str) -> Callable[[], None]:
+    """A page that is loaded when it is first shown, below its title."""
+
+    def page() -> None:
+        import streamlit as st
+
+        st.title(title)
+        import_module(f"planner_dashboard.{name}").page()
+
+    return page
+
+
+if __name__ == "__main__":
     main()

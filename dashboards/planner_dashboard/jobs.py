@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+import weakref
 from collections.abc import Callable
 from concurrent import futures
 from dataclasses import dataclass, field
@@ -26,16 +27,20 @@ class Workers:
     """The processes that answer, the same for all sessions of a server."""
 
     def __init__(self, count: int, memory_mb: int) -> None:
+        # workers are copies of one process that has loaded everything, so that one that was ended to
+        # cancel what it did is replaced at once, and what they have in common is in memory once
+        self.started = False
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["planner_dashboard.ready"])
         self._pool = ProcessPool(
-            max_workers=count,
-            context=multiprocessing.get_context("spawn"),
-            initializer=work.warm,
-            initargs=[memory_mb],
+            max_workers=count, context=context, initializer=work.limit_memory, initargs=[memory_mb]
         )
 
-    def ask(self, function: Callable[..., Any], *given: Any) -> Job:
-        """Put a question; it waits while all workers are busy."""
-        return Job(self._pool.schedule(function, args=list(given), timeout=LONGEST_S))
+    def ask(self, function: Callable[..., Any], *given: Any, longest_s: float = LONGEST_S) -> Job:
+        """Put a question; it waits while all workers are busy. The first starts them, which takes seconds."""
+        future = self._pool.schedule(function, args=list(given), timeout=longest_s)
+        self.started = True
+        return Job(future, longest_s=longest_s)
 
     def close(self) -> None:
         """Stop all workers, whatever they do."""
@@ -43,16 +48,26 @@ class Workers:
         self._pool.join()
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
-    """A question that was put."""
+    """A question that was put. Where nobody holds it any more, as its session has ended, it is cancelled."""
 
     future: ProcessFuture[Any]
+    longest_s: float = LONGEST_S
     since: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self.future.cancel).atexit = False
 
     @property
     def running(self) -> bool:
+        """Whether it is on its way, with a worker or waiting for one."""
         return not self.future.done()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether all workers are busy with others."""
+        return not self.future.running() and not self.future.done()
 
     @property
     def seconds(self) -> float:
@@ -75,9 +90,11 @@ class Job:
             raise InputError("cancelled") from None
         except futures.TimeoutError:
             raise InputError(
-                f"no answer within {LONGEST_S:g} s; set a shorter time limit for the solver"
+                f"no answer within {self.longest_s:g} s; set a shorter time limit for the solver"
             ) from None
         except (ProcessExpired, MemoryError):
             raise InputError(
                 "the worker ran out of memory, or was ended: the question is too large"
             ) from None
+        except Exception as error:
+            raise PlannerError(f"a fault of planner: {type(error).__name__}: {error}"[:300]) from error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -19,8 +22,7 @@ COLOURS = {
 
 
 def page() -> None:
-    """The page, from top to bottom."""
-    st.title("Reproduction")
+    """The page below its title."""
     st.markdown(
         "Tables and figures of the papers, run again: each published value beside ours, with a verdict."
     )
@@ -38,28 +40,48 @@ def page() -> None:
     st.query_params["target"] = name
     target = targets[name]
     st.caption(f"{target.place}: {target.about}")
-    done = st.session_state.setdefault("reproduced", {})
-    if (name, quick) not in done:
-        if not st.button("Run", type="primary"):
-            return
-        with st.spinner("running"):
-            job = session.workers().ask(work.reproduce, name, quick)
-            job.future.exception()
-        try:
-            done[name, quick] = job.answer()
-        except PlannerError as error:
-            session.said(error)
-            return
-    rows, figures, trouble = done[name, quick]
+    found = _found(name, quick)
+    if found is not None:
+        _shown(name, *found)
+
+
+def _found(name: str, quick: bool) -> Any:
+    """What came of running a target; None where it is not run, or still runs."""
+    state = st.session_state
+    done = state.setdefault("reproduced", {})
+    try:
+        found = session.answer("reproduce")
+        if found is not None:
+            done[state["reproducing"]] = found
+    except PlannerError as error:
+        state["trouble reproduce"] = error
+    if session.is_asked("reproduce"):
+        session.progress("reproduce", f"running {state['reproducing'][0]}")
+    if state.get("trouble reproduce") is not None:
+        session.said(state["trouble reproduce"])
+    busy = session.is_asked("reproduce")
+    if (name, quick) not in done and st.button("Run", type="primary", disabled=busy):
+        state["reproducing"] = name, quick
+        state["trouble reproduce"] = None
+        session.put("reproduce", work.reproduce, name, quick)
+        st.rerun()
+    return done.get((name, quick))
+
+
+def _shown(name: str, rows: Sequence[Mapping[str, Any]], figures: Sequence[str], trouble: str) -> None:
+    """Each published value beside ours."""
     if trouble:
         st.error(session.plain(trouble))
     frame = pd.DataFrame(rows)
     if len(frame):
-        shown = frame[["quantity", "condition", "published", "ours", "ratio", "unit", "verdict", "note"]]
+        shown = frame[["quantity", "published", "ours", "verdict", "ratio", "unit", "condition", "note"]]
         shown = shown.astype({"published": str, "ours": str})
         styled = shown.style.map(lambda verdict: COLOURS.get(verdict, ""), subset=["verdict"])
-        st.dataframe(styled.format({"ratio": "{:.3g}"}, na_rep=""), hide_index=True)
+        st.dataframe(
+            styled.format({"ratio": "{:.3g}"}, na_rep=""),
+            hide_index=True,
+            column_config={"quantity": st.column_config.TextColumn(width="medium")},
+        )
         counts = frame["verdict"].value_counts()
         st.caption(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    for place, figure in enumerate(figures):
-        show.chart(figure, f"{name} {place}")
+    show.charts(figures, name)

@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
-import plotly.io
 import streamlit as st
 
-from planner import charts
-from planner.drawing import Drawing
 from planner.report import ARROWS, number, unit_of, which_best
 
 if TYPE_CHECKING:
+    from plotly import graph_objects as go
+
     from planner_dashboard.work import Answer
 
 
-def chart(figure: Any, key: str) -> None:
-    """A plotly figure, or its JSON, in the colours of the page."""
-    made = plotly.io.from_json(figure) if isinstance(figure, str) else figure
-    made.update_layout(font_color=None)
-    st.plotly_chart(made, key=key, theme="streamlit")
+CONFIG: Final[dict[str, Any]] = {"displaylogo": False}
 
 
-def drawings(given: Sequence[Drawing], key: str) -> None:
-    """The charts of drawings."""
-    for place, drawing in enumerate(given):
-        chart(charts.chart(drawing), f"{key} {place}")
+def chart(figure: go.Figure | str, key: str, *, on_select: bool = False) -> Any:
+    """A plotly figure, or its JSON, in the colours of the page; what is chosen in it, where it can be."""
+    made = _read(figure) if isinstance(figure, str) else figure
+    made.layout.font.color = None
+    if on_select:
+        return st.plotly_chart(
+            made, key=key, theme="streamlit", config=CONFIG, on_select="rerun", selection_mode="points"
+        )
+    return st.plotly_chart(made, key=key, theme="streamlit", config=CONFIG)
+
+
+def charts(given: Sequence[str], key: str) -> None:
+    """Charts below each other."""
+    for place, figure in enumerate(given):
+        chart(figure, f"{key} {place}")
+
+
+@lru_cache(maxsize=32)
+def _read(figure: str) -> go.Figure:
+    """A chart is sent with every change of its page, and read once."""
+    import plotly.io  # not before there is a chart: it takes as long as the forms
+
+    return plotly.io.from_json(figure)
 
 
 def metrics(answer: Answer, before: Answer | None) -> None:
@@ -55,16 +70,22 @@ def metrics(answer: Answer, before: Answer | None) -> None:
             was = earlier[label].metrics.get(metric.name) if label in earlier else None
             rows[name][label] = number(value) + _change(value, was)
     if answer.reference is not None:
-        rows[f"share of the best {answer.reference} possible ↑"] = {
+        rows["share of bound ↑"] = {
             label: "-" if share is None else f"{share:.1%}" for label, share in answer.shares.items()
         }
     frame = pd.DataFrame.from_dict(rows, orient="index")
-    bold = frame.copy()
-    for row in frame.index:
-        for column in frame.columns:
-            bold.loc[row, column] = "font-weight: 700" if best.get((str(row), str(column))) else ""
+    weights = [
+        ["font-weight: 700" if best.get((str(row), str(column))) else "" for column in frame]
+        for row in frame.index
+    ]
+    bold = pd.DataFrame(weights, index=frame.index, columns=frame.columns)
     st.dataframe(frame.style.apply(lambda _frame: bold, axis=None), height="content")
-    st.caption(ARROWS + ("; in brackets: the change since the plan before" if before is not None else ""))
+    told = [ARROWS]
+    if answer.reference is not None:
+        told.append(f"share of bound: of the best {answer.reference} that is possible")
+    if before is not None:
+        told.append("in brackets: the change since the plan before")
+    st.caption("; ".join(told))
 
 
 def _change(value: float | None, was: float | None) -> str:

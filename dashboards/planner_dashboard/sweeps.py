@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -9,7 +10,7 @@ import pandas as pd
 import streamlit as st
 from plotly import graph_objects as go
 
-from planner.charts import COLOURS
+from planner.chart_style import COLOURS
 from planner.errors import PlannerError
 from planner.store import Store
 from planner_dashboard import session, show
@@ -17,13 +18,18 @@ from planner_dashboard import session, show
 MOST_ROWS: Final = 1_000
 """Of runs in the table; charts take all that the filter holds for."""
 MOST_POINTS: Final = 100_000
+NAMED: Final = 20_000
+"""Points that tell their runs; for more, names alone would take seconds."""
 MOST_PLAN_ROWS: Final = 2_000
 NOTHING: Final = "none"
+LAYOUT: Final = {
+    "margin": {"l": 10, "r": 10, "t": 20, "b": 10},
+    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+}
 
 
 def page() -> None:
-    """The page, from top to bottom."""
-    st.title("Sweeps")
+    """The page below its title."""
     stores = session.stores()
     if not stores:
         st.info(
@@ -56,22 +62,29 @@ def _shown(store: Store, where: str | None) -> None:
     if not total:
         st.info("No run fits the filter.")
         return
-    lines, points, spread, runs = st.tabs(["Lines", "Trade-off", "Distribution", "Runs"])
     metrics, settings = store.metric_names(), store.setting_names()
-    with lines:
-        _lines(store, where, metrics, settings)
-    with points:
-        _points(store, where, metrics)
-    with spread:
-        _spread(store, where, metrics)
-    with runs:
-        _runs(store, where, total)
+    views: dict[str, Callable[[], None]] = {
+        "Lines": lambda: _lines(store, where, metrics, settings),
+        "Trade-off": lambda: _points(store, where, metrics),
+        "Distribution": lambda: _spread(store, where, metrics),
+        "Runs": lambda: _runs(store, where, total),
+    }
+    for tab, shown in zip(
+        st.tabs(list(views), key="sweeps view", on_change="rerun"), views.values(), strict=True
+    ):
+        if tab.open:  # only that one is read and drawn
+            with tab:
+                shown()
 
 
 def _lines(store: Store, where: str | None, metrics: list[str], settings: list[str]) -> None:
     columns = st.columns(4)
     value = columns[0].selectbox("figure", metrics, key="lines figure")
-    across = columns[1].selectbox("by", [*settings, "design", "system", "label"], key="lines by")
+    moved = _moved(store, where, settings)
+    across = columns[1].selectbox(
+        "by", [*moved, *(name for name in settings if name not in moved), "design", "system", "label"],
+        key="lines by",
+    )  # fmt: skip
     series = columns[2].selectbox(
         "lines", ["design", "label", "system", *settings, NOTHING], key="lines series"
     )
@@ -89,9 +102,16 @@ def _lines(store: Store, where: str | None, metrics: list[str], settings: list[s
             figure.add_trace(go.Scatter(x=x, y=y, name=str(name), mode="lines+markers", line_color=colour))
         else:
             figure.add_trace(go.Bar(x=x.astype(str), y=y, name=str(name), marker_color=colour))
-    figure.update_layout(xaxis_title=across, yaxis_title=value, height=440)
+    figure.update_layout(xaxis_title=across, yaxis_title=value, height=440, **LAYOUT)
     show.chart(figure, "lines")
     st.dataframe(frame)
+
+
+def _moved(store: Store, where: str | None, settings: list[str]) -> list[str]:
+    """The settings in which the runs differ: what a sweep moved. Numbers come first."""
+    frame = store.runs(where, columns=settings, limit=MOST_ROWS)
+    moved = [name for name in settings if len(frame[name].unique()) > 1]
+    return sorted(moved, key=lambda name: not pd.api.types.is_numeric_dtype(frame[name].infer_objects()))
 
 
 def _points(store: Store, where: str | None, metrics: list[str]) -> None:
@@ -111,14 +131,13 @@ def _points(store: Store, where: str | None, metrics: list[str]) -> None:
                 y=rows[up],
                 name=str(label),
                 mode="markers",
-                text=rows["digest"].str[:12],
+                text=rows["digest"].str[:12] if len(frame) <= NAMED else None,
                 marker={"size": 6, "color": COLOURS[place % len(COLOURS)]},
             )
         )
-    figure.update_layout(xaxis_title=across, yaxis_title=up, height=520)
+    figure.update_layout(xaxis_title=across, yaxis_title=up, height=520, **LAYOUT)
     show.chart(figure, "points")
-    if len(frame) == MOST_POINTS:
-        st.caption(f"the first {MOST_POINTS:,} runs; a filter chooses others")
+    st.caption(f"{len(frame):,} runs" + _cut(frame))
 
 
 def _spread(store: Store, where: str | None, metrics: list[str]) -> None:
@@ -126,11 +145,28 @@ def _spread(store: Store, where: str | None, metrics: list[str]) -> None:
     frame = store.runs(where, columns=["label", value], limit=MOST_POINTS).dropna()
     figure = go.Figure()
     for place, (label, rows) in enumerate(frame.groupby("label", sort=False)):
-        figure.add_trace(go.Box(x=rows[value], name=str(label), marker_color=COLOURS[place % len(COLOURS)]))
+        # five figures of each, however many runs there are
+        least, low, middle, high, most = rows[value].astype(float).quantile([0, 0.25, 0.5, 0.75, 1])
+        figure.add_trace(
+            go.Box(
+                y=[str(label)], lowerfence=[least], q1=[low], median=[middle], q3=[high], upperfence=[most],
+                orientation="h", marker_color=COLOURS[place % len(COLOURS)],
+            )
+        )  # fmt: skip
     figure.update_layout(
-        xaxis_title=value, showlegend=False, height=120 + 50 * max(2, frame["label"].nunique())
+        xaxis_title=value,
+        showlegend=False,
+        height=120 + 50 * max(2, frame["label"].nunique()),
+        **LAYOUT,
     )
     show.chart(figure, "spread")
+    st.caption("least, quartiles and most" + _cut(frame))
+
+
+def _cut(frame: pd.DataFrame) -> str:
+    return (
+        f"; of the first {MOST_POINTS:,} runs: a filter chooses others" if len(frame) == MOST_POINTS else ""
+    )
 
 
 def _runs(store: Store, where: str | None, total: int) -> None:

@@ -21,11 +21,18 @@ import pandas as pd
 from planner.catalogue import find_system
 from planner.errors import InputError, did_you_mean
 from planner.system import System
-from planner.tables import few, read_table
+from planner.table_files import read_table
+from planner.tables import few
 
 MOST_MB: Final = 50
 SUFFIXES: Final = (".csv", ".parquet")
-ACTIVE: Final = re.compile(r"^\s*[=+@\t]|^\s*-\s*[A-Za-z(]|<\s*[A-Za-z!/]")
+MOST_COLUMNS: Final = 200
+MOST_ROWS: Final = 10_000_000
+"""Of a Parquet file, whose rows may take no place at all."""
+MOST_DECODED_MB: Final = 256
+LONGEST: Final = 1_000
+"""Letters of a name."""
+ACTIVE: Final = re.compile(r"^\s*[=+@\t＝＋－＠]|^\s*-(?!\d+(?:\.\d+)?$)|<\s*[A-Za-z!/]")
 """A cell that a spreadsheet would compute, or a page would take for its own text."""
 
 
@@ -89,11 +96,33 @@ def _one(system: System, sent: Sent, folder: Path) -> list[str]:
         return [f"{sent.shown}: has {len(sent.content) >> 20} MB, at most {MOST_MB} can be uploaded"]
     path = folder / f"{sent.table}{suffix}"
     path.write_bytes(sent.content)
+    if fault := _too_large(path):
+        return [f"{path.name}: {fault}"]
     try:
         frame = read_table(tables[sent.table], path)
     except InputError as error:
-        return list(error.faults)
+        return [fault.replace(f"{folder}/", "") for fault in error.faults]
     return _active(frame, path.name)
+
+
+def _too_large(path: Path) -> str | None:
+    """Why a file is not read at all, though it is small: what it holds may be large."""
+    if path.suffix == ".csv":
+        with path.open("rb") as file:
+            columns = file.readline(1 << 20).count(b",") + 1
+        return None if columns <= MOST_COLUMNS else f"has over {MOST_COLUMNS} columns"
+    from pyarrow import ArrowException, parquet
+
+    try:
+        held = parquet.read_metadata(path)
+    except (ArrowException, OSError, ValueError):
+        return None  # what is wrong with it is said where it is read
+    if held.num_columns > MOST_COLUMNS:
+        return f"has {held.num_columns:,} columns, at most {MOST_COLUMNS} can be uploaded"
+    if held.num_rows > MOST_ROWS:
+        return f"has {held.num_rows:,} rows, at most {MOST_ROWS:,} can be uploaded"
+    decoded = sum(held.row_group(place).total_byte_size for place in range(held.num_row_groups)) >> 20
+    return None if decoded <= MOST_DECODED_MB else f"unpacks to {decoded:,} MB, at most {MOST_DECODED_MB}"
 
 
 def _active(frame: pd.DataFrame, name: str) -> list[str]:
@@ -106,6 +135,10 @@ def _active(frame: pd.DataFrame, name: str) -> list[str]:
         faults += [
             f"{name} row {int(row) + 2}: {column} is '{texts[row][:40]}', must be a plain name"
             for row in texts.index[texts.str.contains(ACTIVE)]
+        ]
+        faults += [
+            f"{name} row {int(row) + 2}: {column} has {len(texts[row]):,} letters, at most {LONGEST:,}"
+            for row in texts.index[texts.str.len() > LONGEST]
         ]
     return few(faults, name, "cells with formulas or markup")
 

@@ -11,24 +11,25 @@ from typing import Any, Final
 import streamlit as st
 
 from planner.catalogue import find_system, system_names
-from planner.drawing import NetworkMap
-from planner.errors import InputError, PlannerError, did_you_mean
+from planner.errors import InputError, PlannerError
 from planner.parameters import parameters_of
 from planner.scenario import Scenario, load, shipped
 from planner_dashboard import fields, session, show, uploads, work
 from planner_dashboard.asked import SOLVER, UPLOADED, Asked, current, forms
-from planner_dashboard.jobs import Job
+from planner_dashboard.server import START
 from planner_dashboard.uploads import Sent
 
-START: Final = "traffic/germany50"
 FIRST: Final = 3
 """Designs that are shown of a problem that names none."""
+SIDE_BY_SIDE: Final = "Designs"
+ELSEWHERE: Final = "The same elsewhere"
 
 
 def page() -> None:
-    """The page, from top to bottom."""
-    st.title("What if")
+    """The page below its title."""
     state = st.session_state
+    _collect()
+    _collect_explained()
     if "restored" not in state:
         try:
             query = {key: st.query_params.get_all(key) for key in st.query_params}
@@ -49,7 +50,7 @@ def page() -> None:
     home = session.folder() / upload if upload else session.folder()
     try:
         plain = load(home / "scenario.toml" if upload else name)
-        asked = _asked(plain, name, upload, restored if name == restored.scenario else Asked(scenario=name))
+        asked = _asked(plain, name, upload, _restorable(restored, home, name))
     except PlannerError as error:
         session.said(error)
         return
@@ -61,22 +62,40 @@ def page() -> None:
 # --- what is asked ------------------------------------------------------------------------
 
 
+def _restorable(restored: Asked, home: Path, name: str) -> Asked:
+    """What the address asks of this scenario; without its changes where they are none that can be asked."""
+    state = st.session_state
+    if name != restored.scenario:
+        return Asked(scenario=name)
+    if "trouble address" not in state:
+        try:
+            restored.load(home)
+            state["trouble address"] = None
+        except PlannerError as error:
+            state["trouble address"] = error
+    if state["trouble address"] is None:
+        return restored
+    session.said(state["trouble address"])
+    return Asked(scenario=name, upload=restored.upload)
+
+
 def _asked(plain: Scenario, name: str, upload: str, restored: Asked) -> Asked:
     """The forms, and what they say."""
     offered = forms(plain)
     own = [entry.label for entry in plain.designs]
     labels = list(dict.fromkeys([*own, *(design.name for design in plain.system.designs)]))
     first = restored.designs or own or labels[:FIRST]
+    blurs = plain.system.coordination.blurs if plain.system.coordination else ()
+    most = {blur.parameter: max(blur.values) for blur in blurs}
     changes: dict[str, Any] = {}
-    if strangers := [key for key in restored.changes if key not in offered]:
-        raise InputError(*(f"{key}: no such field" + did_you_mean(key, offered) for key in strangers))
 
     def ask(keys: list[str]) -> None:
         for key in keys:
             stands = current(plain, key, offered[key])
             options = _links() if key.endswith("fail_links") else ()
+            far = most.get(offered[key].name) if ".sees." in key else None
             value = fields.ask(
-                f"{name}{upload} {key}", offered[key], restored.changes.get(key, stands), options
+                f"{name}{upload} {key}", offered[key], restored.changes.get(key, stands), options, far
             )
             if not _same(value, stands):
                 changes[key] = value
@@ -119,14 +138,8 @@ def _same(value: Any, stands: Any) -> bool:
 def _links() -> list[str]:
     """The links of the last answer's map, as lists of failures name them."""
     answer = st.session_state.get("answer")
-    if answer is None:
-        return []
-    for design in answer.designs:
-        for drawing in design.drawings:
-            if isinstance(drawing, NetworkMap):
-                pairs = zip(drawing.links["tail"].astype(str), drawing.links["head"].astype(str), strict=True)
-                return sorted({"<->".join(sorted(pair)) for pair in pairs})[:2_000]
-    return []
+    found = () if answer is None else (design.links for design in answer.designs if design.links)
+    return list(next(iter(found), ()))
 
 
 def _upload(restored: str) -> str:
@@ -161,22 +174,35 @@ def _upload(restored: str) -> str:
             key=f"table {place} {shown}",
         )
         sent.append(Sent(name=file.name, table=chosen, content=file.getvalue()))
-    if sent and st.button("Use these tables", type="primary"):
-        with st.spinner("reading"):
-            job = session.workers().ask(work.upload, system.name, sent, session.folder())
-            job.future.exception()
-        try:
-            state["uploaded"], _ = job.answer()
-            st.rerun()
-        except PlannerError as error:
-            session.said(error)
-            faults = error.faults if isinstance(error, InputError) else (str(error),)
-            for name, rows in uploads.marked(faults, sent).items():
-                st.caption(f"{name}: the rows that are wrong")
-                st.dataframe(rows.style.apply(_red, axis=1), hide_index=True)
+    try:
+        taken = session.answer("upload")
+    except PlannerError as error:
+        taken = None
+        state["trouble upload"] = error
+    if taken is not None:
+        state["uploaded"], _ = taken
+        state["sent"] = None
+        st.rerun()
+    if sent and st.button("Use these tables", type="primary", disabled=session.is_asked("upload")):
+        state["trouble upload"] = None
+        state["sent"] = sent
+        session.put("upload", work.upload, system.name, sent, session.folder())
+    if session.is_asked("upload"):
+        session.progress("upload", "reading")
+    if sent and sent == state.get("sent") and state.get("trouble upload") is not None:
+        _refused(state["trouble upload"], sent)
     if "uploaded" not in state and restored and not sent:
         st.warning("The tables of this address are not here any more: upload them again.")
     return str(state.get("uploaded", ""))
+
+
+def _refused(error: PlannerError, sent: list[Sent]) -> None:
+    """What is wrong with uploaded tables, and where."""
+    session.said(error)
+    faults = error.faults if isinstance(error, InputError) else (str(error),)
+    for name, rows in uploads.marked(faults, sent).items():
+        st.caption(f"{name}: the rows that are wrong")
+        st.dataframe(rows.style.apply(_red, axis=1), hide_index=True)
 
 
 def _red(row: Any) -> list[str]:
@@ -194,14 +220,12 @@ def _put(asked: Asked, home: Path) -> None:
     state = st.session_state
     if state.get("asked") == asked:
         return
-    if (job := state.get("job")) is not None:
-        job.cancel()
     before = _before(asked)
     state["count"] = state.get("count", 0) + 1
     out = session.folder() / f"answer {state['count']}"
     state["asked"] = asked
-    state["trouble"] = None
-    state["job"] = session.workers().ask(work.compare, asked, home, out, before.folder if before else None)
+    state["trouble answer"] = None
+    session.put("answer", work.compare, asked, home, out, before.folder if before else None)
 
 
 def _before(asked: Asked) -> Any:
@@ -210,53 +234,51 @@ def _before(asked: Asked) -> Any:
     return before if before is not None and before.asked.scenario == asked.scenario else None
 
 
+def _collect() -> None:
+    """Take in the answer that has come, if one has."""
+    state = st.session_state
+    try:
+        answer: work.Answer | None = session.answer("answer")
+    except PlannerError as error:
+        state["trouble answer"] = error
+        return
+    if answer is None:
+        return
+    former = state.get("answer")
+    state["answer"] = answer
+    state["explained"] = {}
+    session.withdraw("explain")
+    if _before(answer.asked) is None:
+        state["before"] = work.plain(answer)
+    keep = {answer.folder, state["before"].folder}
+    if former is not None and former.folder not in keep:
+        shutil.rmtree(former.folder, ignore_errors=True)
+
+
+def _collect_explained() -> None:
+    """Take in the explanation that has come, if one has."""
+    state = st.session_state
+    try:
+        found = session.answer("explain")
+    except PlannerError as error:
+        state["trouble explain"] = error
+        return
+    if found is not None:
+        state["explained"][state["explaining"]] = found
+
+
 def _answer(asked: Asked, home: Path) -> None:
     state = st.session_state
-    job: Job | None = state.get("job")
-    if job is not None and job.running:
-        _waiting()
-    elif job is not None:
-        state["job"] = None
-        try:
-            _arrived(job.answer())
-            st.rerun()
-        except PlannerError as error:
-            state["trouble"] = error
-    if state["trouble"] is not None:
-        session.said(state["trouble"])
+    if session.is_asked("answer"):
+        session.progress("answer", "solving", "cancelled; change something to ask again")
+    if state.get("trouble answer") is not None:
+        session.said(state["trouble answer"])
     answer = state.get("answer")
     if answer is None or answer.asked.scenario != asked.scenario:
         return
     if answer.asked != asked:
         st.caption("The answer below is to the question before.")
     _shown(answer, home)
-
-
-@st.fragment(run_every=0.2)
-def _waiting() -> None:
-    job: Job | None = st.session_state.get("job")
-    if job is None or not job.running:
-        st.rerun()
-        return
-    left, right = st.columns([5, 1], vertical_alignment="center")
-    left.progress(min(0.99, job.seconds / (job.seconds + 5)), text=f"solving, {job.seconds:.0f} s")
-    if right.button("Cancel", key="cancel"):
-        job.cancel()
-        st.session_state["trouble"] = InputError("cancelled; change something to ask again")
-        st.session_state["job"] = None
-        st.rerun()
-
-
-def _arrived(answer: work.Answer) -> None:
-    state = st.session_state
-    former = state.get("answer")
-    state["answer"] = answer
-    state["explained"] = {}
-    if _before(answer.asked) is None:
-        state["before"] = work.plain(answer)
-    keep = {answer.folder, state["before"].folder}
-    if former is not None and former.folder not in keep:
-        shutil.rmtree(former.folder, ignore_errors=True)
 
 
 def _shown(answer: work.Answer, home: Path) -> None:
@@ -266,30 +288,39 @@ def _shown(answer: work.Answer, home: Path) -> None:
     show.metrics(answer, since)
     for design in answer.designs:
         if design.trouble:
-            st.error(f"{design.label}: {design.status}: {design.trouble}")
+            st.error(f"{design.label}: {design.status}: {session.plain(design.trouble)}")
     _keep(answer, since)
-    tabs = st.tabs(["Designs", *(design.label for design in answer.designs), "The same elsewhere"])
-    with tabs[0]:
-        for place, figure in enumerate(answer.charts):
-            show.chart(figure, f"comparison {place}")
+    names = [design.label for design in answer.designs]
+    # what is in the others is neither sent nor drawn
+    tabs = st.tabs([SIDE_BY_SIDE, *names, ELSEWHERE], key="view", on_change="rerun")
+    if tabs[0].open:
+        with tabs[0]:
+            show.charts(answer.charts, "comparison")
     for tab, design in zip(tabs[1:-1], answer.designs, strict=True):
-        with tab:
-            for sentence in design.violations:
-                st.warning(sentence)
-            show.drawings(design.drawings, f"drawing {design.label}")
-            if since is not None:
-                st.subheader("What changed since the plan before")
-                show.tables(design.changed, "nothing")
-            if design.explains:
-                _explained(answer, home, design.label)
-            st.subheader("The plan")
-            show.tables(design.tables, "no tables")
-    with tabs[-1]:
-        st.caption("the same answer from the command line")
-        st.code(answer.asked.command(), language="shell")
-        st.caption("and in Python")
-        st.code(answer.asked.python(), language="python")
-        _downloads(answer)
+        if tab.open:
+            with tab:
+                _design(answer, design, since, home)
+    if tabs[-1].open:
+        with tabs[-1]:
+            where = ", in the folder of what the zip below holds" if answer.asked.upload else ""
+            st.caption(f"the same answer from the command line{where}")
+            st.code(answer.asked.command(), language="shell", wrap_lines=True)
+            st.caption("and in Python")
+            st.code(answer.asked.python(), language="python", wrap_lines=True)
+            _downloads(answer)
+
+
+def _design(answer: work.Answer, design: work.Design, since: work.Answer | None, home: Path) -> None:
+    for sentence in design.violations:
+        st.warning(session.plain(sentence))
+    show.charts(design.charts, f"drawing {design.label}")
+    if since is not None:
+        st.subheader("What changed since the plan before")
+        show.tables(design.changed, "nothing")
+    if design.explains:
+        _explained(answer, home, design.label)
+    st.subheader("The plan")
+    show.tables(design.tables, "no tables")
 
 
 def _keep(answer: work.Answer, since: work.Answer | None) -> None:
@@ -307,20 +338,22 @@ def _explained(answer: work.Answer, home: Path, label: str) -> None:
     """What binds and which upgrade pays, on demand: it solves many times."""
     state = st.session_state
     st.subheader("What limits it")
+    name = "explain"
+    if session.is_asked(name) and state["explaining"] == label:
+        session.progress(name, "solving again with each candidate")
+        return
     found = state["explained"].get(label)
     if found is None:
-        if not st.button(
+        if st.button(
             "Explain", key=f"explain {label}", help="solves again to find the upgrade that pays most"
         ):
-            return
-        with st.spinner("solving again with each candidate"):
-            job = session.workers().ask(work.explain, answer.asked, home, label)
-            job.future.exception()
-        try:
-            found = state["explained"][label] = job.answer()
-        except PlannerError as error:
-            session.said(error)
-            return
+            state["explaining"] = label
+            state["trouble explain"] = None
+            session.put(name, work.explain, answer.asked, home, label)
+            st.rerun()
+        if state.get("trouble explain") is not None:
+            session.said(state["trouble explain"])
+        return
     sentences, sections = found
     for sentence in sentences:
         st.markdown("- " + session.plain(sentence))

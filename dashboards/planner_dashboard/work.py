@@ -12,10 +12,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from planner.drawing import Drawing
-from planner.errors import PlannerError
+from planner.drawing import NetworkMap
 from planner.system import Metric, Section
-from planner.tables import find_tables
+from planner.table_files import find_tables
 from planner_dashboard import uploads
 from planner_dashboard.asked import Asked
 from planner_dashboard.uploads import Sent
@@ -29,7 +28,8 @@ class Design:
     """One design's answer.
 
     broken   how many limits its plan breaks in truth, and in `violations` where
-
+    charts   what its plan looks like: plotly figures as JSON
+    links    the links of its map, as lists of failures name them
     tables   the first rows of its plan's tables, and how many rows there are
     changed  what differs from the plan before, where there is one
     """
@@ -43,7 +43,8 @@ class Design:
     broken: int
     violations: Sequence[str]
     trouble: str
-    drawings: Sequence[Drawing]
+    charts: Sequence[str]
+    links: Sequence[str]
     tables: Mapping[str, tuple[pd.DataFrame, int]]
     changed: Mapping[str, tuple[pd.DataFrame, int]]
     explains: bool
@@ -64,23 +65,15 @@ class Answer:
     seconds: float
 
 
-def warm(memory_mb: int) -> None:
-    """Make a new worker ready: what all questions need is loaded, and its memory has an end."""
-    import planner.charts
-    import planner.html
-    import planner.run  # noqa: F401 - loaded for later
-    from planner.catalogue import find_system, system_names
-
-    for name in system_names():
-        find_system(name)
-    if memory_mb:
-        limit = memory_mb << 20
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+def limit_memory(most_mb: int) -> None:
+    """Give a new worker's memory an end, where it is not 0."""
+    if most_mb:
+        resource.setrlimit(resource.RLIMIT_DATA, (most_mb << 20, most_mb << 20))
 
 
 def compare(asked: Asked, home: Path, out: Path, before: Path | None) -> Answer:
     """Run the designs that are asked for; `before` is the folder of the answer to compare to."""
-    from planner import charts, files, html, report, run
+    from planner import files, html, report, run
 
     start = time.perf_counter()
     scenario = asked.load(home)
@@ -91,13 +84,16 @@ def compare(asked: Asked, home: Path, out: Path, before: Path | None) -> Answer:
         for table in find_tables(scenario.system.tables, home, scenario.system.optional_tables).values():
             shutil.copy(table, out / table.name)
         (out / "scenario.toml").write_text(scenario.to_toml(home), encoding="utf-8")
-    html.write(html.comparison_page(result, scenario), out / "report.html")
+    page = html.comparison_page(result, scenario)
+    html.write(page, out / "report.html")
+    # the report's charts are the page's: side by side first, then each design's
+    together, *alone = ([figure.to_json() for figure in part.figures] for part in page.parts)
     return Answer(
         asked=asked,
         size=report.sizes(result.problem.size()),
         metrics=result.system.metrics,
-        designs=[_design(one, before) for one in result.runs],
-        charts=[figure.to_json() for figure in charts.comparison(result)],
+        designs=[_design(one, drawn, before) for one, drawn in zip(result.runs, alone, strict=False)],
+        charts=together,
         reference=None if result.reference is None else result.reference[0],
         shares={one.label: result.share_of_bound(one) for one in result.runs},
         folder=out,
@@ -105,13 +101,10 @@ def compare(asked: Asked, home: Path, out: Path, before: Path | None) -> Answer:
     )
 
 
-def _design(one: Any, before: Path | None) -> Design:
+def _design(one: Any, drawn: Sequence[str], before: Path | None) -> Design:
     from planner.changes import changes
 
     tables = {} if one.plan is None else one.plan.to_tables()
-    drawings: Sequence[Drawing] = ()
-    if one.plan is not None and one.system.draw is not None:
-        drawings = tuple(one.system.draw(one.problem, one.plan))
     changed: Mapping[str, pd.DataFrame] = {}
     if before is not None and one.plan is not None:
         earlier = {
@@ -130,11 +123,22 @@ def _design(one: Any, before: Path | None) -> Design:
         broken=len(one.violations),
         violations=one.violations.sentences(),
         trouble=trouble,
-        drawings=drawings,
+        charts=drawn,
+        links=_links(one),
         tables={name: (frame.head(MOST_ROWS), len(frame)) for name, frame in tables.items()},
         changed={name: (frame.head(MOST_ROWS), len(frame)) for name, frame in changed.items()},
         explains=one.system.explain is not None and one.plan is not None,
     )
+
+
+def _links(one: Any) -> Sequence[str]:
+    if one.plan is None or one.system.draw is None:
+        return ()
+    for drawing in one.system.draw(one.problem, one.plan):
+        if isinstance(drawing, NetworkMap):
+            pairs = zip(drawing.links["tail"].astype(str), drawing.links["head"].astype(str), strict=True)
+            return sorted({"<->".join(sorted(pair)) for pair in pairs})[:MOST_ROWS]
+    return ()
 
 
 def explain(asked: Asked, home: Path, label: str) -> tuple[Sequence[str], Sequence[Section]]:
@@ -157,6 +161,37 @@ def reproduce(name: str, quick: bool) -> tuple[Sequence[Mapping[str, Any]], Sequ
     return rows, figures, "" if done.error is None else str(done.error)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Worth:
+    """What coordination is worth in a system, measured anew: frames as `planner.coordination` has them."""
+
+    designs: pd.DataFrame
+    curves: pd.DataFrame
+    sentences: Sequence[str]
+    trouble: Sequence[str]
+
+
+def measure(system: str, out: Path, progress: Path) -> Worth:
+    """Measure a system's designs and their curves; `progress` tells how far that is."""
+    from planner import coordination
+
+    def advance(done: int, failed: int, total: int) -> None:  # noqa: ARG001
+        partial = progress.with_suffix(".partial")
+        partial.write_text(f"{done}/{total}")
+        partial.replace(progress)
+
+    try:
+        (found,) = coordination.curves([system], out=out, workers=1, advance=advance)
+    finally:
+        progress.unlink(missing_ok=True)
+    return Worth(
+        designs=found.measured.frame,
+        curves=found.frame,
+        sentences=[*found.measured.sentences(), *found.sentences()],
+        trouble=found.trouble(),
+    )
+
+
 def upload(system: str, given: Sequence[Sent], home: Path) -> tuple[str, str]:
     """Keep uploaded tables with the scenario that solves them; returns their digest and size.
 
@@ -172,12 +207,12 @@ def upload(system: str, given: Sequence[Sent], home: Path) -> tuple[str, str]:
     (folder / "scenario.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
     try:
         return digest, report.sizes(load(folder / "scenario.toml").make_problem().size())
-    except PlannerError:
+    except BaseException:
         shutil.rmtree(folder)
         raise
 
 
 def plain(answer: Answer) -> Answer:
-    """The answer without its tables and drawings, to compare to."""
-    bare = [replace(design, drawings=(), tables={}, changed={}) for design in answer.designs]
+    """The answer without its tables and charts, to compare to."""
+    bare = [replace(design, charts=(), tables={}, changed={}) for design in answer.designs]
     return replace(answer, designs=bare, charts=())

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +11,11 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-PATIENCE_MS = 120_000
+from benchmarks import dashboard
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+    pytest.mark.skipif(dashboard.chromium() is None, reason="no Chromium is installed"),
     pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed"),
 ]
 
@@ -31,86 +23,84 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The dashboard as its command starts it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "planner", "dashboard", "--no-browser", "--port", str(port), "--workers", "1"],
-        cwd=tmp_path_factory.mktemp("server"),
-    )
-    url = f"http://127.0.0.1:{port}"
-    end = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
-            break
-        except OSError:
-            assert time.monotonic() < end, "the server did not start"
-            assert server.poll() is None, "the server ended"
-            time.sleep(0.2)
-    yield url
-    server.send_signal(signal.SIGINT)
-    assert server.wait(30) in (0, -signal.SIGINT)
+    with dashboard.server(tmp_path_factory.mktemp("server"), "--workers", "1") as served:
+        yield served.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with dashboard.browser() as started:
+        yield started
 
 
 @pytest.fixture
-def page(address: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as run:
-        browser = run.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        made = browser.new_page(base_url=address, viewport={"width": 1280, "height": 1000})
-        made.set_default_timeout(PATIENCE_MS)
-        outside: list[str] = []
-        made.on("request", lambda sent: outside.append(sent.url) if "127.0.0.1" not in sent.url else None)
-        yield made
-        assert not [url for url in outside if url.startswith("http")], "the pages need no other server"
-        browser.close()
+def page(browser: Any) -> Iterator[Any]:
+    """A page of a new visitor."""
+    made = dashboard.page(browser)
+    outside: list[str] = []
+    made.on("request", lambda sent: outside.append(sent.url) if "127.0.0.1" not in sent.url else None)
+    yield made
+    made.context.close()
+    assert not [url for url in outside if url.startswith("http")], "the pages need no other server"
 
 
-def test_own_tables_a_failed_link_and_the_plan_to_take_home(page: Any, tmp_path: Path) -> None:
-    (tmp_path / "links.csv").write_text(
-        "tail,head,capacity_mbps\na,b,10\nb,a,10\na,c,10\nc,a,10\nc,b,10\nb,c,10\n"
-    )
-    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,8\na,c,1\n")
-    page.goto("/?scenario=own+tables")
-    page.get_by_role("combobox", name="system").last.click()
-    page.get_by_role("option", name="traffic").click()
-    page.locator("input[type=file]").set_input_files([tmp_path / "links.csv", tmp_path / "demands.csv"])
-    page.get_by_role("button", name="Use these tables").click()
-    page.get_by_text("3 nodes, 6 links, 2 demands").wait_for()
-    assert "upload=" in page.url
-
-    page.get_by_role("combobox", name="fail links").fill("a<->b")
-    page.keyboard.press("Enter")
-    page.keyboard.press("Escape")
-    page.get_by_text("compared to:").wait_for()
-    assert "fail_links" in page.url
-
-    page.get_by_role("tab", name="The same elsewhere").click()
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Plans and metrics (zip)").click()
-    saved.value.save_as(tmp_path / "planner.zip")
+def test_a_stranger_finds_the_better_design_and_takes_it_home(
+    page: Any, address: str, tmp_path: Path
+) -> None:
+    steps: list[str] = []
+    dashboard.stranger(page, address, tmp_path, steps.append)
+    assert [step[0] for step in steps] == list("1234567")
     with zipfile.ZipFile(tmp_path / "planner.zip") as archive:
-        run = json.loads(archive.read("optimum/run.json"))
-        assert {"links.csv", "demands.csv", "scenario.toml"} <= set(archive.namelist())
-    assert run["metrics"]["max_utilization"] == pytest.approx(0.9), "all of it goes by c"
+        assert {"nodes.csv", "links.csv", "demands.csv", "scenario.toml"} <= set(archive.namelist())
+        runs = {name: json.loads(archive.read(f"{name}/run.json")) for name in ("optimum", "ecmp")}
+    assert runs["optimum"]["metrics"]["max_utilization"] == pytest.approx(0.6)
+    assert runs["ecmp"]["metrics"]["max_utilization"] == pytest.approx(1.1)
 
 
-def test_a_long_question_is_cancelled_and_the_page_lives_on(page: Any) -> None:
-    page.goto("/?scenario=traffic/world&designs=optimum")
+def test_a_long_question_is_cancelled_and_the_page_lives_on(page: Any, address: str) -> None:
+    page.goto(f"{address}/?scenario=traffic/world&designs=optimum")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("cancelled").wait_for()
-    page.goto("/?scenario=traffic/abilene&designs=ecmp")
+    page.goto(f"{address}/?scenario=traffic/abilene&designs=ecmp")
     page.get_by_text("answered in").wait_for()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_address_restores_its_answer(page: Any, width: int, scheme: str) -> None:
+def test_what_is_no_table_is_one_line_and_the_session_lives_on(
+    page: Any, address: str, tmp_path: Path
+) -> None:
+    good = dashboard.own_tables(tmp_path)
+    (tmp_path / "bad").mkdir()
+    bomb, huge = tmp_path / "bad" / "demands.parquet", tmp_path / "bad" / "demands.csv"
+    bomb.write_bytes(b"PAR1" + b"\0" * 100 + b"PAR1")
+    with huge.open("wb") as file:
+        file.truncate(200 << 20)
+    dashboard.own(page, address)
+    page.locator("input[type=file]").set_input_files([good[1], bomb])
+    page.get_by_role("button", name="Use these tables").click()
+    page.get_by_text("demands.parquet: is no Parquet file").wait_for()
+    assert page.get_by_test_id("stAlert").count() == 1
+    dashboard.own(page, address)
+    page.locator("input[type=file]").set_input_files([huge])
+    page.get_by_text("must be 50.0MB or smaller").wait_for()
+    dashboard.own(page, address)
+    page.locator("input[type=file]").set_input_files(good)
+    page.get_by_role("button", name="Use these tables").click()
+    page.get_by_text("8 nodes, 26 links, 8 demands").wait_for()
+
+
+def test_a_cell_of_the_design_space_tells_what_suits_it(page: Any, address: str) -> None:
+    page.goto(f"{address}/recipes")
+    page.get_by_text("Choose a cell").wait_for()
+    dashboard.choose(page, 5)
+    page.get_by_text("incomplete information, full resources").wait_for()
+    assert page.get_by_test_id("stAlert").first.inner_text().strip() == "hierarchical partitioning"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_an_address_restores_its_answer(page: Any, address: str, width: int, scheme: str) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
-    page.goto("/?scenario=traffic/abilene&designs=ecmp&set=problem.scale%3D0.5")
+    page.goto(f"{address}/?scenario=traffic/abilene&designs=ecmp&set=problem.scale%3D0.5")
     page.get_by_text("answered in").wait_for()
     page.get_by_role("tab", name="The same elsewhere").click()
     page.get_by_text("planner compare traffic/abilene --designs ecmp --set problem.scale=0.5").wait_for()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import planner_dashboard
-from planner_dashboard import session
+from planner import coordination
+from planner.errors import InputError
+from planner_dashboard import recipes, session, work
 
 APP = Path(planner_dashboard.__file__).with_name("app.py")
 PATIENCE_S = 120.0
+_, WORTH, CURVES = recipes.VIEWS
 
 pytestmark = pytest.mark.slow
 
@@ -50,10 +54,15 @@ def until(app: AppTest, there: Callable[[], bool]) -> AppTest:
 def answered(app: AppTest) -> AppTest:
     def there() -> bool:
         state = app.session_state
-        job = state["job"] if "job" in state else None  # noqa: SIM401 - it has no get
-        return job is None and "answer" in state and state["answer"].asked == state["asked"]
+        return "job answer" not in state and "answer" in state and state["answer"].asked == state["asked"]
 
     return until(app, there)
+
+
+def opened(app: AppTest, key: str, tab: str) -> AppTest:
+    """The page with another tab open: what is in the others is not sent."""
+    app.session_state[key] = tab
+    return app.run()
 
 
 def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
@@ -61,7 +70,7 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     answer = app.session_state["answer"]
     assert [design.label for design in answer.designs] == ["ecmp"]
     half = answer.designs[0].metrics["max_utilization"]
-    codes = [code.value for code in app.code]
+    codes = [code.value for code in opened(app, "view", "The same elsewhere").code]
     assert "planner compare traffic/abilene --designs ecmp --set problem.scale=0.5" in codes
     scale = next(slider for slider in app.slider if slider.label == "scale")
     assert scale.value == 0.5
@@ -77,8 +86,10 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
 
 def test_what_limits_a_plan_is_explained_on_demand() -> None:
     app = answered(page(scenario="traffic/abilene", designs="optimum"))
+    opened(app, "view", "optimum")
     next(button for button in app.button if button.label == "Explain").click()
     app.run()
+    until(app, lambda: "job explain" not in app.session_state)
     assert not app.error
     assert any(
         "shadow" in caption.value.lower() or "upgrade" in caption.value.lower() for caption in app.caption
@@ -101,12 +112,19 @@ def test_a_failed_question_is_one_line_and_the_page_lives_on() -> None:
     [
         ({"scenario": "/etc/passwd"}, "no such scenario"),
         ({"scenario": "traffic/abilene", "set": "problem.source=tables"}, "no such field"),
+        ({"scenario": "traffic/permutation_128", "designs": "ecmp", "set": "problem.k=1000"}, "problem"),
+        ({"scenario": "traffic/abilene", "set": "problem.scale=-1"}, "must be"),
+        ({"scenario": "traffic/abilene", "set": 'problem.scale="<script>"'}, "must be"),
+        ({"scenario": "traffic/abilene", "set": "problem.fail_links=3"}, "must be"),
+        ({"scenario": "traffic/abilene", "designs": "nonsense,ecmp", "set": "solver.gap=2"}, "must be"),
     ],
 )
-def test_a_hostile_address_is_one_line(query: dict[str, str], message: str) -> None:
+def test_a_hostile_address_is_one_line_and_asks_nothing(query: dict[str, str], message: str) -> None:
     app = page(**query)
     assert not app.exception
+    assert len(app.error) == 1
     assert message in app.error[0].value
+    assert not app.session_state["asked"].changes
 
 
 def test_without_a_design_there_is_nothing_to_ask() -> None:
@@ -119,6 +137,7 @@ def test_without_a_design_there_is_nothing_to_ask() -> None:
 def test_recipes_recommend_what_constraints_allow() -> None:
     app = AppTest.from_function(_recipes, default_timeout=PATIENCE_S).run()
     assert not app.exception
+    assert any("DASH" in line.value and "transparency" in line.value for line in app.markdown)
     app.selectbox[0].select("disjoint")
     app.selectbox[1].select("companies")
     app.run()
@@ -126,6 +145,53 @@ def test_recipes_recommend_what_constraints_allow() -> None:
     app.number_input[0].set_value(60.0)
     app.run()
     assert "give both" in app.error[0].value
+
+
+def test_what_coordination_is_worth_is_shown_as_it_ships() -> None:
+    shipped, _ = coordination.shipped()
+    app = opened(AppTest.from_function(_recipes, default_timeout=PATIENCE_S).run(), "recipes view", WORTH)
+    assert not app.exception
+    table = app.dataframe[0].value
+    assert table["design"].tolist() == shipped["design"].tolist()
+    assert any("measured with planner" in caption.value for caption in app.caption)
+    first = str(shipped["system"].iloc[0])
+    assert any(line.value.startswith(f"- {first}") and "of the way" in line.value for line in app.markdown)
+    opened(app, "recipes view", CURVES)
+    assert not app.exception
+    app.session_state["worth systems"] = []
+    app.run()
+    assert not app.exception, "none need be chosen"
+
+
+def test_what_is_measured_anew_takes_the_place_of_what_ships() -> None:
+    shipped, curves = coordination.shipped()
+    name = str(shipped["system"].iloc[0])
+    fresh = shipped[shipped["system"] == name].drop(columns="version").assign(performance=123.0)
+    bent = curves[curves["system"] == name].drop(columns="version")
+    app = AppTest.from_function(_recipes, default_timeout=PATIENCE_S)
+    app.session_state["measured"] = {name: work.Worth(designs=fresh, curves=bent, sentences=(), trouble=())}
+    app.session_state["recipes view"] = WORTH
+    app.run()
+    assert not app.exception
+    table = app.dataframe[0].value
+    assert (table.loc[table["system"] == name, "performance"].astype(float) == 123.0).all()
+    assert any(f"{name} measured here" in caption.value for caption in app.caption)
+
+
+def test_measuring_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    progress = tmp_path / "measure.progress"
+
+    def curves(names: list[str], **given: Any) -> list[Any]:
+        given["advance"](3, 0, 12)
+        told.append((names, progress.read_text()))
+        raise InputError("stopped")
+
+    monkeypatch.setattr(coordination, "curves", curves)
+    with pytest.raises(InputError, match="stopped"):
+        work.measure("traffic", tmp_path / "store", progress)
+    assert told == [(["traffic"], "3/12")]
+    assert not progress.exists()
 
 
 def _recipes() -> None:
@@ -153,7 +219,7 @@ def test_a_target_is_run_and_judged() -> None:
     assert app.selectbox[0].value == "traffic/figure_1"
     app.button[0].click()
     app.run()
-    assert not app.exception
+    until(app, lambda: bool(app.dataframe))
     assert app.dataframe[0].value["verdict"].tolist() == ["reproduced", "reproduced"]
 
 
@@ -174,6 +240,9 @@ def test_stores_are_those_that_the_command_named(tmp_path: Path, monkeypatch: py
     app.text_input[0].set_value("problem.scale < 1")
     app.run()
     assert any("2 of 4 runs" in caption.value for caption in app.caption)
+    for tab in ("Trade-off", "Distribution", "Runs"):
+        opened(app, "sweeps view", tab)
+        assert not app.exception
     app.text_input[0].set_value("problem.sclae < 1")
     app.run()
     assert not app.exception

@@ -6,8 +6,11 @@ import io
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from planner.catalogue import find_system
 from planner.errors import InputError
@@ -35,7 +38,7 @@ def test_right_tables_are_kept_under_names_of_ours(tmp_path: Path) -> None:
         sent("C:\\x\\demands.CSV", DEMANDS, "demands"),
     ]
     digest, size = work.upload("traffic", given, tmp_path)
-    assert size == "2 nodes, 2 links, 1 demands"
+    assert size == "2 nodes, 2 links, 1 demand"
     assert {path.name for path in (tmp_path / digest).iterdir()} == {
         "links.parquet", "demands.csv", "scenario.toml",
     }  # fmt: skip
@@ -44,6 +47,28 @@ def test_right_tables_are_kept_under_names_of_ours(tmp_path: Path) -> None:
 
 
 HUGE = b"source,target,rate_mbps\n" + b"a,b,8\n" * (9 << 20)
+ROWS = pa.table(
+    {
+        "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(11_000_000, np.int32)), pa.array(["a"])),
+        "target": pa.DictionaryArray.from_arrays(pa.array(np.zeros(11_000_000, np.int32)), pa.array(["b"])),
+    }
+)
+
+
+def packed(table: pa.Table) -> bytes:
+    held = io.BytesIO()
+    pq.write_table(table, held, compression="zstd")
+    return held.getvalue()
+
+
+def zipped(inside: bytes) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", inside)
+    return held.getvalue()
+
+
+FINE = parquet(pd.DataFrame({"source": ["a"], "target": ["b"], "rate_mbps": [8.0]}))
 BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><l>&b;</l>"""
 
 
@@ -67,6 +92,25 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
             "target is '<script>",
         ),
         ("demands.csv", "demands", b"source,target,rate_mbps\na,b,-8\n", "rate_mbps is -8"),
+        ("demands.csv", "demands", b"source,target,rate_mbps\n-2+3,b,8\n", "source is '-2+3'"),
+        ("demands.csv", "demands", "source,target,rate_mbps\n＝1+1,b,8\n".encode(), "must be a plain name"),
+        ("demands.csv", "demands", b'source,target,rate_mbps\n"\r=1",b,8\n', "must be a plain name"),
+        ("demands.csv", "demands", b"source,target,rate_mbps\n../../etc/passwd,b,1\n", "is no node"),
+        ("../../etc/demands.csv", "demands", b"source,target,rate_mbps\na,b,-8\n", "demands.csv row 2"),
+        ("demands.csv", "demands", b"a," * 100_000 + b"a\n", "has over 200 columns"),
+        ("demands.csv", "demands", b"source,target,rate_mbps\n" + b"a" * 2_000 + b",b,1\n", "2,000 letters"),
+        ("demands.csv", "demands", zipped(b"0" * 60_000_000), "is a binary file"),
+        ("demands.xlsx", "demands", zipped(b"0" * 60_000_000), "must end in .csv or .parquet"),
+        ("demands.parquet", "demands", zipped(b"0" * 60_000_000), "is no Parquet file"),
+        ("demands.parquet", "demands", FINE[:40] + b"\xff" * 30 + FINE[70:], "is no Parquet file"),
+        ("demands.parquet", "demands", FINE[:-60] + b"\xff" * 40 + FINE[-20:], "is no Parquet file"),
+        ("demands.parquet", "demands", packed(ROWS), "has 11,000,000 rows, at most 10,000,000"),
+        (
+            "demands.parquet",
+            "demands",
+            packed(pa.table({"source": ["a" * (300 << 20)]})),
+            "unpacks to 300 MB",
+        ),
     ],
 )
 def test_what_is_no_table_is_one_line_and_leaves_nothing(
@@ -75,6 +119,7 @@ def test_what_is_no_table_is_one_line_and_leaves_nothing(
     with pytest.raises(InputError) as refused:
         work.upload("traffic", [sent("links.csv", LINKS), sent(name, content, table)], tmp_path)
     assert message in str(refused.value)
+    assert str(tmp_path) not in str(refused.value), "where it is kept is nobody's business"
     assert len(refused.value.faults) == 1, refused.value.faults
     assert "\n" not in refused.value.faults[0]
     assert list(tmp_path.iterdir()) == []

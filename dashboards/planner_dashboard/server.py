@@ -1,0 +1,37 @@
+"""The server's process: `python -m planner_dashboard.server run app.py ...`, with streamlit's own words.
+
+What the first page needs is loaded while the browser still loads what it needs itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+START: Final = "traffic/germany50"
+"""The scenario of a page whose address asks for nothing."""
+
+
+def main() -> None:
+    """Serve until stopped."""
+    from streamlit.web import cli
+
+    threading.Thread(target=_load, name="load", daemon=True).start()
+    cli.main(prog_name="streamlit")
+
+
+def _load() -> None:
+    from streamlit import runtime
+
+    while not runtime.exists():  # who listens is found sooner
+        time.sleep(0.01)
+    from planner.scenario import load
+    from planner_dashboard import what_if  # noqa: F401 - loaded for later
+    from planner_dashboard.asked import forms
+
+    forms(load(START))
+
+
+if __name__ == "__main__":
+    main()

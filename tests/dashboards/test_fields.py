@@ -1,0 +1,73 @@
+"""Forms from parameters: what is slid to, what is written, and how far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def form(annotation: str, default: Any, **given: Any) -> AppTest:
+    """A page with the one field of a parameter."""
+    script = f"""
+from typing import Annotated, Literal
+from pydantic import Field
+import streamlit as st
+from planner.parameters import parameters_of
+from planner_dashboard import fields
+
+def make(*, size: {annotation} = {default!r}) -> None: ...
+
+make.__annotations__["size"] = {annotation}
+st.session_state["set"] = fields.ask("x", parameters_of(make)["size"], {default!r}, **{given!r})
+"""
+    app = AppTest.from_string(script, default_timeout=30).run()
+    assert not app.exception
+    return app
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "given", "low", "high"),
+    [
+        ("Annotated[float, Field(ge=0, le=1)]", 0.25, {}, 0.0, 1.0),
+        ("Annotated[float, Field(ge=0, lt=1)]", 0.25, {}, 0.0, 0.99),
+        ("Annotated[float, Field(gt=0)]", 2.0, {}, 0.01, 8.0),
+        ("Annotated[float, Field(ge=0)]", 0.0, {"most": 3600.0}, 0.0, 3600.0),
+        ("Annotated[float, Field(ge=0)]", 7200.0, {"most": 3600.0}, 0.0, 7200.0),
+        ("Annotated[int, Field(ge=2, le=64)]", 8, {}, 2, 64),
+        ("Annotated[int, Field(ge=0)]", 0, {}, 0, 10),
+    ],
+)
+def test_numbers_with_ends_are_slid(
+    annotation: str, default: float, given: dict[str, float], low: float, high: float
+) -> None:
+    app = form(annotation, default, **given)
+    (slider,) = app.slider
+    assert (slider.value, slider.min, slider.max) == pytest.approx((default, low, high))
+    assert app.session_state["set"] == default
+    assert type(app.session_state["set"]) is type(default)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        ("Annotated[int, Field(ge=1)]", 33_400),
+        ("Annotated[float, Field(gt=0)] | None", None),
+        ("float", -3.0),
+    ],
+)
+def test_numbers_without_ends_are_written(annotation: str, default: float | None) -> None:
+    app = form(annotation, default)
+    assert not app.slider
+    (field,) = app.number_input
+    assert field.value == default
+    assert app.session_state["set"] == default
+
+
+def test_words_switches_and_lists() -> None:
+    assert form("Literal['a', 'b']", "b").selectbox[0].value == "b"
+    assert form("bool", True).toggle[0].value is True
+    listed = form("tuple[str, ...]", (), options=["x", "y"])
+    listed.multiselect[0].select("y").run()
+    assert listed.session_state["set"] == ("y",)
