@@ -35,6 +35,18 @@ def test_bound_optimum_and_plan_are_in_order(one: LiveVideo) -> None:
     assert measure(one, found.plan, None)["service_minus_cost"] == pytest.approx(found.proof.objective)
 
 
+@given(problems(rules=True), st.sampled_from([1e-6, 1e-3]))
+@settings(max_examples=12)
+def test_without_time_there_is_still_a_plan_and_a_bound(one: LiveVideo, limit_s: float) -> None:
+    best = optimum.distribute(one).proof.objective
+    found = columns.distribute(one, options=Options(time_limit_s=limit_s, threads=1))
+    assert best is not None
+    assert found.plan is not None
+    assert not len(check(one, found.plan))
+    assert found.proof.bound is not None
+    assert best <= found.proof.bound + 1e-9
+
+
 @given(problems())
 @settings(max_examples=10)
 def test_it_comes_close_on_small_problems(one: LiveVideo) -> None:

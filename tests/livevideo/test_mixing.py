@@ -10,11 +10,19 @@ from hypothesis import strategies as st
 from planner_models.livevideo import LiveVideo, check, generate, measure, optimum
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo.dive import Dive
+from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.mixing import Mixing
 from planner_models.livevideo.packing import Packing
 from planner_models.livevideo.pricing import Pricer
-from tests.livevideo.networks import problems
+from tests.livevideo.networks import problem, problems
+
+
+def guided(mixing: Mixing) -> Guide:
+    """The best trees at the prices that mixes have settled at."""
+    prices = mixing.limits.by_class(mixing.price)
+    trees, worth, _ = mixing.pricer.solve(prices, mixing.dual.copy(), 30, 65, mixing.choice)
+    return Guide(prices=prices, trees=trees, worth=worth)
 
 
 def mixed(one: LiveVideo, passes: int) -> tuple[Mixing, Packing]:
@@ -84,14 +92,16 @@ def test_prices_settle() -> None:
     assert (mixing.load <= 1.25 * limits.limit).all()
 
 
-@pytest.mark.parametrize("hurry", [False, True])
-def test_a_dive_leaves_trees_that_fit_and_the_mixing_as_it_was(hurry: bool) -> None:
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("until", [np.inf, 0.0])
+def test_a_dive_leaves_trees_that_fit_and_the_mixing_as_it_was(until: float, anew: bool) -> None:
     one = crowded(2)
     mixing, packing = mixed(one, 8)
     share, load = mixing.share.copy(), mixing.load.copy()
-    dive = Dive(mixing, packing.free, packing.rooms_of_frozen(), large=False)
+    start = (mixing.choice.copy(), mixing.price) if anew else None
+    dive = Dive(mixing, packing.free, packing.rooms_of_frozen(), start=start)
     while dive.left:
-        dive.round(hurry=hurry)
+        dive.round(until=until)
     dive.close()
     assert (mixing.share == share).all()
     assert (mixing.load == load).all()
@@ -105,10 +115,10 @@ def test_a_dive_leaves_trees_that_fit_and_the_mixing_as_it_was(hurry: bool) -> N
 def test_ruin_and_recreate_keeps_limits_and_its_own_account() -> None:
     one = crowded(3)
     mixing, packing = mixed(one, 8)
-    prices = mixing.limits.by_class(mixing.price)
-    packing.rebuild(mixing.choice, prices, mixing.dual, mixing.best)
+    guide = guided(mixing)
+    packing.rebuild(mixing.choice, guide.prices, mixing.dual, mixing.best)
     start = packing.total
-    packing.work(prices, 3_000, 0.02)
+    packing.work(guide, 9_000, 0.02)
     assert packing.total == pytest.approx(packing.objective())
     packing.back()
     assert packing.total >= start
@@ -116,3 +126,62 @@ def test_ruin_and_recreate_keeps_limits_and_its_own_account() -> None:
         plan = packing.layers.plan(choice)
         assert not len(check(one, plan))
     assert measure(one, plan, None)["service_minus_cost"] == pytest.approx(packing.best_total)
+
+
+def test_losses_are_what_trees_are_worth_less_at_the_prices() -> None:
+    mixing, packing = mixed(crowded(4), 6)
+    guide = guided(mixing)
+    assert guide.losses(mixing.layers, guide.trees) == pytest.approx(0.0, abs=1e-9)
+    nothing = np.full_like(packing.choice, -1)
+    assert guide.losses(mixing.layers, nothing) == pytest.approx(guide.worth)
+
+
+def test_eviction_keeps_limits_and_its_own_account_and_never_loses() -> None:
+    one = crowded(5)
+    mixing, packing = mixed(one, 8)
+    guide = guided(mixing)
+    packing.rebuild(mixing.choice, guide.prices, mixing.dual, mixing.best)
+    for factor in (1.0, 0.6):
+        before = packing.total
+        gained = packing.evict(guide, 600, factor)
+        packing.total += gained
+        assert gained >= 0
+        assert packing.total == pytest.approx(before + gained)
+        assert packing.total == pytest.approx(packing.objective())
+        assert not len(check(one, packing.layers.plan(packing.choice)))
+
+
+def test_who_has_another_way_makes_room() -> None:
+    """v0 can only come over c0, where v1 is; v1 can as well come over c1, at more cost."""
+    one = problem(
+        [("a", "b0", 9.0, 0.0), ("a", "b1", 9.0, 0.0), ("b0", "c0", 1.0, 0.0), ("b1", "c1", 1.0, 1.0),
+         ("c0", "d0", 9.0, 0.0), ("c0", "d1", 9.0, 0.0), ("c1", "d1", 9.0, 0.0)],
+        [("v0", 1_000.0, 1.0), ("v1", 1_000.0, 1.0)],
+        [("d0", "v0", 1_000.0, 1.0), ("d1", "v1", 1_000.0, 1.0)],
+        tiers={"a": "source", "b": "reflector", "c": "edge", "d": "group"},
+    )  # fmt: skip
+    layers = arrays.of(one)
+    limits, pricer = Limits(layers), Pricer(layers, 1)
+    prices = limits.by_class(np.zeros(len(limits.limit)))
+    trees, worth, _ = pricer.solve(prices, np.full(2, -1.0), 30, 65)
+    guide = Guide(prices=prices, trees=trees, worth=worth)
+    packing = Packing(layers, pricer, 0)
+    packing.adopt(np.where(np.arange(2)[:, None] == 1, trees, -1))
+    assert packing.total == pytest.approx(1.0)
+    assert packing.shake(prices, 0, 4, 1.0, 0.0) == 0.0
+    packing.total += packing.evict(guide, 20, 1.0)
+    assert packing.total == pytest.approx(packing.objective())
+    assert packing.total == pytest.approx(2.0 - 1e-4)
+    assert not len(check(one, layers.plan(packing.choice)))
+
+
+def test_a_bound_holds_when_there_was_no_time_for_it() -> None:
+    mixing, _ = mixed(crowded(6), 4)
+    prices = mixing.limits.by_class(mixing.price)
+    start = mixing.choice.copy()
+    trees, worth, late = mixing.pricer.solve(prices, mixing.dual.copy(), 30, 65, start, until=0.0)
+    _, best, bound = mixing.pricer.solve(prices, mixing.dual.copy(), 30, 65, start)
+    assert (trees == start).all()
+    assert (worth == 0).all()
+    assert (late >= best - 1e-9).all()
+    assert late.sum() > bound.sum()

@@ -26,7 +26,8 @@ from planner.proof import Proof, Status, relative_gap
 from planner.system import Decision
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo import optimum
-from planner_models.livevideo.dive import Dive
+from planner_models.livevideo.dive import BRISK, FAST, SLOW, Dive
+from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.measure import OBJECTIVE, measure
 from planner_models.livevideo.mixing import Mixing
@@ -75,7 +76,16 @@ SMALL: Final = 3_000
 """Links that objects may use, all together, up to which integer programming closes what gap is left."""
 
 LARGE: Final = 12_000
-"""Requests from which dives take larger steps."""
+"""Requests from which the first dive takes larger steps, and others wait until bounds make no progress."""
+
+POLISH: Final = 8
+"""Pairs of pieces of work, at most, that the trees of another dive get."""
+
+FRESH: Final = 16
+"""Pieces of work that the trees of the last plan get at the last prices, before these are looked into."""
+
+SETTLING: Final = 0.5
+"""Share of the time after which prices are taken as they are."""
 
 ROUNDING: Final = 1e-10
 """Share of what is added up that a bound is raised by, so that it holds whatever was rounded."""
@@ -134,7 +144,9 @@ class _Search:
     def __init__(
         self, problem: LiveVideo, options: Options, previous: Decision[Trees] | None, most_moved: int | None
     ) -> None:
-        self.until = time.perf_counter() + (options.time_limit_s or TIME_LIMIT_S)
+        limit_s = options.time_limit_s or TIME_LIMIT_S
+        self.until = time.perf_counter() + limit_s
+        self.settled = self.until - (1 - SETTLING) * limit_s  # when prices must be
         self.gap = GAP if options.gap is None else options.gap
         self.threads = options.threads or min(THREADS, os.cpu_count() or 1)
         self.problem, self.most_moved = problem, most_moved
@@ -145,12 +157,13 @@ class _Search:
         self.mixing = Mixing(layers, self.limits, self.pricer, self.seed)
         self.packing = Packing(layers, self.pricer, self.seed)
         self.asked = np.flatnonzero(np.diff(layers.object_first) > 0)
+        self.large = len(layers.group) > LARGE
         self.small = len(self.mixing.link) <= SMALL and most_moved is None
         self.bound = np.inf
         self.price = np.zeros(len(self.limits.limit))  # where the bound is
         self.mean: Floats | None = None
         self.before: Ints | None = None
-        self.warm = False
+        self.warm = self.late = False
         if previous is not None and previous.plan is not None:
             self.before = layers.choice(previous.plan)
             remembered = previous.prices if isinstance(previous, Priced) else {}
@@ -179,32 +192,39 @@ class _Search:
 
     def _settle_prices(self) -> None:
         """Passes over all objects until prices hardly move, and a first bound."""
-        passes = ((1, QUICK), (3, GOOD)) if self.warm else ((4, QUICK), (16, GOOD))
-        for count, effort in passes:
+        if self.warm:  # the last prices, as they are
+            self.mean = self.price.copy()
+            self._prove(FINE)
+            return
+        for count, effort in ((4, QUICK), (16, GOOD)):
             for _ in range(count):
-                self._pass(effort)
-                if time.perf_counter() > self.until:
+                if self.mean is not None and time.perf_counter() > self.settled:
                     break
-        self._prove()
+                self._pass(effort, self.settled)
+        self.late = time.perf_counter() > self.settled
+        self._prove(GOOD if self.late else TIGHT)
 
-    def _pass(self, effort: tuple[int, int]) -> None:
-        self.mixing.turn(steps=effort[0], nodes=effort[1])
+    def _pass(self, effort: tuple[int, int], until: float | None = None) -> None:
+        self.mixing.turn(steps=effort[0], nodes=effort[1], until=self.until if until is None else until)
         price = self.mixing.price
         calm = self.mean is not None and self.mixing.passes > 4
         self.mean = (1 - CALM) * self.mean + CALM * price if calm and self.mean is not None else price
 
-    def _prove(self) -> None:
+    def _prove(self, effort: tuple[int, int] = TIGHT) -> None:
         """A bound at the mean of the last prices."""
         assert self.mean is not None
         mixing, layers = self.mixing, self.layers
         by_link = self.limits.by_class(self.mean)
-        choice, best, bound = mixing.pricer.solve(by_link, mixing.dual.copy(), *TIGHT, mixing.choice)
+        choice, best, bound = mixing.pricer.solve(
+            by_link, mixing.dual.copy(), *effort, mixing.choice, self.until
+        )
         room = self.mean @ self.limits.limit
         total = float(bound.sum() + room) - layers.must * layers.pinned
         total += ROUNDING * float(bound.sum() + room)
         if total < self.bound or not np.isfinite(self.bound):
             self.bound, self.price, self.by_link = total, self.mean.copy(), by_link
             self.choice, self.merit = choice, best
+            self.guide = Guide(prices=by_link, trees=choice, worth=best)
 
     # --- whole trees ------------------------------------------------------------------------
 
@@ -224,6 +244,19 @@ class _Search:
             self._hold(self.before, carried)
         start = np.where(carried[item][:, None], self.before, self.choice)
         self.packing.rebuild(start, self.by_link, self.mixing.dual, self.merit)
+        for _ in range(FRESH):
+            if self._done():
+                break
+            self.packing.work(self.guide, len(self.asked) // 4, 0.0, self.until)
+
+    def _fill(self, packing: Packing) -> None:
+        """Give trees to what has none, those worth most first, and then at lower prices."""
+        order = np.argsort(-self.merit / self.layers.bitrate, kind="stable").astype(np.int64)
+        for factor in (1.0, 0.9, 0.5, 0.0):
+            packing.total += packing.fill(self.by_link, factor, order)
+            if time.perf_counter() > self.until:
+                break
+        packing.keep()
 
     def _of_request(self) -> Ints:
         return np.repeat(np.arange(len(self.layers.klass)), np.diff(self.layers.object_first))
@@ -245,21 +278,22 @@ class _Search:
         self.merit = self.merit.copy()
         self.merit[held] = 1e12
 
-    def _dive(self, packing: Packing) -> Iterator[int]:
-        """Fill a packing by a dive, in pieces; yields before each how many subproblems it has."""
-        large = len(self.layers.group) > LARGE
-        dive = Dive(self.mixing, packing.free, packing.rooms_of_frozen(), large=large)
+    def _dive(self, packing: Packing, *, anew: bool = False) -> Iterator[int]:
+        """Fill a packing by a dive, in pieces; yields before each how many subproblems it has.
+
+        anew  from the best trees at the best prices, not from the mix as it is
+        """
+        start = (self.guide.trees, self.price) if anew else None
+        pace = FAST if anew or self.late else BRISK if self.large else SLOW
+        dive = Dive(self.mixing, packing.free, packing.rooms_of_frozen(), pace=pace, start=start)
         try:
             while dive.left:
                 yield dive.work
-                dive.round(hurry=time.perf_counter() > self.until)
+                dive.round(until=self.until)
         finally:
             dive.close()
         packing.adopt(np.where(packing.free[self._of_request()][:, None], dive.chosen, packing.choice))
-        order = np.argsort(-self.merit / self.layers.bitrate, kind="stable").astype(np.int64)
-        for factor in (1.0, 0.9, 0.5, 0.0):
-            packing.total += packing.fill(self.by_link, factor, order)
-        packing.keep()
+        self._fill(packing)
 
     # --- both, side by side -------------------------------------------------------------------
 
@@ -272,22 +306,24 @@ class _Search:
         self.mixing.pricer = self.alone
         pool = ThreadPoolExecutor(1) if self.threads > 1 else None
         course = self._course()
+        self.standing = self.packing.best_total  # as of the beginning of the piece
+        self.offered: Packing | None = None
         work: int | None = next(course)
         step = 0
-        self.offered: Packing | None = None
         while work is not None and time.perf_counter() < self.until and not self._done():
             heat = WARMTH * (1 - (step % CYCLE) / CYCLE) ** 2 if step >= CYCLE else 0.0
             rounds = int(ROUNDS * work) + 50
-            prices = self.by_link
+            guide = self.guide
+            self.standing = self.packing.best_total
             if step % CYCLE == 0:
                 self.packing.back()
             step += 1
             temperature = heat * abs(self.packing.best_total) / max(len(self.asked), 1)
             if pool is None:
-                self.packing.work(prices, rounds, temperature)
+                self.packing.work(guide, rounds, temperature, self.until)
                 work = next(course, None)
             else:
-                other: Future[None] = pool.submit(self.packing.work, prices, rounds, temperature)
+                other: Future[None] = pool.submit(self.packing.work, guide, rounds, temperature, self.until)
                 try:
                     work = next(course, None)
                 finally:
@@ -315,31 +351,32 @@ class _Search:
                 self.mixing.stiffness *= 0.5
             else:
                 stalled = min(stalled, 1)
-            if self.before is not None and turn == 0:  # new trees beside those that have grown
-                turn = 1
+            if not self.small and (not self.large or (self.before is not None and turn == 0)):
+                turn += 1
                 yield from self._another(turn)
-        turn = max(turn, 1)
         while not self.small:
             turn += 1
             yield from self._another(turn)
 
     def _another(self, turn: int) -> Iterator[int]:
-        """Other trees from another dive, offered once they are polished; in pieces as `_course`."""
+        """Other trees from another dive, offered once they are polished; in pieces as `_course`.
+
+        They are given up when they gain too little to become better than the best in time.
+        """
         count = len(self.asked)
         if self.most_moved is not None:  # most trees stay: there is little to dive for
             yield count
             return
         other = Packing(self.layers, self.alone, self.seed + turn)
         other.dual = self.mixing.dual.copy()
-        for _ in range(2):
-            yield count
-            self._pass(GOOD)
-        yield from self._dive(other)
-        for _ in range(CYCLE):
-            if other.best_total > self.packing.best_total:
+        yield from self._dive(other, anew=True)
+        for piece in range(POLISH, 0, -1):
+            before = other.best_total
+            for _ in range(2):
+                yield count
+                other.work(self.guide, int(ROUNDS * count) + 50, 0.0, self.until)
+            if self.standing - other.best_total > piece * (other.best_total - before):
                 break
-            yield count
-            other.work(self.by_link, int(ROUNDS * count) + 50, 0.0)
         self.offered = other
 
     def _exactly(self) -> None:

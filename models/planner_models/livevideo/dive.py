@@ -7,6 +7,7 @@ first: a link is filled by large things and then small ones, not the other way r
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,21 @@ Ints = NDArray[np.int64]
 NEARLY: Final = 0.02
 """How far a mix may be from a tree and be settled out of turn."""
 
+Pace = tuple[int, float]
+"""Passes of a round, and the share of the objects of the highest bitrates that it settles, at least."""
+
+SLOW: Final[Pace] = (4, 0.25)
+BRISK: Final[Pace] = (3, 0.5)
+FAST: Final[Pace] = (2, 0.5)
+
+EFFORT: Final = (12, 9)
+WHOLE: Final = (30, 65)
+"""Steps and nodes of passes that move prices, and of those that settle."""
+
+FIRST: Final = 3
+BROAD: Final = (20, 17)
+"""Passes before the first round where mixes start from whole trees, and their steps and nodes."""
+
 LAST: Final = 12
 """So few objects are settled together in the last round."""
 
@@ -34,17 +50,37 @@ class Dive:
     work    about how many subproblems the next round solves
     """
 
-    def __init__(self, mixing: Mixing, free: NDArray[np.bool_], rooms: list[Floats], *, large: bool) -> None:
-        """Only `free` (O,) objects get trees, in the `rooms` of the three layers, which shrink."""
+    def __init__(
+        self,
+        mixing: Mixing,
+        free: NDArray[np.bool_],
+        rooms: list[Floats],
+        *,
+        pace: Pace = SLOW,
+        start: tuple[Ints, Floats] | None = None,
+    ) -> None:
+        """Only `free` (O,) objects get trees, in the `rooms` of the three layers, which shrink.
+
+        start  whole trees (Q, 3) and prices (M,) to mix from for a little; else from the mix as it is
+        """
         layers = mixing.layers
         self.mixing, self.rooms = mixing, rooms
+        self.turns, self.share = pace
         self.before = _State.of(mixing)
         self.chosen = np.full((len(layers.group), 3), -1, dtype=np.int64)
         self.weight = np.floor(np.log2(layers.bitrate))
-        self.turns, self.share = (3, 0.5) if large else (4, 0.25)
-        self.effort, self.whole = (12, 9), (30, 65)  # of passes that move prices, and of those that settle
-        mixing.room, mixing.stiffness = rooms, STIFF
-        mixing.free = mixing.free[free[mixing.free]]
+        if start is not None:
+            mixing.start_from(*start)
+        self.first = 0 if start is None else FIRST
+        self.free = free
+        mixing.stiffness = STIFF
+        if not self.first:
+            self._restrict()
+
+    def _restrict(self) -> None:
+        """From now on only what is free, in the rooms."""
+        self.mixing.room = self.rooms
+        self.mixing.free = self.mixing.free[self.free[self.mixing.free]]
 
     @property
     def left(self) -> int:
@@ -53,15 +89,22 @@ class Dive:
 
     @property
     def work(self) -> int:
-        return self.turns * self.left
+        return (self.first + self.turns) * self.left
 
-    def round(self, *, hurry: bool = False) -> None:
-        """Mix anew and settle some; in a hurry, all that fits."""
+    def round(self, *, until: float = np.inf) -> None:
+        """Mix anew and settle some; from `until` on, all of the last trees that fit."""
         mixing, layers, limits = self.mixing, self.mixing.layers, self.mixing.limits
-        for turn in range(1 if hurry else self.turns):
-            last = turn == self.turns - 1
-            effort = self.whole if last else self.effort
-            mixing.turn(steps=effort[0], nodes=effort[1])
+        for _ in range(self.first):
+            mixing.turn(steps=BROAD[0], nodes=BROAD[1], until=until)
+        if self.first:
+            self.first = 0
+            self._restrict()
+        for turn in range(self.turns):
+            if time.perf_counter() > until:
+                break
+            effort = WHOLE if turn == self.turns - 1 else EFFORT
+            mixing.turn(steps=effort[0], nodes=effort[1], until=until)
+        hurry = time.perf_counter() > until
         size = self.weight[mixing.free]
         place = np.flatnonzero(size == size.max())
         far = mixing.distance()[place]

@@ -12,6 +12,7 @@ source  Lacoste-Julien, Jaggi, Schmidt and Pletscher, "Block-coordinate Frank-Wo
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import numba as nb
@@ -120,16 +121,21 @@ class Mixing:
             if heavy.any():
                 self.unit = float((price * limits.limit)[heavy].sum() / limits.limit[heavy].sum())
 
-    def turn(self, *, steps: int = 6, nodes: int = 1) -> float:
+    def turn(self, *, steps: int = 6, nodes: int = 1, until: float = np.inf) -> float:
         """One pass over the free objects, in an order of its own. Returns an estimate of the bound.
 
         steps, nodes  effort for objects with many requests
+        until         time.perf_counter() from which the rest of the pass is left out
         """
         layers, limits = self.layers, self.limits
         order = self.random.permutation(self.free)
         batches = max(min(FEWEST, len(order)), min(BATCHES, len(order) // SMALLEST), 1)
         total = np.zeros(len(limits.limit))
+        done = 0
         for part in np.array_split(order, batches):
+            if done and time.perf_counter() > until:
+                break
+            done += 1
             objects = part[np.argsort(-self.asked[part], kind="stable")]
             a, b, c = self.by_link
             reprice(
@@ -145,7 +151,7 @@ class Mixing:
                 limits.first, limits.of_link, self.takes, self.multiplier, self.load, limits.limit,
                 self.stiff, self.mark, self.delta,
             )  # fmt: skip
-        self.price = total / batches
+        self.price = total / done
         self.passes += 1
         if self.passes > 1:
             self.multiplier = np.maximum(0.0, self.multiplier + self.stiff * (self.load - limits.limit))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from planner_models.livevideo.eviction import MOST, TRIES, Guide, evict
 from planner_models.livevideo.layers import Layers
-from planner_models.livevideo.pricing import Pricer, carry, fits, solve_one, uses
-from planner_models.livevideo.star import gather
+from planner_models.livevideo.placing import place, total_worth, undo, worth
+from planner_models.livevideo.pricing import Pricer, carry, fits, uses
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,91 +23,17 @@ Prices = tuple[Floats, Floats, Floats]
 FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
 """Shares of the prices, in turn, at which trees are placed again."""
 
+EVICTIONS: Final = 0.3
+"""Rounds of eviction that take as long as one of ruin and recreate."""
+
 PART: Final = 4_000
 """Rounds after which the lists of who uses and who would use a link are made anew."""
 
+CHUNK: Final = 500
+"""Rounds between two looks at the clock."""
+
 FULL: Final = 0.1
 """A link with less than this share of its capacity left is full."""
-
-
-@nb.njit(cache=True, nogil=True)
-def worth(
-    first: int,
-    last: int,
-    rate: float,
-    value: Floats,
-    a_cost: Floats,
-    b_cost: Floats,
-    c_cost: Floats,
-    choice: Ints,
-) -> float:
-    """What the tree of one object is worth: values served less the weighted cost of its links."""
-    total = 0.0
-    for i in range(first, last):
-        c = choice[i, 2]
-        if c < 0:
-            continue
-        total += value[i] - rate * c_cost[c]
-        new_b, new_a = True, True
-        for other in range(first, i):
-            if choice[other, 2] < 0:
-                continue
-            if choice[other, 1] == choice[i, 1]:
-                new_b = False
-                new_a = False
-                break
-            if choice[other, 0] == choice[i, 0]:
-                new_a = False
-        if new_b:
-            total -= rate * b_cost[choice[i, 1]]
-        if new_a:
-            total -= rate * a_cost[choice[i, 0]]
-    return total
-
-
-@nb.njit(cache=True, nogil=True)
-def total_worth(
-    object_first: Ints,
-    rate: Floats,
-    value: Floats,
-    a_cost: Floats,
-    b_cost: Floats,
-    c_cost: Floats,
-    choice: Ints,
-) -> float:
-    """What the trees of all objects are worth."""
-    total = 0.0
-    for o in range(len(rate)):
-        total += worth(object_first[o], object_first[o + 1], rate[o], value, a_cost, b_cost, c_cost, choice)
-    return total
-
-
-@nb.njit(cache=True, nogil=True)
-def place(
-    o: int, object_first: Ints, group: Ints, value: Floats, klass: Ints, rate: Floats,
-    c_first: Ints, c_tail: Ints, c_price: Floats, c_room: Floats,
-    b_first: Ints, b_tail: Ints, b_price: Floats, b_room: Floats,
-    a_first: Ints, a_price: Floats, a_room: Floats,
-    s: Any, dual: Floats, choice: Ints,
-) -> None:  # fmt: skip
-    """Give object o, which has no tree, the best one that fits at the given prices."""
-    first, last = object_first[o], object_first[o + 1]
-    if first == last:
-        return
-    q = klass[o]
-    edges, reflectors = gather(
-        o, first, last, rate[o], group, value, c_first, c_tail, c_price[q], c_room,
-        b_first, b_tail, b_price[q], b_room, a_first, a_price[q], a_room, s,
-    )  # fmt: skip
-    if edges == 0 or reflectors == 0:
-        for i in range(first, last):
-            choice[i, 0] = -1
-            choice[i, 1] = -1
-            choice[i, 2] = -1
-        return
-    for i in range(first, last):
-        s.place_dual[i - first] = dual[i]
-    solve_one(last - first, edges, reflectors, s, choice[first:last], s.place_dual, 6, 1)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -256,19 +185,7 @@ def ruin(  # noqa: C901
         if after >= before - temperature * -np.log(max(random.random(), 1e-12)):
             total += after - before
             continue
-        rows = 0
-        for n in range(count):
-            o = ruined[n]
-            first, last = object_first[o], object_first[o + 1]
-            carry(first, last, rate[o], 1.0, choice, a_room, b_room, c_room)
-        for n in range(count):
-            o = ruined[n]
-            first, last = object_first[o], object_first[o + 1]
-            for i in range(first, last):
-                for column in range(3):
-                    choice[i, column] = kept[rows, column]
-                rows += 1
-            carry(first, last, rate[o], -1.0, choice, a_room, b_room, c_room)
+        undo(ruined[:count], object_first, rate, choice, kept, a_room, b_room, c_room)
     return total
 
 
@@ -279,6 +196,13 @@ def take_all(
     """Take the room of all trees."""
     for o in range(len(rate)):
         carry(object_first[o], object_first[o + 1], rate[o], -1.0, choice, a_room, b_room, c_room)
+
+
+def parts(rounds: int, until: float) -> Iterator[int]:
+    """So many rounds in pieces, with a look at the clock between them."""
+    while rounds > 0 and time.perf_counter() < until:
+        yield min(rounds, CHUNK)
+        rounds -= CHUNK
 
 
 class Packing:
@@ -338,14 +262,19 @@ class Packing:
         a, b, c = self.costs
         return float(total_worth(layers.object_first, layers.bitrate, layers.value, a, b, c, self.choice))
 
-    def work(self, prices: Prices, rounds: int, temperature: float) -> None:
-        """Shake for so many rounds: mostly at the prices, now and then below them to fill what is left."""
-        while rounds > 0:
+    def work(self, guide: Guide, rounds: int, temperature: float, until: float = np.inf) -> None:
+        """Shake and evict in turns, for about so many rounds: mostly at the prices, now and then below
+        them to fill what is left. Ends at time.perf_counter() `until`."""
+        while rounds > 0 and time.perf_counter() < until:
             part = min(rounds, PART)
             rounds -= part
             self.turn += 1
-            factor = FACTORS[self.turn % len(FACTORS)]
-            self.total += self.shake(prices, part, 4 + self.turn % 9, factor, temperature)
+            factor = FACTORS[self.turn // 2 % len(FACTORS)]
+            if self.turn % 2 == 0:
+                chosen = 4 + self.turn % 9
+                self.total += self.shake(guide.prices, part, chosen, factor, temperature, until)
+            else:
+                self.total += self.evict(guide, int(part * EVICTIONS), factor, until)
             if self.total > self.best_total:
                 self.keep()
 
@@ -431,20 +360,47 @@ class Packing:
         chosen: int,
         factor: float,
         temperature: float,
+        until: float = np.inf,
     ) -> float:
         """Ruin and recreate: that many rounds of up to so many objects; the gain."""
         layers = self.layers
         tight, tight_first = self._tight()
         members, member_first, nearby, nearby_first = self._neighbours()
         a, b, c = self.price_of(prices, factor)
-        gained = ruin(
-            rounds, self.random, chosen, temperature,
+        gained = 0.0
+        for part in parts(rounds, until):
+            gained += ruin(
+            part, self.random, chosen, temperature,
             tight, tight_first, members, member_first, nearby, nearby_first, self.density,
             layers.object_first, layers.group, layers.value,
             layers.klass, layers.bitrate,
             layers.c.first, layers.c.tail, c, self.rooms[2], self.costs[2],
             layers.b.first, layers.b.tail, b, self.rooms[1], self.costs[1],
             layers.a.first, a, self.rooms[0], self.costs[0],
+            self.space, self.dual, self.choice, self.kept, self.marks,
+        )  # fmt: skip
+        return float(gained)
+
+    def evict(self, guide: Guide, rounds: int, factor: float, until: float = np.inf) -> float:
+        """Give objects that lose much their best trees, and others room elsewhere; the gain."""
+        layers = self.layers
+        lost = guide.losses(layers, self.choice)
+        seeds = np.flatnonzero((lost > guide.little) & self.small)
+        if not len(seeds):
+            return 0.0
+        members, member_first, _, _ = self._neighbours()
+        a, b, c = self.price_of(guide.prices, factor)
+        a_full, b_full, c_full = guide.prices
+        gained = 0.0
+        for part in parts(rounds, until):
+            gained += evict(
+            part, self.random, MOST, TRIES, guide.little, seeds, np.cumsum(lost[seeds]),
+            guide.trees, guide.worth, a_full, b_full, c_full,
+            members, member_first, self.density,
+            layers.object_first, layers.group, layers.value, layers.klass, layers.bitrate,
+            layers.c.first, layers.c.tail, c, self.rooms[2], self.costs[2],
+            layers.b.first, layers.b.tail, b, self.rooms[1], self.costs[1],
+            layers.a.first, layers.a.head, a, self.rooms[0], self.costs[0],
             self.space, self.dual, self.choice, self.kept, self.marks,
         )  # fmt: skip
         return float(gained)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Final
 
 import numba as nb
 import numpy as np
@@ -17,6 +18,9 @@ from planner_models.livevideo.star import EXACT, Star, gather, workspace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+CHUNK: Final = 32
+"""Objects between two looks at the clock."""
 
 
 @nb.njit(cache=True, nogil=True)
@@ -161,10 +165,13 @@ class Pricer:
         steps: int,
         limit: int,
         start: Ints | None = None,
+        until: float = np.inf,
     ) -> tuple[Ints, Floats, Floats]:
         """At prices (K, n) of the layers: choice (Q, 3), value and bound (O,) of each object's tree.
 
         start  (Q, 3) trees that are good at other prices
+        until  time.perf_counter() from which objects are left with their trees in `start`, as worth
+               nothing, and with a loose bound
         """
         layers = self.layers
         none = np.full((len(layers.group), 3), -1, dtype=np.int64)
@@ -173,18 +180,34 @@ class Pricer:
         a, b, c = prices
 
         def part(thread: int) -> None:
-            solve_some(
-                self.parts[thread], self.spaces[thread], layers.object_first, layers.group, layers.value,
-                layers.klass, layers.bitrate, layers.c.first, layers.c.tail, c, self.none[2],
-                layers.b.first, layers.b.tail, b, self.none[1], layers.a.first, a, self.none[0],
-                steps, limit, dual, choice, best, bound,
-            )  # fmt: skip
+            objects = self.parts[thread]
+            for first in range(0, len(objects), CHUNK):
+                if time.perf_counter() > until:
+                    late = objects[first:]
+                    bound[late] = self.promise(c)[late]
+                    return
+                solve_some(
+                    objects[first : first + CHUNK], self.spaces[thread], layers.object_first, layers.group,
+                    layers.value, layers.klass, layers.bitrate, layers.c.first, layers.c.tail, c,
+                    self.none[2], layers.b.first, layers.b.tail, b, self.none[1], layers.a.first, a,
+                    self.none[0], steps, limit, dual, choice, best, bound,
+                )  # fmt: skip
 
         if self.pool is None:
             part(0)
         else:
             list(self.pool.map(part, range(len(self.parts))))
         return choice, best, bound
+
+    def promise(self, price: Floats) -> Floats:
+        """(O,) more than any tree is worth: each request pays the cheapest last link of (K, n) alone."""
+        layers = self.layers
+        own = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
+        padded = np.concatenate([price, np.full((len(price), 1), np.inf)], axis=1)
+        cheapest = np.minimum.reduceat(padded, layers.c.first[:-1], axis=1)
+        cheapest[:, np.diff(layers.c.first) == 0] = np.inf
+        left = np.maximum(0.0, layers.value - cheapest[layers.klass[own], layers.group])
+        return np.bincount(own, weights=left, minlength=len(layers.klass)).astype(float)
 
     def solve_part(
         self,
