@@ -5,6 +5,7 @@ What the first page needs is loaded while the browser still loads what it needs 
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from typing import Final
@@ -31,6 +32,8 @@ def _load() -> None:
     from planner_dashboard.asked import forms
 
     forms(load(START))
+    # streamlit collects garbage after every run of a page: it need not look at what stays for good
+    gc.freeze()
 
 
 if __name__ == "__main__":
