@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InputError, did_you_mean
-from planner.parameters import check_parameters, parameters_of
+from planner.parameters import Parameter, check_parameters, parameters_of
 from planner.system import Series, System
 from planner.table_files import find_tables, read_tables
 
@@ -32,7 +32,8 @@ def maker_of(
     if source is None:
         return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
     always = parameters_of(system.adjust)
-    common = {key: given.pop(key) for key in list(given) if key in always}
+    own = _own(system, str(source), given)
+    common = {key: given.pop(key) for key in list(given) if key in always and key not in own}
     adjustments, faults = check_parameters(
         system.adjust, common, where="problem", what="the problem", folder=folder
     )
@@ -51,6 +52,15 @@ def maker_of(
     if source in system.series:
         return lambda: _Adjusted(make(), lambda problem: system.adjust(problem, **adjustments)), []
     return lambda: system.adjust(make(), **adjustments), []
+
+
+def _own(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:
+    """The parameters of what makes the problem; they come first, as what it makes may hang on them."""
+    makers: Mapping[str, Callable[..., Any]] = {**system.sources, **system.series}
+    name = source
+    if source == "generate":
+        makers, name = system.presets, str(given.get("preset"))
+    return parameters_of(makers[name]) if name in makers else {}
 
 
 @dataclass(frozen=True)

@@ -289,7 +289,7 @@ class System:
                       return a Series, which `planner roll` runs a design through
     presets           synthetic problems by name; the first is the one to try
     adjust            (problem, **parameters) -> problem: parameters of `[problem]` that apply
-                      whatever its source, such as a scale
+                      whatever its source, such as a scale; a source's own of the same name come first
     designs           every way of deciding; the first is the default
     check             (problem, plan) -> Violations; PlanRejected where it is no plan at all
     measure           (problem, plan, previous plan or None) -> a value for every metric

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError
-from planner_models.livevideo import LiveVideo, generate
+from planner_models.livevideo import LiveVideo, generate, optimum
 from planner_models.livevideo.adjust import adjust
 
 
@@ -147,3 +147,30 @@ def test_priorities_by_scheme() -> None:
     one = LiveVideo.from_tables(tables())
     assert adjust(one, priorities_by="quality").priority.tolist() == [1.0, 2.0]
     assert adjust(one, priorities_by="quantity").priority.tolist() == [1.0, 0.5]
+
+
+def test_capacities_and_costs_are_scaled_each_by_its_own() -> None:
+    priced = links()
+    priced["cost"] = [1.0, 2.0, 3.0, 4.0]
+    one = LiveVideo.from_tables(tables(links=priced))
+    other = adjust(one, capacity_scale=2.0, cost_scale=0.5)
+    assert other.capacity_mbps.tolist() == [10.0, 10.0, 10.0, 10.0]
+    assert other.cost.tolist() == [0.5, 1.0, 1.5, 2.0]
+    assert adjust(one, cost_scale=0.0).cost.tolist() == [0.0] * 4
+    assert other.requests.equals(one.requests)
+
+
+def test_dearer_links_weigh_as_a_larger_weight_of_cost() -> None:
+    one = generate.heavy_tail(videos=5, groups=20, edges=6, seed=1)
+    dear, heavy = adjust(one, cost_scale=2.0), adjust(one, cost_weight=2 * one.cost_weight)
+    found = [optimum.distribute(problem).proof.objective for problem in (dear, heavy)]
+    assert found[0] == pytest.approx(found[1])
+    assert found[0] < optimum.distribute(one).proof.objective
+
+
+def test_capacity_below_every_bitrate_is_one_line() -> None:
+    with pytest.raises(InputError) as caught:
+        adjust(LiveVideo.from_tables(tables()), capacity_scale=0.3)
+    assert caught.value.faults == (
+        "objects row 2: bitrate_kbps 2000 is above the capacity of every link (at most 1500 kbit/s)",
+    )

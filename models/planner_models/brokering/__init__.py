@@ -66,10 +66,6 @@ colocation_cost, background_mbps?)`, and if wanted `scores(location, cluster, sc
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from planner.system import Blur, Coordination, System
 from planner_models.brokering import (
     billing,
@@ -84,45 +80,16 @@ from planner_models.brokering import (
     several,
     windows,
 )
+from planner_models.brokering.adjust import adjust
 from planner_models.brokering.assignment import Assignment, from_tables
 from planner_models.brokering.check import check
 from planner_models.brokering.designs import DESIGNS
 from planner_models.brokering.draw import draw
 from planner_models.brokering.formulation import formulation
 from planner_models.brokering.measure import METRICS, measure
-from planner_models.brokering.problem import Brokering, PerformancePer, Terms
+from planner_models.brokering.problem import Brokering, Terms
 from planner_models.brokering.published import TARGETS
 from planner_models.brokering.tables import OPTIONAL, PLAN_TABLES, TABLES
-
-Weight = Annotated[float, Field(ge=0)] | None
-
-
-def adjust(
-    problem: Brokering,
-    *,
-    performance_weight: Annotated[Weight, Field(description="wp, over that of the terms")] = None,
-    cost_weight: Annotated[Weight, Field(description="wc, over that of the terms")] = None,
-    performance_per: Annotated[
-        PerformancePer | None,
-        Field(description="client: a score counts once a client, as printed; bit: by its Mbit/s"),
-    ] = None,
-    free_scale: Annotated[
-        float, Field(gt=0, description="the room that background leaves in every cluster, times this")
-    ] = 1.0,
-) -> Brokering:
-    """The problem with other weights, or less room."""
-    given = {
-        "performance_weight": performance_weight,
-        "cost_weight": cost_weight,
-        "performance_per": performance_per,
-    }
-    if any(value is not None for value in given.values()):
-        problem = problem.weighing(**{name: value for name, value in given.items() if value is not None})
-    if free_scale != 1:
-        capacity = problem.background_mbps + free_scale * problem.free_mbps
-        problem = problem.with_clusters(capacity_mbps=capacity)
-    return problem
-
 
 SYSTEM = System(
     name="brokering",

@@ -111,6 +111,15 @@ def faults(which: str, table: pd.DataFrame, clients: pd.DataFrame, clusters: pd.
                 yield f"{row_name(table, which, place)}: {told} is {what} of the problem"
 
 
+def naming(table: pd.DataFrame | None, clusters: pd.DataFrame) -> pd.DataFrame | None:
+    """The rows that name some of these clusters; None where there are none."""
+    if table is None:
+        return None
+    rows = [_named(clusters, row, CLUSTERS).any() for row in table.to_dict("records")]
+    kept = table[np.array(rows, dtype=bool)].reset_index(drop=True)
+    return kept if len(kept) else None
+
+
 def hopeless(
     shared: Shares,
     offered: NDArray[np.bool_],

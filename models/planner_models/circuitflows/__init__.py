@@ -47,15 +47,44 @@ from planner_models.circuitflows.draw import draw
 from planner_models.circuitflows.measure import METRICS, measure
 from planner_models.circuitflows.plan import PLAN_TABLES, Operation, from_tables
 from planner_models.circuitflows.problem import TABLES, FlowsInTime
+from planner_models.circuits.racks import require_fit
 
 
 def adjust(
     problem: FlowsInTime,
     *,
     scale: Annotated[float, Field(gt=0, description="every flow's bytes are multiplied by this")] = 1.0,
+    night_us: Annotated[
+        Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+        Field(description="time to change circuits, us; none: as given"),
+    ] = None,
+    circuit_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="every circuit's rate is multiplied by this")
+    ] = 1.0,
+    packet_scale: Annotated[
+        float,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="the packet switch's rates are multiplied by this; 0: it has failed",
+        ),
+    ] = 1.0,
 ) -> FlowsInTime:
-    """The problem with its flows scaled."""
-    return problem.scaled(scale)
+    """The problem with its flows scaled, over other switches.
+
+    Without a packet switch, replies need circuits back, unless they go around (`reply_bytes` 0).
+
+    raises  InputError for a night that, with the shortest day, does not fit the week
+    """
+    if night_us is not None:
+        require_fit(
+            night_us=night_us,
+            shortest_day_us=problem.of("shortest_day_us"),
+            week="week_us",
+            week_us=problem.of("week_us"),
+        )
+    faster = problem.scaled(scale).with_rates(circuit=circuit_scale, packet=packet_scale)
+    return faster.with_night(night_us)
 
 
 COORDINATION = Coordination(

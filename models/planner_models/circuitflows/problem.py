@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planner.errors import InputError, did_you_mean
 from planner.tables import Table, adopt, few, file_name, label, number, row_name, strangers
 from planner_models.circuits.problem import Circuits
-from planner_models.circuits.racks import LINKS, Racks, unfit
+from planner_models.circuits.racks import LINKS, Racks, scaled, unfit
 
 ANY: Final = "any"
 """Target of a flow that any rack but its own may take: the plan places it."""
@@ -150,6 +150,18 @@ class FlowsInTime(Racks):
         if factor == 1:
             return self
         return replace(self, flows=self.flows.assign(bytes=self.flows["bytes"] * factor))
+
+    def with_rates(self, *, circuit: float = 1.0, packet: float = 1.0) -> FlowsInTime:
+        """The same flows over links of so many times the rate."""
+        if circuit == packet == 1:
+            return self
+        return replace(self, racks=scaled(self.racks, circuit=circuit, packet=packet))
+
+    def with_night(self, night_us: float | None) -> FlowsInTime:
+        """The same flows over circuits that take so long to change; None leaves what is."""
+        if night_us is None:
+            return self
+        return replace(self, network=self.network.assign(night_us=night_us))
 
     # --- as arrays ------------------------------------------------------------------------
 

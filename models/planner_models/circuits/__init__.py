@@ -63,6 +63,7 @@ from planner_models.circuits.formulation import formulation
 from planner_models.circuits.measure import METRICS, measure
 from planner_models.circuits.problem import MOST_SWITCHES, OPTIONAL_TABLES, TABLES, Circuits, Dark
 from planner_models.circuits.published import TARGETS
+from planner_models.circuits.racks import require_fit
 from planner_models.circuits.schedule import PLAN_TABLES, Schedule, from_tables
 from planner_models.circuits.sees import enact
 
@@ -78,9 +79,38 @@ def adjust(
     dark: Annotated[
         Dark | None, Field(description="circuits that are dark at night: all, or only those that change")
     ] = None,
+    night_us: Annotated[
+        Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+        Field(description="time to change circuits, us; none: as given"),
+    ] = None,
+    circuit_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="every circuit's rate is multiplied by this")
+    ] = 1.0,
+    packet_scale: Annotated[
+        float,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="the packet switch's rates are multiplied by this; 0: it has failed",
+        ),
+    ] = 1.0,
 ) -> Circuits:
-    """The problem with its demands scaled, over other circuit switches."""
-    return problem.scaled(scale).with_switch(circuit_switches=circuit_switches, dark=dark)
+    """The problem with its demands scaled, over other switches.
+
+    raises  InputError for a night that, with the shortest day, does not fit the week
+    """
+    if night_us is not None and problem.window_us is not None:
+        require_fit(
+            night_us=night_us,
+            shortest_day_us=problem.shortest_day_us,
+            week="window_us",
+            week_us=problem.window_us,
+        )
+    return (
+        problem.scaled(scale)
+        .with_rates(circuit=circuit_scale, packet=packet_scale)
+        .with_switch(circuit_switches=circuit_switches, dark=dark, night_us=night_us)
+    )
 
 
 COORDINATION = Coordination(

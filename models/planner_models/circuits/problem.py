@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.errors import InputError
 from planner.tables import Table, adopt, few, file_name, label, number, row_name, strangers
-from planner_models.circuits.racks import LINKS, Racks, unfit
+from planner_models.circuits.racks import LINKS, Racks, scaled, unfit
 
 RACKS: Final = Table(
     name="racks",
@@ -168,6 +168,12 @@ class Circuits(Racks):
         if coflows is not None:
             coflows = coflows.assign(bits=coflows["bits"] * factor).iloc[: None if factor else 0]
         return replace(self, demands=self.demands.assign(bits=self.demands["bits"] * factor), coflows=coflows)
+
+    def with_rates(self, *, circuit: float = 1.0, packet: float = 1.0) -> Circuits:
+        """The same demand over links of so many times the rate."""
+        if circuit == packet == 1:
+            return self
+        return replace(self, racks=scaled(self.racks, circuit=circuit, packet=packet))
 
     def with_bits(self, bits: NDArray[np.float64]) -> Circuits:
         """The same network and pairs with other demands, one for each row of `demands`; no coflows."""

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.errors import InputError
 from planner.tables import number
 
 LINKS: Final = {
@@ -46,6 +47,21 @@ class Racks:
     def packet_mbps(self) -> NDArray[np.float64]:
         """(n,) rate of each rack's link to the packet switch."""
         return self.racks["packet_mbps"].to_numpy(float)
+
+
+def scaled(racks: pd.DataFrame, *, circuit: float, packet: float) -> pd.DataFrame:
+    """The racks with so many times the rates of their links to the circuit and the packet switch."""
+    return racks.assign(
+        circuit_mbps=racks["circuit_mbps"] * circuit, packet_mbps=racks["packet_mbps"] * packet
+    )
+
+
+def require_fit(*, night_us: float, shortest_day_us: float, week: str, week_us: float) -> None:
+    """InputError where a night that a scenario asks for does not fit the week."""
+    for fault in unfit(
+        "problem", night_us=night_us, shortest_day_us=shortest_day_us, week=week, week_us=week_us
+    ):
+        raise InputError(fault)
 
 
 def unfit(where: str, *, night_us: float, shortest_day_us: float, week: str, week_us: float) -> Iterator[str]:

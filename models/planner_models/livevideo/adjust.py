@@ -1,4 +1,4 @@
-"""What can be changed of any problem: weights, priorities, capacities, and what has failed."""
+"""What can be changed of any problem: weights, priorities, capacities, costs, and what has failed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ def adjust(
         Field(description="priorities anew: quality: bitrate, balanced: 1, quantity: 1 over bitrate"),
     ] = None,
     capacity_scale: Annotated[
-        float, Field(gt=0, description="every link's capacity is multiplied by this")
+        float, Field(gt=0, allow_inf_nan=False, description="every link's capacity is multiplied by this")
+    ] = 1.0,
+    cost_scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="every link's cost is multiplied by this")
     ] = 1.0,
     fail_links: Annotated[
         tuple[str, ...], Field(description='links that have failed, such as ["S1->R1"]')
     ] = (),
     fail_clusters: Annotated[tuple[str, ...], Field(description="clusters that have failed")] = (),
 ) -> LiveVideo:
-    """The problem with other weights, priorities or capacities, then without what has failed.
+    """The problem with other weights, priorities, capacities or costs, then without what has failed.
 
     raises  InputError for a link or cluster that there is not
     """
@@ -51,6 +54,8 @@ def adjust(
     if capacity_scale != 1.0:
         links = problem.links.assign(capacity_mbps=problem.links["capacity_mbps"] * capacity_scale)
         problem = replace(problem, links=links)
+    if cost_scale != 1.0:
+        problem = replace(problem, links=problem.links.assign(cost=problem.links["cost"] * cost_scale))
     return without(problem, fail_links, fail_clusters)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -222,7 +221,7 @@ def _enlarged(problem: Multicast, layers: tuple[str, ...], factor: float) -> Mul
         at = pd.Series(problem.wiring.layers, index=problem.wiring.switches).reindex(switches["switch"])
         grown = np.where(np.isin(at, layers), np.floor(switches["entries"] * factor), switches["entries"])
         switches = switches.assign(entries=grown)
-    return _with(problem, problem.fabric.assign(**columns), switches)
+    return problem.with_entries(problem.fabric.assign(**columns), switches)
 
 
 def _recut(problem: Multicast, cut: equations.Layout) -> Multicast:
@@ -231,17 +230,7 @@ def _recut(problem: Multicast, cut: equations.Layout) -> Multicast:
         "core_copies": float(cut.core_copies),
         "aggregation_copies": float(cut.aggregation_copies),
     }
-    return _with(problem, problem.fabric.assign(**numbers), problem.switches)
-
-
-def _with(problem: Multicast, fabric: pd.DataFrame, switches: pd.DataFrame | None) -> Multicast:
-    """The problem with other tables or copies; where its groups have members was worked out already."""
-    other = copy.copy(problem)
-    for name in ("free_entries", "_distributions"):
-        other.__dict__.pop(name, None)
-    object.__setattr__(other, "fabric", fabric)
-    object.__setattr__(other, "switches", switches)
-    return other
+    return problem.with_entries(problem.fabric.assign(**numbers), problem.switches)
 
 
 def _links(problem: Multicast, plan: Channels) -> tuple[Section, str]:

@@ -133,6 +133,15 @@ class Multicast:
         object.__setattr__(other, "members", members)
         return other
 
+    def with_entries(self, fabric: pd.DataFrame, switches: pd.DataFrame | None) -> Multicast:
+        """The same groups on switches with other tables or copies, right by construction."""
+        other = copy.copy(self)  # where groups have members was worked out already
+        for name in ("free_entries", "_distributions"):
+            other.__dict__.pop(name, None)
+        object.__setattr__(other, "fabric", fabric)
+        object.__setattr__(other, "switches", switches)
+        return other
+
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """The tables that make this problem again."""
         found = {table.name: getattr(self, table.name) for table in TABLES}

@@ -86,6 +86,9 @@ def adjust(
     problem: Traffic,
     *,
     scale: Annotated[float, Field(ge=0, description="every demand's rate is multiplied by this")] = 1.0,
+    capacity_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="every link's capacity is multiplied by this")
+    ] = 1.0,
     fail_links: failures.FailLinks = (),
     fail_nodes: failures.FailNodes = (),
     fail_groups: failures.FailGroups = (),
@@ -97,9 +100,12 @@ def adjust(
     failure_seed: failures.FailureSeed = 0,
     lost_demands: failures.LostDemands = "error",
 ) -> Traffic:
-    """The problem with its demands scaled, then without what fails."""
+    """The problem with its demands and capacities scaled, then without what fails.
+
+    Shares in `down_rate` are of scaled capacities.
+    """
     return failures.fail(
-        problem.scaled(scale),
+        problem.scaled(scale).with_capacity(capacity_scale),
         fail_links=fail_links,
         fail_nodes=fail_nodes,
         fail_groups=fail_groups,

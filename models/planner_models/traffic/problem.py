@@ -112,6 +112,14 @@ class Traffic:
         with np.errstate(over="ignore"):  # a rate without end is refused in words
             return self.with_rates(self.rate_mbps * factor)
 
+    def with_capacity(self, factor: float) -> Traffic:
+        """The same demands over links of `factor` times the capacity."""
+        if factor == 1:
+            return self
+        with np.errstate(over="ignore"):  # a capacity without end is refused in words
+            capacity = self.capacity_mbps * factor
+        return replace(self, links=self.links.assign(capacity_mbps=capacity))
+
     def with_rates(self, rate_mbps: NDArray[np.float64]) -> Traffic:
         """The same network and pairs with other rates, (K,)."""
         rate = np.asarray(rate_mbps, dtype=float)
