@@ -26,7 +26,7 @@ from planner.proof import Proof, Status, relative_gap
 from planner.system import Decision
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo import optimum
-from planner_models.livevideo.dive import BRISK, FAST, SLOW, Dive
+from planner_models.livevideo.dive import BRISK, FAST, SLOW, Dive, Pace
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.measure import OBJECTIVE, measure
@@ -232,7 +232,7 @@ class _Search:
         """Trees that fit: those of the last plan and what can be added, or from a dive."""
         if self.before is None:
             self.packing.dual = self.mixing.dual.copy()
-            for _ in self._dive(self.packing):
+            for _ in self._dive(self.packing, BRISK if self.large and not self.late else FAST):
                 pass
             return
         carried = np.zeros(len(self.layers.klass), dtype=bool)
@@ -278,13 +278,12 @@ class _Search:
         self.merit = self.merit.copy()
         self.merit[held] = 1e12
 
-    def _dive(self, packing: Packing, *, anew: bool = False) -> Iterator[int]:
+    def _dive(self, packing: Packing, pace: Pace, *, anew: bool = False) -> Iterator[int]:
         """Fill a packing by a dive, in pieces; yields before each how many subproblems it has.
 
         anew  from the best trees at the best prices, not from the mix as it is
         """
         start = (self.guide.trees, self.price) if anew else None
-        pace = FAST if anew or self.late else BRISK if self.large else SLOW
         dive = Dive(self.mixing, packing.free, packing.rooms_of_frozen(), pace=pace, start=start)
         try:
             while dive.left:
@@ -369,7 +368,8 @@ class _Search:
             return
         other = Packing(self.layers, self.alone, self.seed + turn)
         other.dual = self.mixing.dual.copy()
-        yield from self._dive(other, anew=True)
+        careful = turn == 1 and not self.large and self.before is None
+        yield from self._dive(other, SLOW if careful else FAST, anew=not careful)
         for piece in range(POLISH, 0, -1):
             before = other.best_total
             for _ in range(2):
