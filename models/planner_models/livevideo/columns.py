@@ -81,6 +81,10 @@ LARGE: Final = 12_000
 POLISH: Final = 8
 """Pairs of pieces of work, at most, that the trees of another dive get."""
 
+ALIKE: Final = 0.5
+"""Spread of what objects are worth per Mbit/s, in standard deviations over the mean, below which the
+first dive is one with care: prices alone then hardly say what to settle first."""
+
 FRESH: Final = 16
 """Pieces of work that the trees of the last plan get at the last prices, before these are looked into."""
 
@@ -158,6 +162,7 @@ class _Search:
         self.packing = Packing(layers, self.pricer, self.seed)
         self.asked = np.flatnonzero(np.diff(layers.object_first) > 0)
         self.large = len(layers.group) > LARGE
+        self.alike = _spread(layers) < ALIKE
         self.small = len(self.mixing.link) <= SMALL and most_moved is None
         self.bound = np.inf
         self.price = np.zeros(len(self.limits.limit))  # where the bound is
@@ -232,7 +237,8 @@ class _Search:
         """Trees that fit: those of the last plan and what can be added, or from a dive."""
         if self.before is None:
             self.packing.dual = self.mixing.dual.copy()
-            for _ in self._dive(self.packing, BRISK if self.large and not self.late else FAST):
+            pace = FAST if self.late else BRISK if self.large else SLOW if self.alike else FAST
+            for _ in self._dive(self.packing, pace):
                 pass
             return
         carried = np.zeros(len(self.layers.klass), dtype=bool)
@@ -368,7 +374,7 @@ class _Search:
             return
         other = Packing(self.layers, self.alone, self.seed + turn)
         other.dual = self.mixing.dual.copy()
-        careful = turn == 1 and not self.large and self.before is None
+        careful = turn == 1 and not self.large and not self.alike and self.before is None
         yield from self._dive(other, SLOW if careful else FAST, anew=not careful)
         for piece in range(POLISH, 0, -1):
             before = other.best_total
@@ -415,3 +421,13 @@ class _Search:
             keeps=keeps,
             prices=self.limits.remembered(self.price),
         )
+
+
+def _spread(layers: arrays.Layers) -> float:
+    """How much objects differ in what a request is worth per Mbit/s: standard deviation over mean."""
+    count = np.diff(layers.object_first)
+    own = np.repeat(np.arange(len(count)), count)
+    worth = np.bincount(own, weights=layers.value, minlength=len(count))[count > 0]
+    ratio = worth / (count * layers.bitrate)[count > 0]
+    mean = float(np.abs(ratio).mean()) if len(ratio) else 0.0
+    return float(ratio.std()) / mean if mean > 0 else 0.0
