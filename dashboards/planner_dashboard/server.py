@@ -6,12 +6,16 @@ What the first page needs is loaded while the browser still loads what it needs 
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
 from typing import Final
 
 START: Final = "traffic/germany50"
 """The scenario of a page whose address asks for nothing."""
+
+SHARED_S: Final = 1e-4
+"""How long loading keeps the interpreter from who serves the page's many small files."""
 
 
 def main() -> None:
@@ -25,6 +29,9 @@ def main() -> None:
 def _load() -> None:
     from streamlit import runtime
 
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SHARED_S)
+
     while not runtime.exists():  # who listens is found sooner
         time.sleep(0.01)
     from planner.scenario import load
@@ -34,6 +41,7 @@ def _load() -> None:
     forms(load(START))
     # streamlit collects garbage after every run of a page: it need not look at what stays for good
     gc.freeze()
+    sys.setswitchinterval(usual)
 
 
 if __name__ == "__main__":
