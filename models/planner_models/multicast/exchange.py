@@ -9,6 +9,8 @@ source  "Scaling IP Multicast on Datacenter Topologies", 2.1 (IGMP and PIM), 2.4
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +45,10 @@ def joins(problem: Multicast, plan: Channels) -> Exchange:  # noqa: ARG001
     return Exchange(messages=hosts + int(speaking.sum()) + int(between.sum()), bytes=rows * NAME)
 
 
+TABLE: Final = 1 << 28
+"""Pairs of edge switch and group up to which a table of all of them, a byte each, is quicker than sorting."""
+
+
 def central(problem: Multicast, plan: Channels) -> Exchange:
     """Hosts tell a controller the groups they join and what they send; it answers with rules and addresses.
 
@@ -70,6 +76,8 @@ def _rewritten(problem: Multicast, plan: Channels) -> tuple[int, NDArray[np.bool
     wires, count = problem.wiring, len(problem.groups)
     cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
     told = np.zeros(len(wires.switches) + len(problem.hosts), dtype=bool)
+    if not len(plan.meta_groups):
+        return 0, told
     switch = rows_of(wires.switches, plan.meta_groups["switch"])
     group = rows_of(problem.group_names, plan.meta_groups["group"])
     row = rows_of(problem.group_names, plan.partitions["group"])
@@ -99,8 +107,10 @@ def _rewritten(problem: Multicast, plan: Channels) -> tuple[int, NDArray[np.bool
         told[:cores] |= asked.any(axis=1)
         total += int(asked.sum())
     # below edge switches: member hosts; below aggregation switches: edge switches with members
-    pairs = (switch * count + group)[switch >= first]
-    member = np.isin((problem.edge_of_host[problem.host_of] + first) * count + problem.group_of, pairs)
+    pairs = ((switch - first) * count + group)[switch >= first]
+    asked_at = problem.edge_of_host[problem.host_of] * count + problem.group_of
+    look_up: Literal["table"] | None = "table" if len(wires.edges) * count <= TABLE else None
+    member = np.isin(asked_at, pairs, kind=look_up)
     told[len(wires.switches) :][problem.host_of[member]] = True
     edge, who, _ = problem.at_edge
     at_above = switch[switch < first] - cores
