@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from planner.backends.linear import LinearProgram
 from planner.drawing import Drawing
 from planner.errors import InputError, did_you_mean
+from planner.exchange import Exchange
 from planner.parameters import Parameter, parameters_of
 from planner.proof import Proof
 from planner.published import Target
@@ -87,17 +88,6 @@ class Metric:
     better: Literal["more", "less"]
     about: str
     source: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exchange:
-    """What control planes tell each other for one decision: how many messages, and their bytes.
-
-    Bytes are of what is said, without headers: 4 for a name, 8 for a figure.
-    """
-
-    messages: int
-    bytes: int
 
 
 EXCHANGED: Final = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from planner.exchange import Exchange
 from planner.options import Options
-from planner.system import Exchange
 from planner_models.brokering import SYSTEM, Brokering, exchange, market, sees, several
 from planner_models.brokering.assignment import Assignment, Told
 from tests.brokering.markets import market as make

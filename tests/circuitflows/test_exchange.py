@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.exchange import Exchange
 from planner.run import evaluate
 from planner.scenario import Entry
-from planner.system import Exchange
 from planner_models.circuitflows import SYSTEM, FlowsInTime, exchange, generate, operate
 from planner_models.circuitflows.measure import played
 from planner_models.circuitflows.plan import Operation

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.exchange import Exchange, nothing
 from planner.run import evaluate
 from planner.scenario import Entry
-from planner.system import Exchange
 from planner_models.circuits import SYSTEM, Circuits, exchange, generate
 from planner_models.circuits.schedule import Day, planned
 
@@ -82,7 +82,7 @@ def test_each_circuit_switch_gets_its_own_days() -> None:
 def test_without_circuits_only_reports_are_sent(three: Circuits) -> None:
     plan, _, _ = planned(three, [])
     assert exchange.queues(three, plan) == Exchange(messages=3, bytes=REPORTS)
-    assert exchange.requests(three, plan) == exchange.nothing(three, plan) == Exchange(messages=0, bytes=0)
+    assert exchange.requests(three, plan) == nothing(three, plan) == Exchange(messages=0, bytes=0)
 
 
 def test_requests_grants_and_accepts_are_counted() -> None:

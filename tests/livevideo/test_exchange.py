@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from planner import Options
-from planner.system import Exchange
+from planner.exchange import Exchange, nothing
 from planner_models.livevideo import LiveVideo, Trees, exchange
 from planner_models.livevideo.designs import DESIGNS
 from tests.livevideo.networks import problem, problems
@@ -77,7 +77,7 @@ def test_dns_is_asked_once_an_answer_has_run_out(ttl_s: float, again: int) -> No
 
 def test_nobody_asks_nothing_is_steered() -> None:
     one, plan = two_ways(), trees()
-    assert exchange.nothing(one, plan) == Exchange(messages=0, bytes=0)
+    assert nothing(one, plan) == Exchange(messages=0, bytes=0)
     assert exchange.central(one, plan) == Exchange(messages=5, bytes=6 * 12)
     assert exchange.channel_by_channel(one, plan) == Exchange(messages=0, bytes=0)
     assert exchange.distributed(one, plan) == Exchange(messages=240, bytes=240 * 16)

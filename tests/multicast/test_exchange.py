@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from planner.exchange import Exchange
 from planner.options import Options
-from planner.system import Exchange
 from planner_models.multicast import SYSTEM, Multicast, designs
 from planner_models.multicast.exchange import central, joins
 from planner_models.multicast.plan import from_tables

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from planner.exchange import Exchange
 from planner.run import evaluate
 from planner.scenario import Entry
-from planner.system import Design, Exchange, Mechanism
+from planner.system import Design, Mechanism
 from planner_models.traffic import SYSTEM, Traffic, exchange, weights
 from planner_models.traffic.routing import Routing
 from tests.traffic.networks import both_ways, network

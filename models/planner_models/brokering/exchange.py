@@ -10,19 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.system import Exchange
+from planner.exchange import FIGURE, NAME, NONE, Exchange
 from planner_models.brokering.assignment import Assignment, Told
 from planner_models.brokering.problem import Brokering
 
-NAME, FIGURE = 4, 8
 SHARE: Final = 4 * NAME + 2 * FIGURE  # share_id, location, isp, content_id, data_size, client_count
 OFFER: Final = 2 * NAME  # cluster_id, share_id or location; then figures
 ALL_FIGURES: Final = 3  # performance_estimate, capacity, price
-
-
-def nothing(problem: Brokering, plan: Assignment) -> Exchange:  # noqa: ARG001
-    """The broker decides on contracts and on what it measures itself."""
-    return Exchange(messages=0, bytes=0)
 
 
 def everything(problem: Brokering, plan: Assignment) -> Exchange:
@@ -39,7 +33,7 @@ def rounds(problem: Brokering, plan: Assignment) -> Exchange:
     """Share where the design shares, Announce where it announces, then Accept."""
     told = _told(plan)
     if not told.figures:
-        return nothing(problem, plan)
+        return NONE
     pairs = len(problem.cdn_names) * told.times
     shares = told.shares * SHARE * len(problem.cdn_names)  # all CDNs are told of all clients
     offers = (told.offers + told.accepted) * (OFFER + told.figures * FIGURE)
@@ -60,9 +54,7 @@ def transactions(problem: Brokering, plan: Assignment) -> Exchange:
     pairs = len(problem.cdn_names) * told.times
     # what is asked in the last round is the Accept of `once`
     answers = refused * told.times * (NAME + FIGURE)
-    return Exchange(
-        messages=once.messages + pairs * (2 * count - 1), bytes=once.bytes + asked * (count - 1) + answers
-    )
+    return once + Exchange(messages=pairs * (2 * count - 1), bytes=asked * (count - 1) + answers)
 
 
 def _told(plan: Assignment) -> Told:

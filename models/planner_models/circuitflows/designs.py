@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.exchange import nothing
 from planner.system import Design, Mechanism
 from planner_models.circuitflows import exchange, operate, tune
 from planner_models.circuitflows.sees import reported
@@ -38,7 +39,7 @@ DESIGNS: Final = (
     Design(
         name="fixed",
         decide=operate.operate_fixed,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="the week is set once",
         source=SOURCE + "2.5.3",
@@ -46,7 +47,7 @@ DESIGNS: Final = (
     Design(
         name="resize_tuned",
         decide=tune.operate_tuned,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.TRANSPARENCY,
         messages="the week is set once; racks' switches know it, and resize their queues by it",
         source=SOURCE + "2.4.2",
@@ -54,7 +55,7 @@ DESIGNS: Final = (
     Design(
         name="packet_only",
         decide=operate.operate_packet_only,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="none",
         source=SOURCE + "2.5.4",

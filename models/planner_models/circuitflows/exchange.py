@@ -8,17 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from planner.system import Exchange
+from planner.exchange import FIGURE, NAME, NONE, Exchange
 from planner_models.circuitflows.measure import played
 from planner_models.circuitflows.plan import Operation
 from planner_models.circuitflows.problem import FlowsInTime
-
-NAME, FIGURE = 4, 8
-
-
-def nothing(problem: FlowsInTime, plan: Operation) -> Exchange:  # noqa: ARG001
-    """The week is set once, or there are no circuits."""
-    return Exchange(messages=0, bytes=0)
 
 
 def queues(problem: FlowsInTime, plan: Operation) -> Exchange:
@@ -26,7 +19,7 @@ def queues(problem: FlowsInTime, plan: Operation) -> Exchange:
 
     source  Mukerjee 2018, 2.2.2 and 2.5.1
     """
-    return _sum(_reports(problem), _weeks(problem, plan))
+    return _reports(problem) + _weeks(problem, plan)
 
 
 def told(problem: FlowsInTime, plan: Operation) -> Exchange:
@@ -40,7 +33,7 @@ def told(problem: FlowsInTime, plan: Operation) -> Exchange:
     begun &= (problem.before < 0) | (network.of("next_number") > 0)
     opened, closed = int(begun.sum()), int((~np.isnan(network.of("end_us"))).sum())
     hosts = Exchange(messages=opened + closed, bytes=opened * (2 * NAME + FIGURE) + closed * 2 * NAME)
-    return _sum(hosts, _reports(problem), _weeks(problem, plan))
+    return hosts + _reports(problem) + _weeks(problem, plan)
 
 
 def _reports(problem: FlowsInTime) -> Exchange:
@@ -58,7 +51,7 @@ def _weeks(problem: FlowsInTime, plan: Operation) -> Exchange:
     """
     frame = plan.configurations
     if not len(frame):
-        return Exchange(messages=0, bytes=0)
+        return NONE
     # the night before a day is of the same week
     first = frame["start_us"].to_numpy(float) - problem.of("night_us")
     week = np.floor(first / problem.of("week_us") + 1e-9).astype(np.int64)
@@ -70,7 +63,3 @@ def _weeks(problem: FlowsInTime, plan: Operation) -> Exchange:
         )
         said += len(frame) * (NAME + 2 * FIGURE)
     return Exchange(messages=messages, bytes=said)
-
-
-def _sum(*parts: Exchange) -> Exchange:
-    return Exchange(messages=sum(one.messages for one in parts), bytes=sum(one.bytes for one in parts))

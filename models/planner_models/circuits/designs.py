@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.exchange import nothing
 from planner.system import Design, Mechanism
 from planner_models.circuits import bound, eclipse, exchange, optimum, search, simple, solstice
 from planner_models.circuits.sees import data_units, queues, told
@@ -116,7 +117,7 @@ DESIGNS: Final = (
     Design(
         name="strobe",
         decide=simple.schedule_strobe,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages=FIXED,
         source="Mukerjee 2018, 2.4.1",
@@ -124,7 +125,7 @@ DESIGNS: Final = (
     Design(
         name="fixed",
         decide=simple.schedule_fixed,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages=FIXED,
         source="Mukerjee 2018, 2.5.3",
@@ -132,7 +133,7 @@ DESIGNS: Final = (
     Design(
         name="packet_only",
         decide=simple.schedule_packet_only,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="none",
         source="Mukerjee 2018, 2.5.4",

@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.system import Exchange
+from planner.exchange import FIGURE, NAME, NONE, Exchange
 from planner_models.circuits import simple
 from planner_models.circuits.problem import Circuits
 from planner_models.circuits.schedule import Schedule
 from planner_models.circuits.sees import CONNECTIONS, UNIT_BYTES
-
-NAME, FIGURE = 4, 8
-
-
-def nothing(problem: Circuits, plan: Schedule) -> Exchange:  # noqa: ARG001
-    """The schedule is set once, or there is none."""
-    return Exchange(messages=0, bytes=0)
 
 
 def queues(problem: Circuits, plan: Schedule) -> Exchange:
@@ -27,8 +20,7 @@ def queues(problem: Circuits, plan: Schedule) -> Exchange:
 
     source  Mukerjee 2018, 2.2.2 (the loop of scheduling)
     """
-    reports, days = _reports(problem), _schedule(problem, plan)
-    return Exchange(messages=reports.messages + days.messages, bytes=reports.bytes + days.bytes)
+    return _reports(problem) + _schedule(problem, plan)
 
 
 def data_units(problem: Circuits, plan: Schedule) -> Exchange:
@@ -57,18 +49,15 @@ def requests(problem: Circuits, plan: Schedule) -> Exchange:
     """
     days = plan.configurations["duration_us"]
     if not len(days):
-        return Exchange(messages=0, bytes=0)
+        return NONE
     # all days are of one length but for a last one that the week cuts short
     _, said = simple.islip(problem, float(days.max()))
     return Exchange(messages=said, bytes=said * NAME)
 
 
 def _told(problem: Circuits, plan: Schedule, units: int) -> Exchange:
-    reports, days = _reports(problem), _schedule(problem, plan)
-    return Exchange(
-        messages=units + reports.messages + days.messages,
-        bytes=units * (2 * NAME + FIGURE) + reports.bytes + days.bytes,
-    )
+    units_told = Exchange(messages=units, bytes=units * (2 * NAME + FIGURE))
+    return units_told + _reports(problem) + _schedule(problem, plan)
 
 
 def _reports(problem: Circuits) -> Exchange:
@@ -80,7 +69,7 @@ def _schedule(problem: Circuits, plan: Schedule) -> Exchange:
     """Lengths of days and both ends of circuits: each circuit switch its own, the packet switch all."""
     frame = plan.configurations
     if not len(frame):
-        return Exchange(messages=0, bytes=0)
+        return NONE
     said = frame["day"].nunique() * FIGURE + len(frame) * 2 * NAME
     own = frame["switch"].nunique() if problem.switches > 1 else 1
     return Exchange(messages=own + 1, bytes=2 * said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.exchange import nothing
 from planner.system import Design, Mechanism
 from planner_models.livevideo import (
     columns,
@@ -42,7 +43,7 @@ DESIGNS: Final = (
     Design(
         name="everything_everywhere",
         decide=everywhere.distribute,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         source="Mukerjee 2018, section 4.7.1",
     ),

@@ -14,14 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.system import Exchange
+from planner.exchange import FIGURE, NAME, Exchange
 from planner_models.livevideo.check import delivered
 from planner_models.livevideo.problem import LiveVideo
 from planner_models.livevideo.sees import end_s
 from planner_models.livevideo.streams import Streams, in_order
 from planner_models.livevideo.trees import Trees
 
-NAME, FIGURE = 4, 8
 OBJECT: Final = NAME + FIGURE
 """A channel and one of its bitrates."""
 
@@ -32,18 +31,13 @@ ANNOUNCED_S: Final = 1.0
 """Between two announcements of a cluster (Mukerjee 2018, 4.4.2)."""
 
 
-def nothing(problem: LiveVideo, plan: Trees) -> Exchange:  # noqa: ARG001
-    """Every cluster decides on what passes it."""
-    return Exchange(messages=0, bytes=0)
-
-
 def central(problem: LiveVideo, plan: Trees) -> Exchange:
     """Each cluster reports its links and the requests that came to it; the controller answers with next
     hops, and tells DNS which edge serves whom.
 
     source  Mukerjee 2018, sections 4.3.1 and 4.4.1, Table 4.1
     """
-    return _together(_reports(problem), _decisions(problem, plan))
+    return _reports(problem) + _decisions(problem, plan)
 
 
 def channel_by_channel(problem: LiveVideo, plan: Trees) -> Exchange:
@@ -53,7 +47,7 @@ def channel_by_channel(problem: LiveVideo, plan: Trees) -> Exchange:
     """
     _, channel = np.unique(problem.objects["channel"].to_numpy(), return_inverse=True)
     asked = len(np.unique(channel[problem.object]))
-    return _together(_reports(problem, asked), _decisions(problem, plan, channel))
+    return _reports(problem, asked) + _decisions(problem, plan, channel)
 
 
 def distributed(problem: LiveVideo, plan: Trees) -> Exchange:
@@ -78,7 +72,7 @@ def distributed(problem: LiveVideo, plan: Trees) -> Exchange:
 
 def hybrid(problem: LiveVideo, plan: Trees) -> Exchange:
     """As `central` and `distributed` together."""
-    return _together(central(problem, plan), distributed(problem, plan))
+    return central(problem, plan) + distributed(problem, plan)
 
 
 def by_dns(ttl_s: float) -> Callable[[LiveVideo, Trees], Exchange]:
@@ -113,7 +107,7 @@ def _by_dns(problem: LiveVideo, plan: Trees, *, ttl_s: float) -> Exchange:
                 known[key] = time
                 asked += 1
         grown.add_path(o, path)
-    return _together(reports, Exchange(messages=2 * asked, bytes=asked * (2 * NAME + FIGURE)))
+    return reports + Exchange(messages=2 * asked, bytes=asked * (2 * NAME + FIGURE))
 
 
 def _clusters(problem: LiveVideo) -> NDArray[np.bool_]:
@@ -166,7 +160,3 @@ def _received(
             cluster = whole.tail[whole.parent[o, cluster]]
     item, cluster_of = (np.array([key[i] for key in since], dtype=np.int64) for i in range(2))
     return item, cluster_of, np.array(list(since.values()), dtype=float)
-
-
-def _together(one: Exchange, other: Exchange) -> Exchange:
-    return Exchange(messages=one.messages + other.messages, bytes=one.bytes + other.bytes)

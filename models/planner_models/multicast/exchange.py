@@ -14,12 +14,11 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.system import Exchange
+from planner.exchange import FIGURE, NAME, Exchange
 from planner_models.multicast.plan import Channels
 from planner_models.multicast.problem import Multicast
 from planner_models.multicast.stored import in_pods, rows_of
 
-NAME, FIGURE = 4, 8
 RULE = NAME + FIGURE  # an address, and ports as a mask
 
 

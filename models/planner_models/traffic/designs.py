@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.exchange import nothing
 from planner.system import Design, Mechanism
 from planner_models.traffic import (
     ecmp,
@@ -34,7 +35,7 @@ DESIGNS: Final = (
     Design(
         name="ecmp",
         decide=ecmp.route,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="RFC 2328, RFC 2992",
@@ -42,7 +43,7 @@ DESIGNS: Final = (
     Design(
         name="shortest_path",
         decide=ecmp.route_single,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="RFC 2328",
@@ -50,7 +51,7 @@ DESIGNS: Final = (
     Design(
         name="ecmp_hash",
         decide=ecmp.route_hashed,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="RFC 2992; Sen et al. 2013, section 7.2",
@@ -58,7 +59,7 @@ DESIGNS: Final = (
     Design(
         name="packet_scatter",
         decide=ecmp.route,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="Sen et al. 2013, section 4.1",
@@ -66,7 +67,7 @@ DESIGNS: Final = (
     Design(
         name="valiant",
         decide=valiant.route,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.NONE,
         messages="nodes flood link weights when the network changes",
         source="Zhang-Shen and McKeown 2004; Greenberg et al. 2009 (VL2)",
@@ -74,7 +75,7 @@ DESIGNS: Final = (
     Design(
         name="localflow",
         decide=localflow.route,
-        exchange=exchange.nothing,
+        exchange=nothing,
         sees=observed,
         mechanism=Mechanism.REACTION,
         messages="each switch measures the flows it forwards itself; nodes flood link states when the "
@@ -84,7 +85,7 @@ DESIGNS: Final = (
     Design(
         name="localflow_ns",
         decide=localflow.route_whole,
-        exchange=exchange.nothing,
+        exchange=nothing,
         sees=observed,
         mechanism=Mechanism.REACTION,
         messages="each switch measures the flows it forwards itself; nodes flood link states when the "
@@ -114,7 +115,7 @@ DESIGNS: Final = (
     Design(
         name="mptcp",
         decide=mptcp.route,
-        exchange=exchange.nothing,
+        exchange=nothing,
         mechanism=Mechanism.REACTION,
         messages="end hosts infer congestion from their own lost packets",
         source="Raiciu et al. 2011; Sen et al. 2013, section 7.2",

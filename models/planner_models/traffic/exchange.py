@@ -5,16 +5,9 @@ The network is known already: link states are flooded when links change, not dem
 
 from __future__ import annotations
 
-from planner.system import Exchange
+from planner.exchange import FIGURE, NAME, Exchange
 from planner_models.traffic.problem import Traffic
 from planner_models.traffic.routing import Routing
-
-NAME, FIGURE = 4, 8
-
-
-def nothing(problem: Traffic, plan: Routing) -> Exchange:  # noqa: ARG001
-    """Every switch or host decides on what passes it."""
-    return Exchange(messages=0, bytes=0)
 
 
 def central(problem: Traffic, plan: Routing) -> Exchange:
@@ -27,9 +20,8 @@ def central(problem: Traffic, plan: Routing) -> Exchange:
 
 def with_rates(problem: Traffic, plan: Routing) -> Exchange:
     """As `central`; with its splits every source is sent the rates that its demands may have."""
-    splits = central(problem, plan)
     rates = len(problem.demands) * (NAME + FIGURE)
-    return Exchange(messages=splits.messages, bytes=splits.bytes + rates)
+    return central(problem, plan) + Exchange(messages=0, bytes=rates)
 
 
 def paths(problem: Traffic, plan: Routing) -> Exchange:
