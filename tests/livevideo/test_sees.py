@@ -15,6 +15,7 @@ from planner import Options
 from planner.errors import InputError
 from planner.run import Run, evaluate
 from planner.scenario import Entry
+from planner_models import globe
 from planner_models.livevideo import (
     SYSTEM,
     LiveVideo,
@@ -28,6 +29,7 @@ from planner_models.livevideo import (
     sees,
 )
 from planner_models.livevideo.check import delivered
+from planner_models.livevideo.cities import EARTH_KM
 from planner_models.livevideo.designs import DESIGNS
 from planner_models.livevideo.trees import from_tables
 from tests.livevideo.networks import problem, problems
@@ -163,7 +165,7 @@ def test_regions_keep_the_sums(one: LiveVideo, grain_km: float) -> None:
     assert set(seen.regions) == set(groups["cluster"])
     assert set(seen.regions.values()) == set(seen.clusters["cluster"][seen.level == len(seen.tiers) - 1])
     for _, mine in groups.groupby(groups["cluster"].map(dict(seen.regions))):
-        assert np.ptp(mine["latitude"]) * sees.KM_PER_DEGREE <= grain_km
+        assert np.ptp(mine["latitude"]) * globe.km_per_degree(EARTH_KM) <= grain_km
     earliest = one.requests.groupby(["channel", "bitrate_kbps"])["arrival_s"].min()
     pd.testing.assert_series_equal(
         earliest, seen.requests.groupby(["channel", "bitrate_kbps"])["arrival_s"].min()

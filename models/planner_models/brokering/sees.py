@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner_models import globe
 from planner_models.brokering import geography, matching
 from planner_models.brokering.problem import Announced, Brokering
 
@@ -27,9 +28,6 @@ Similar = Annotated[
 Price = Literal["contract", "cluster"]
 Capacity = Literal["guessed", "total", "free"]
 RULE_ABOUT = "how a CDN chooses: ranked by cost among similar scores, or a stable matching of all clients"
-
-
-KM_PER_DEGREE: Final = np.pi * geography.EARTH_RADIUS_KM / 180
 
 
 def told(
@@ -100,10 +98,8 @@ def told(
 def _by_square(problem: Brokering, score: NDArray[np.float64], side_km: float) -> NDArray[np.float64]:
     """(L, C) the mean score of the clients in each location's square, by traffic."""
     latitude, longitude = (problem.locations[name].to_numpy(float) for name in ("latitude", "longitude"))
-    row = np.floor(latitude * KM_PER_DEGREE / side_km)
-    middle = np.clip((row + 0.5) * side_km / KM_PER_DEGREE, -90, 90)
-    column = np.floor(longitude * KM_PER_DEGREE * np.cos(np.radians(middle)) / side_km)
-    squares, square = np.unique(np.column_stack([row, column]), axis=0, return_inverse=True)
+    place = globe.squares(latitude, longitude, side_km=side_km, radius_km=geography.EARTH_RADIUS_KM)
+    squares, square = np.unique(place, axis=0, return_inverse=True)
     square = square.ravel()
     traffic = problem.demand_mbps
     busy = np.bincount(square, weights=traffic, minlength=len(squares))

