@@ -224,6 +224,13 @@ def own(shown: Any, url: str) -> None:
     shown.goto(f"{url}/?scenario=own+tables")
     shown.get_by_role("combobox", name="system").last.click()
     shown.get_by_role("option", name="traffic", exact=True).click()
+    shown.get_by_text("nodes (optional), links, demands").wait_for()
+    still(shown)
+
+
+def still(shown: Any) -> None:
+    """Wait until the page's script is through: what streamlit tells a page while one begins may be lost."""
+    shown.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
 
 
 def choose(shown: Any, cell: int) -> None:
