@@ -181,9 +181,3 @@ def test_nobody_asks() -> None:
 def test_another_backend_is_refused() -> None:
     with pytest.raises(InputError, match="'vdn' is a solver of its own, leave it out"):
         columns.distribute(generate.ec2_testbed(videos=2), options=Options(backend="ortools"))
-
-
-@pytest.mark.parametrize(("priority", "alike"), [("balanced", False), ("quality", True)])
-def test_objects_are_alike_where_each_mbps_is_worth_the_same(priority: str, alike: bool) -> None:
-    one = generate.heavy_tail(videos=60, groups=40, edges=10, seed=1, priority=priority)
-    assert (columns._spread(arrays.of(one)) < columns.ALIKE) is alike

@@ -99,10 +99,9 @@ def test_a_dive_leaves_trees_that_fit_and_the_mixing_as_it_was(until: float, ane
     mixing, packing = mixed(one, 8)
     share, load = mixing.share.copy(), mixing.load.copy()
     start = (mixing.choice.copy(), mixing.price) if anew else None
-    dive = Dive(mixing, packing.free, packing.rooms_of_frozen(), start=start)
+    dive = Dive(mixing.copy(mixing.pricer, 1), packing.free, packing.rooms_of_frozen(), start=start)
     while dive.left:
         dive.round(until=until)
-    dive.close()
     assert (mixing.share == share).all()
     assert (mixing.load == load).all()
     packing.adopt(dive.chosen)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
@@ -26,13 +27,14 @@ from planner.proof import Proof, Status, relative_gap
 from planner.system import Decision
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo import optimum
-from planner_models.livevideo.dive import BRISK, FAST, SLOW, Dive, Pace
+from planner_models.livevideo.attempt import Attempt
+from planner_models.livevideo.dive import BRISK, FAST, SLOW
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.measure import OBJECTIVE, measure
 from planner_models.livevideo.mixing import Mixing
-from planner_models.livevideo.packing import Packing, Prices
-from planner_models.livevideo.pricing import Pricer, uses
+from planner_models.livevideo.packing import Packing
+from planner_models.livevideo.pricing import Pricer
 from planner_models.livevideo.problem import LiveVideo
 from planner_models.livevideo.trees import Trees, rows_of
 
@@ -61,15 +63,34 @@ CALM: Final = 0.3
 ROUNDS: Final = 1.0
 """Rounds of ruin and recreate in the time of one subproblem, about: what two threads do side by side."""
 
-PATIENCE: Final = 5
+PATIENCE: Final = 3
 """Bounds in a row that are no better by `PROGRESS` before the search turns to trees alone."""
 
-PROGRESS: Final = 3e-5
+PROGRESS: Final = 5e-3
+"""Share of the gap."""
+
+MOST: Final = 5
+"""Bounds, at most, of what is small."""
+
+PASSES: Final = 6
+"""Passes over all objects between two bounds."""
+
+PIECE: Final = 8
+"""Subproblems for an object, about, in a piece of an attempt."""
+
+IDLE: Final = 3
+"""Pieces of ruin and recreate that gain no more than `GAINED` before another dive is attempted beside."""
+
+GAINED: Final = 1e-5
+"""Share of what trees are worth."""
+
+FIRST: Final = 1e12
+"""Merit of trees that must stay."""
 
 WARMTH: Final = 0.005
 """Temperature of ruin and recreate at the start of a cycle, in mean worths of an object."""
 
-CYCLE: Final = 30
+CYCLE: Final = 8
 """Pieces of work in which it cools down; in the first it is cold."""
 
 SMALL: Final = 3_000
@@ -77,13 +98,6 @@ SMALL: Final = 3_000
 
 LARGE: Final = 12_000
 """Requests from which the first dive takes larger steps, and others wait until bounds make no progress."""
-
-POLISH: Final = 8
-"""Pairs of pieces of work, at most, that the trees of another dive get."""
-
-ALIKE: Final = 0.5
-"""Spread of what objects are worth per Mbit/s, in standard deviations over the mean, below which the
-first dive is one with care: prices alone then hardly say what to settle first."""
 
 FRESH: Final = 16
 """Pieces of work that the trees of the last plan get at the last prices, before these are looked into."""
@@ -157,13 +171,16 @@ class _Search:
         self.seed = options.seed or 0
         self.layers = layers = arrays.of(problem)
         self.limits = Limits(layers)
-        self.pricer, self.alone = Pricer(layers, self.threads), Pricer(layers, 1)
+        self.pricer, self.alone, self.beside = (Pricer(layers, n) for n in (self.threads, 1, 1))
         self.mixing = Mixing(layers, self.limits, self.pricer, self.seed)
         self.packing = Packing(layers, self.pricer, self.seed)
         self.asked = np.flatnonzero(np.diff(layers.object_first) > 0)
         self.large = len(layers.group) > LARGE
-        self.alike = _spread(layers) < ALIKE
         self.small = len(self.mixing.link) <= SMALL and most_moved is None
+        self.attempts = most_moved is None  # else most trees stay: there is little to dive for
+        self.first: Attempt | None = None  # of each thread
+        self.second: Attempt | None = None
+        self.turn = 0
         self.bound = np.inf
         self.price = np.zeros(len(self.limits.limit))  # where the bound is
         self.mean: Floats | None = None
@@ -175,7 +192,6 @@ class _Search:
             self.price = self.limits.named(remembered)
             self.warm = bool(self.price.any())
             self.last_plan: Trees = previous.plan
-        self.by_link: Prices = self.limits.by_class(self.price)
 
     # --- the course of it -------------------------------------------------------------------
 
@@ -227,8 +243,7 @@ class _Search:
         total = float(bound.sum() + room) - layers.must * layers.pinned
         total += ROUNDING * float(bound.sum() + room)
         if total < self.bound or not np.isfinite(self.bound):
-            self.bound, self.price, self.by_link = total, self.mean.copy(), by_link
-            self.choice, self.merit = choice, best
+            self.bound, self.price = total, self.mean.copy()
             self.guide = Guide(prices=by_link, trees=choice, worth=best)
 
     # --- whole trees ------------------------------------------------------------------------
@@ -236,154 +251,141 @@ class _Search:
     def _pack(self) -> None:
         """Trees that fit: those of the last plan and what can be added, or from a dive."""
         if self.before is None:
-            self.packing.dual = self.mixing.dual.copy()
-            pace = FAST if self.late else BRISK if self.large else SLOW if self.alike else FAST
-            for _ in self._dive(self.packing, pace):
-                pass
+            first = Attempt(
+                self.mixing.copy(self.pricer, self.seed), self.packing, self.guide,
+                BRISK if self.large and not self.late else FAST,
+            )  # fmt: skip
+            while first.dive is not None:
+                first.piece(-np.inf, self.until)
             return
         carried = np.zeros(len(self.layers.klass), dtype=bool)
         item = self._of_request()
         carried[item[self.before[:, 2] >= 0]] = True
+        merit = self.guide.worth.copy()
         if self.most_moved is not None:
             known, _ = rows_of(self.problem, self.last_plan)
             carried[known[known >= 0]] = True
-            self._hold(self.before, carried)
-        start = np.where(carried[item][:, None], self.before, self.choice)
-        self.packing.rebuild(start, self.by_link, self.mixing.dual, self.merit)
+            merit[self._hold(self.before, carried)] = FIRST
+        start = np.where(carried[item][:, None], self.before, self.guide.trees)
+        self.packing.rebuild(start, self.guide.prices, self.mixing.dual, merit)
         for _ in range(FRESH):
             if self._done():
                 break
             self.packing.work(self.guide, len(self.asked) // 4, 0.0, self.until)
 
-    def _fill(self, packing: Packing) -> None:
-        """Give trees to what has none, those worth most first, and then at lower prices."""
-        order = np.argsort(-self.merit / self.layers.bitrate, kind="stable").astype(np.int64)
-        for factor in (1.0, 0.9, 0.5, 0.0):
-            packing.total += packing.fill(self.by_link, factor, order)
-            if time.perf_counter() > self.until:
-                break
-        packing.keep()
-
     def _of_request(self) -> Ints:
         return np.repeat(np.arange(len(self.layers.klass)), np.diff(self.layers.object_first))
 
-    def _hold(self, before: Ints, carried: NDArray[np.bool_]) -> None:
-        """Let only so many trees of the last plan change: those that gain most by it at the prices."""
-        layers = self.layers
-        served = before[:, 2] >= 0
-        own = self._of_request()
-        now = np.bincount(own[served], weights=layers.value[served], minlength=len(carried))
-        item, link = uses(layers, before)
-        price = np.concatenate(self.by_link, axis=1)
-        now -= np.bincount(item, weights=price[layers.klass[item], link], minlength=len(carried))
-        gain = np.where(carried, self.merit - now, -np.inf)
+    def _hold(self, before: Ints, carried: NDArray[np.bool_]) -> Ints:
+        """Let only so many trees of the last plan change, those that gain most by it; the objects of others."""
+        layers, guide = self.layers, self.guide
+        gain = np.where(carried, guide.losses(layers, before), -np.inf)
         last = np.flatnonzero(carried)
         moving = np.argsort(-gain, kind="stable")[: min(self.most_moved or 0, len(last))]
         held = np.setdiff1d(last, moving)
         self.packing.freeze(held)
-        self.merit = self.merit.copy()
-        self.merit[held] = 1e12
-
-    def _dive(self, packing: Packing, pace: Pace, *, anew: bool = False) -> Iterator[int]:
-        """Fill a packing by a dive, in pieces; yields before each how many subproblems it has.
-
-        anew  from the best trees at the best prices, not from the mix as it is
-        """
-        start = (self.guide.trees, self.price) if anew else None
-        dive = Dive(self.mixing, packing.free, packing.rooms_of_frozen(), pace=pace, start=start)
-        try:
-            while dive.left:
-                yield dive.work
-                dive.round(until=self.until)
-        finally:
-            dive.close()
-        packing.adopt(np.where(packing.free[self._of_request()][:, None], dive.chosen, packing.choice))
-        self._fill(packing)
+        return held
 
     # --- both, side by side -------------------------------------------------------------------
 
     def _side_by_side(self) -> None:
-        """Better bounds and other dives in one thread, ruin and recreate in another, piece by piece.
+        """Better bounds, and then attempts, in one thread; ruin and recreate in another, piece by piece,
+        and attempts of its own while that gains nothing.
 
         What each piece does is fixed before it begins, and results are exchanged only between
         pieces: one thread after the other gives the same.
         """
         self.mixing.pricer = self.alone
         pool = ThreadPoolExecutor(1) if self.threads > 1 else None
-        course = self._course()
         self.standing = self.packing.best_total  # as of the beginning of the piece
-        self.offered: Packing | None = None
+        course = self._course()
         work: int | None = next(course)
-        step = 0
+        step, idle = 0, 0
         while work is not None and time.perf_counter() < self.until and not self._done():
             heat = WARMTH * (1 - (step % CYCLE) / CYCLE) ** 2 if step >= CYCLE else 0.0
             rounds = int(ROUNDS * work) + 50
-            guide = self.guide
-            self.standing = self.packing.best_total
             if step % CYCLE == 0:
                 self.packing.back()
             step += 1
-            temperature = heat * abs(self.packing.best_total) / max(len(self.asked), 1)
+            self.standing = self.packing.best_total
+            if self.second is None and idle >= IDLE and self.attempts:
+                self.second = self._attempt(self.beside)
+                idle = 0
+            piece: Callable[[], None]
+            if self.second is not None:
+                piece = partial(self.second.work, rounds, self.standing, self.until)
+            else:
+                temperature = heat * abs(self.packing.best_total) / max(len(self.asked), 1)
+                piece = partial(self.packing.work, self.guide, rounds, temperature, self.until)
             if pool is None:
-                self.packing.work(guide, rounds, temperature, self.until)
+                piece()
                 work = next(course, None)
             else:
-                other: Future[None] = pool.submit(self.packing.work, guide, rounds, temperature, self.until)
+                other = pool.submit(piece)
                 try:
                     work = next(course, None)
                 finally:
                     other.result()
-            if self.offered is not None and self.offered.best_total > self.packing.best_total:
-                self.packing.adopt(self.offered.best_choice)
-            self.offered = None
+            if self.second is None:
+                idle += 1
+            self.first, self.second = self._taken(self.first), self._taken(self.second)
+            if self.packing.best_total > self.standing + GAINED * abs(self.standing):
+                idle = 0
         if pool is not None:
             pool.shutdown()
+
+    def _taken(self, attempt: Attempt | None) -> Attempt | None:
+        """The attempt, while it is not over; then its trees are taken where they are better."""
+        if attempt is None or not attempt.over:
+            return attempt
+        if attempt.packing.best_total > self.packing.best_total:
+            self.packing.adopt(attempt.packing.best_choice)
+        return None
 
     def _course(self) -> Iterator[int]:
         """What one thread does, in pieces; yields before each how many subproblems it has."""
         count = len(self.asked)
-        stalled, turn, tried = 0, 0, 0
-        while stalled < PATIENCE and not (self.small and tried == PATIENCE):
+        stalled, tried = 0, 0
+        while stalled < PATIENCE and not (self.small and tried == MOST):
             tried += 1
             before = self.bound
-            for _ in range(6):
-                yield count if not stalled else 2 * count
+            yield PASSES * count if not stalled else 2 * PASSES * count
+            for _ in range(PASSES):
                 self._pass(GOOD if not stalled else FINE)
             yield 4 * count
             self._prove()
-            if before - self.bound <= PROGRESS * abs(before):  # smaller steps, by better trees
+            if before - self.bound <= PROGRESS * (before - self.standing):  # smaller steps, by better trees
                 stalled += 1
                 self.mixing.stiffness *= 0.5
             else:
                 stalled = min(stalled, 1)
-            if not self.small and (not self.large or (self.before is not None and turn == 0)):
-                turn += 1
-                yield from self._another(turn)
+            if self.before is not None and tried == 1 and self.attempts:
+                yield from self._attempted()
         while not self.small:
-            turn += 1
-            yield from self._another(turn)
+            yield from self._attempted()
 
-    def _another(self, turn: int) -> Iterator[int]:
-        """Other trees from another dive, offered once they are polished; in pieces as `_course`.
-
-        They are given up when they gain too little to become better than the best in time.
-        """
-        count = len(self.asked)
-        if self.most_moved is not None:  # most trees stay: there is little to dive for
-            yield count
+    def _attempted(self) -> Iterator[int]:
+        """An attempt of the first thread, in pieces as `_course`."""
+        if not self.attempts:
+            yield len(self.asked)
             return
-        other = Packing(self.layers, self.alone, self.seed + turn)
-        other.dual = self.mixing.dual.copy()
-        careful = turn == 1 and not self.large and not self.alike and self.before is None
-        yield from self._dive(other, SLOW if careful else FAST, anew=not careful)
-        for piece in range(POLISH, 0, -1):
-            before = other.best_total
-            for _ in range(2):
-                yield count
-                other.work(self.guide, int(ROUNDS * count) + 50, 0.0, self.until)
-            if self.standing - other.best_total > piece * (other.best_total - before):
-                break
-        self.offered = other
+        piece = PIECE * len(self.asked)
+        yield piece
+        attempt = self.first = self._attempt(self.alone)
+        attempt.work(piece, self.standing, self.until)
+        while not attempt.over:
+            yield piece
+            attempt.work(piece, self.standing, self.until)
+
+    def _attempt(self, pricer: Pricer) -> Attempt:
+        """A dive from the mix with care, or a fast one at the best prices, in turns."""
+        self.turn += 1
+        careful = self.turn % 2 == 1 and not self.large
+        packing = Packing(self.layers, pricer, self.seed + self.turn)
+        mixing = self.mixing.copy(pricer, self.seed + self.turn)
+        return Attempt(
+            mixing, packing, self.guide, SLOW if careful else FAST, None if careful else self.price
+        )
 
     def _exactly(self) -> None:
         """Leave what is small, and whose gap does not close, to integer programming."""
@@ -421,13 +423,3 @@ class _Search:
             keeps=keeps,
             prices=self.limits.remembered(self.price),
         )
-
-
-def _spread(layers: arrays.Layers) -> float:
-    """How much objects differ in what a request is worth per Mbit/s: standard deviation over mean."""
-    count = np.diff(layers.object_first)
-    own = np.repeat(np.arange(len(count)), count)
-    worth = np.bincount(own, weights=layers.value, minlength=len(count))[count > 0]
-    ratio = worth / (count * layers.bitrate)[count > 0]
-    mean = float(np.abs(ratio).mean()) if len(ratio) else 0.0
-    return float(ratio.std()) / mean if mean > 0 else 0.0

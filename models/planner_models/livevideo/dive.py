@@ -2,13 +2,13 @@
 
 A mix close to a single tree becomes that tree and takes its room for good; the objects that are left
 see what room there is, and mix anew at the prices that follow. Objects of high bitrate are settled
-first: a link is filled by large things and then small ones, not the other way round.
+first: a link is filled by large things and then small ones, not the other way round. With them go the
+few that are worth most of all.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Final
 
 import numba as nb
@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 
 from planner_models.livevideo.mixing import STIFF, Mixing, hold
 from planner_models.livevideo.pricing import carry, fits
+from planner_models.livevideo.star import ROUNDING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NEARLY: Final = 0.02
 """How far a mix may be from a tree and be settled out of turn."""
+
+POPULAR: Final = 16
+"""What is worth so many objects of the highest bitrates is settled with them: it hardly fits later."""
 
 Pace = tuple[int, float]
 """Passes of a round, and the share of the objects of the highest bitrates that it settles, at least."""
@@ -44,10 +48,11 @@ LAST: Final = 12
 
 
 class Dive:
-    """Whole trees for objects, round by round; the mixing is as it was after `close`.
+    """Whole trees for objects, round by round, by a mixing of its own.
 
-    chosen  (Q, 3) links of the trees settled, -1 where there is none
-    work    about how many subproblems the next round solves
+    chosen   (Q, 3) links of the trees settled, -1 where there is none
+    work     about how many subproblems the next round solves
+    promise  about what all trees will be worth, or less: those settled, and what prices say of others
     """
 
     def __init__(
@@ -66,9 +71,14 @@ class Dive:
         layers = mixing.layers
         self.mixing, self.rooms = mixing, rooms
         self.turns, self.share = pace
-        self.before = _State.of(mixing)
         self.chosen = np.full((len(layers.group), 3), -1, dtype=np.int64)
         self.weight = np.floor(np.log2(layers.bitrate))
+        own = np.repeat(np.arange(len(self.weight)), np.diff(layers.object_first))
+        value = np.bincount(own, weights=layers.value, minlength=len(self.weight))
+        top = (self.weight == self.weight[mixing.free].max()) & (value > 0)
+        self.weight[value > POPULAR * value[top].mean()] = self.weight[top].max()
+        self.taken = np.zeros(len(mixing.limits.limit))
+        self.worth, self.promise = 0.0, np.inf
         if start is not None:
             mixing.start_from(*start)
         self.first = 0 if start is None else FIRST
@@ -99,11 +109,14 @@ class Dive:
         if self.first:
             self.first = 0
             self._restrict()
+        self._tighten()
         for turn in range(self.turns):
             if time.perf_counter() > until:
                 break
             effort = WHOLE if turn == self.turns - 1 else EFFORT
             mixing.turn(steps=effort[0], nodes=effort[1], until=until)
+        self.promise = self.worth + float(mixing.best[mixing.free].sum())
+        self.promise += float(mixing.price @ (mixing.limit - self.taken))
         hurry = time.perf_counter() > until
         size = self.weight[mixing.free]
         place = np.flatnonzero(size == size.max())
@@ -116,62 +129,51 @@ class Dive:
         objects = mixing.free[place[order[:count]]]
         merit = mixing.best[objects] / layers.bitrate[objects]
         objects = objects[np.argsort(-merit, kind="stable")]
+        settled = self._settle(objects)
+        if hurry or not settled.any():  # what does not fit now stays without
+            left = objects[~settled[objects]]
+            for o in left.tolist():
+                mixing.choice[layers.object_first[o] : layers.object_first[o + 1]] = -1
+            settled |= self._settle(left)
+        self.worth += float(mixing.worth[settled].sum())
+        mixing.free = mixing.free[~settled[mixing.free]]
+
+    def _tighten(self) -> None:
+        """Count on no room that is too little for another object of those that are left."""
+        mixing, layers, limits = self.mixing, self.mixing.layers, self.mixing.limits
+        rates = np.unique(layers.bitrate[mixing.free])
+        unit = np.where(limits.floor > 0, limits.floor, rates[0])
+        more = np.floor(np.concatenate(self.rooms)[limits.link] / unit * (1 + ROUNDING))
+        counts = limits.floor > 0
+        mixing.limit[counts] = (self.taken + more)[counts]
+        if len(rates) == 1:
+            mixing.limit[~counts] = (self.taken + rates[0] * more)[~counts]
+
+    def _settle(self, objects: Ints) -> NDArray[np.bool_]:
+        """Give objects their last trees for good where they fit; (O,) which."""
+        mixing, layers, limits = self.mixing, self.mixing.layers, self.mixing.limits
         a, b, c = self.rooms
         settled = np.zeros(len(layers.klass), dtype=np.bool_)
         settle(
             objects, settled, layers.object_first, layers.klass, layers.bitrate, layers.value,
             limits.cost, mixing.choice, mixing.sizes[0], mixing.sizes[1], mixing.start, mixing.link,
             mixing.share, mixing.worth, limits.first, limits.of_link, mixing.takes, mixing.load,
-            mixing.mark, a, b, c, self.chosen,
+            self.taken, mixing.mark, a, b, c, self.chosen,
         )  # fmt: skip
-        if hurry or not settled.any():  # what does not fit now stays without
-            settled[objects] = True
-        mixing.free = mixing.free[~settled[mixing.free]]
-
-    def close(self) -> None:
-        """Put the mixing back to where it was."""
-        self.before.back(self.mixing)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _State:
-    """What a dive changes in a mixing, to be put back."""
-
-    arrays: dict[str, Floats | Ints]
-    room: list[Floats]
-    unit: float
-    passes: int
-    stiffness: float
-
-    @classmethod
-    def of(cls, mixing: Mixing) -> _State:
-        names = (
-            "free", "share", "worth", "load", "price", "multiplier", "stiff",
-            "choice", "dual", "best", "bound",
-        )  # fmt: skip
-        return cls(
-            arrays={name: getattr(mixing, name).copy() for name in names},
-            room=mixing.room,
-            unit=mixing.unit,
-            passes=mixing.passes,
-            stiffness=mixing.stiffness,
-        )
-
-    def back(self, mixing: Mixing) -> None:
-        for name, array in self.arrays.items():
-            setattr(mixing, name, array)
-        mixing.room, mixing.unit, mixing.passes = self.room, self.unit, self.passes
-        mixing.stiffness = self.stiffness
+        return settled
 
 
 @nb.njit(cache=True, nogil=True)
 def settle(
     objects: Ints, settled: NDArray[np.bool_], first: Ints, klass: Ints, rate: Floats, value: Floats,
     cost: Floats, choice: Ints, n_a: int, n_b: int, start: Ints, link: Ints, share: Floats, worth: Floats,
-    row_first: Ints, row_of: Ints, takes: Floats, load: Floats, mark: Ints,
+    row_first: Ints, row_of: Ints, takes: Floats, load: Floats, taken: Floats, mark: Ints,
     a_room: Floats, b_room: Floats, c_room: Floats, chosen: Ints,
 ) -> None:  # fmt: skip
-    """Give objects their trees in `choice` for good, one after the other where they fit."""
+    """Give objects their trees in `choice` for good, one after the other where they fit.
+
+    taken  (M,) what settled trees take of each row, grows by these
+    """
     for o in objects:
         if not fits(first[o], first[o + 1], rate[o], choice, a_room, b_room, c_room):
             continue
@@ -184,3 +186,7 @@ def settle(
             o, first, klass, rate, value, cost, choice, n_a, n_b, start, link, share,
             row_first, row_of, takes, load, mark,
         )  # fmt: skip
+        for n in range(start[o], start[o + 1]):
+            if share[n] > 0.5:  # 0 or 1 now, but for rounding
+                for j in range(row_first[link[n]], row_first[link[n] + 1]):
+                    taken[row_of[j]] += takes[klass[o], row_of[j]]

@@ -12,6 +12,7 @@ source  Lacoste-Julien, Jaggi, Schmidt and Pletscher, "Block-coordinate Frank-Wo
 
 from __future__ import annotations
 
+import copy
 import time
 from typing import Final
 
@@ -39,6 +40,13 @@ SMALLEST: Final = 48
 """Objects of a batch where there are enough."""
 
 
+OWN: Final = (
+    "free", "share", "worth", "load", "limit", "price", "multiplier", "stiff", "choice", "dual", "best",
+    "bound", "delta", "mark",
+)  # fmt: skip
+"""What each mixing has for itself."""
+
+
 class Mixing:
     """The mixes of all objects, the loads they make and the prices that follow.
 
@@ -46,6 +54,7 @@ class Mixing:
     link    (N,) the link, numbered through layers a, b, c
     worth   (O,) value of each object's mix
     load, multiplier, price   (M,) of the rows of `limits`; price is the mean over the last pass
+    limit   (M,) what loads are held to
     choice  (Q, 3) the last best trees
     """
 
@@ -63,6 +72,7 @@ class Mixing:
         self.worth = np.zeros(len(layers.klass))
         self.load, self.price = np.zeros(rows), np.zeros(rows)
         self.multiplier = np.zeros(rows)
+        self.limit = limits.limit.copy()
         self.choice = np.full((len(layers.group), 3), -1, dtype=np.int64)
         self.dual = np.full(len(layers.group), -1.0)
         self.best, self.bound = np.zeros(len(layers.klass)), np.zeros(len(layers.klass))
@@ -78,6 +88,15 @@ class Mixing:
         self.unit = self._first_unit()
         self.stiff = np.zeros(rows)
         self._stiffen()
+
+    def copy(self, pricer: Pricer, seed: int) -> Mixing:
+        """Another one, as this is now, that goes its own way."""
+        other = copy.copy(self)
+        for name in OWN:
+            setattr(other, name, getattr(self, name).copy())
+        other.by_link = tuple(array.copy() for array in self.by_link)
+        other.pricer, other.random = pricer, np.random.default_rng(seed)
+        return other
 
     def start_from(self, choice: Ints, price: Floats | None) -> None:
         """Begin with whole trees, and at these prices where there are some."""
@@ -130,7 +149,7 @@ class Mixing:
         layers, limits = self.layers, self.limits
         order = self.random.permutation(self.free)
         batches = max(min(FEWEST, len(order)), min(BATCHES, len(order) // SMALLEST), 1)
-        total = np.zeros(len(limits.limit))
+        total = np.zeros(len(self.limit))
         done = 0
         for part in np.array_split(order, batches):
             if done and time.perf_counter() > until:
@@ -139,7 +158,7 @@ class Mixing:
             objects = part[np.argsort(-self.asked[part], kind="stable")]
             a, b, c = self.by_link
             reprice(
-                a, b, c, self.base, self.multiplier, self.load, limits.limit, self.stiff,
+                a, b, c, self.base, self.multiplier, self.load, self.limit, self.stiff,
                 limits.link, self.takes, total,
             )  # fmt: skip
             self.pricer.solve_part(
@@ -148,15 +167,15 @@ class Mixing:
             advance(
                 objects, layers.object_first, layers.klass, layers.bitrate, layers.value, limits.cost,
                 self.choice, self.sizes[0], self.sizes[1], self.start, self.link, self.share, self.worth,
-                limits.first, limits.of_link, self.takes, self.multiplier, self.load, limits.limit,
+                limits.first, limits.of_link, self.takes, self.multiplier, self.load, self.limit,
                 self.stiff, self.mark, self.delta,
             )  # fmt: skip
         self.price = total / done
         self.passes += 1
         if self.passes > 1:
-            self.multiplier = np.maximum(0.0, self.multiplier + self.stiff * (self.load - limits.limit))
+            self.multiplier = np.maximum(0.0, self.multiplier + self.stiff * (self.load - self.limit))
             self._stiffen()
-        return float(self.best[self.free].sum() + self.price @ limits.limit)
+        return float(self.best[self.free].sum() + self.price @ self.limit)
 
     def distance(self) -> Floats:
         """(O,) how far each free object's mix is from its last tree: 0 is that tree alone."""
