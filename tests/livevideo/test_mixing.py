@@ -92,14 +92,12 @@ def test_prices_settle() -> None:
     assert (mixing.load <= 1.25 * limits.limit).all()
 
 
-@pytest.mark.parametrize("anew", [False, True])
 @pytest.mark.parametrize("until", [np.inf, 0.0])
-def test_a_dive_leaves_trees_that_fit_and_the_mixing_as_it_was(until: float, anew: bool) -> None:
+def test_a_dive_leaves_trees_that_fit_and_another_mixing_as_it_was(until: float) -> None:
     one = crowded(2)
     mixing, packing = mixed(one, 8)
     share, load = mixing.share.copy(), mixing.load.copy()
-    start = (mixing.choice.copy(), mixing.price) if anew else None
-    dive = Dive(mixing.copy(mixing.pricer, 1), packing.free, packing.rooms_of_frozen(), start=start)
+    dive = Dive(mixing.copy(mixing.pricer, 1), packing.free, packing.rooms_of_frozen())
     while dive.left:
         dive.round(until=until)
     assert (mixing.share == share).all()

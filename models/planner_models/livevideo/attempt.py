@@ -6,14 +6,11 @@ import time
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner_models.livevideo.dive import Dive, Pace
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.mixing import Mixing
 from planner_models.livevideo.packing import Packing
-
-Floats = NDArray[np.float64]
 
 POLISH: Final = 8
 """Turns of ruin and recreate, at most, that trees get before they are offered."""
@@ -38,17 +35,11 @@ class Attempt:
     over     whether nothing more is to be done: they are polished, or do not become the best in time
     """
 
-    def __init__(
-        self, mixing: Mixing, packing: Packing, guide: Guide, pace: Pace, price: Floats | None = None
-    ) -> None:
-        """Dive by a mixing that nobody else uses.
-
-        price  (M,) prices to mix at anew, from the trees of the guide; none: from the mix as it is
-        """
+    def __init__(self, mixing: Mixing, packing: Packing, guide: Guide, pace: Pace) -> None:
+        """Dive by a mixing that nobody else uses."""
         self.packing, self.guide = packing, guide
         packing.dual = mixing.dual.copy()
-        start = None if price is None else (guide.trees, price)
-        self.dive: Dive | None = Dive(mixing, packing.free, packing.rooms_of_frozen(), pace=pace, start=start)
+        self.dive: Dive | None = Dive(mixing, packing.free, packing.rooms_of_frozen(), pace=pace)
         self.count = len(mixing.free)
         self.left = POLISH
         self.over = False

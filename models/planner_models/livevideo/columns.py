@@ -28,7 +28,7 @@ from planner.system import Decision
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo import optimum
 from planner_models.livevideo.attempt import Attempt
-from planner_models.livevideo.dive import BRISK, FAST, SLOW
+from planner_models.livevideo.dive import BRISK, FAST, SLOW, Pace
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.measure import OBJECTIVE, measure
@@ -99,7 +99,7 @@ SMALL: Final = 3_000
 LARGE: Final = 12_000
 """Requests from which the first dive takes larger steps, and others wait until bounds make no progress."""
 
-FRESH: Final = 16
+FRESH: Final = 6
 """Pieces of work that the trees of the last plan get at the last prices, before these are looked into."""
 
 SETTLING: Final = 0.5
@@ -251,12 +251,7 @@ class _Search:
     def _pack(self) -> None:
         """Trees that fit: those of the last plan and what can be added, or from a dive."""
         if self.before is None:
-            first = Attempt(
-                self.mixing.copy(self.pricer, self.seed), self.packing, self.guide,
-                BRISK if self.large and not self.late else FAST,
-            )  # fmt: skip
-            while first.dive is not None:
-                first.piece(-np.inf, self.until)
+            self._dive(BRISK if self.large and not self.late else FAST)
             return
         carried = np.zeros(len(self.layers.klass), dtype=bool)
         item = self._of_request()
@@ -272,12 +267,25 @@ class _Search:
             if self._done():
                 break
             self.packing.work(self.guide, len(self.asked) // 4, 0.0, self.until)
+        if self.warm and self.attempts and not self.large and not self._done():
+            self._dive(SLOW)
+
+    def _dive(self, pace: Pace) -> None:
+        """Trees from a dive by all threads; polished until they are better than those that are there."""
+        packing = Packing(self.layers, self.pricer, self.seed)
+        attempt = Attempt(self.mixing.copy(self.pricer, self.seed), packing, self.guide, pace)
+        standing = self.packing.best_total if self.before is not None else -np.inf
+        while not attempt.over and (attempt.dive is not None or packing.best_total <= standing):
+            attempt.piece(standing, self.until)
+        if packing.best_total > standing:
+            self.packing.dual = packing.dual
+            self.packing.adopt(packing.best_choice)
 
     def _of_request(self) -> Ints:
         return np.repeat(np.arange(len(self.layers.klass)), np.diff(self.layers.object_first))
 
     def _hold(self, before: Ints, carried: NDArray[np.bool_]) -> Ints:
-        """Let only so many trees of the last plan change, those that gain most by it; the objects of others."""
+        """Let only so many trees of the last plan change, those that gain most by it; objects of others."""
         layers, guide = self.layers, self.guide
         gain = np.where(carried, guide.losses(layers, before), -np.inf)
         last = np.flatnonzero(carried)
@@ -346,6 +354,9 @@ class _Search:
         """What one thread does, in pieces; yields before each how many subproblems it has."""
         count = len(self.asked)
         stalled, tried = 0, 0
+        if self.warm and not self.small:  # the bound is good already
+            yield from self._attempted()
+            stalled = PATIENCE - 1
         while stalled < PATIENCE and not (self.small and tried == MOST):
             tried += 1
             before = self.bound
@@ -359,8 +370,6 @@ class _Search:
                 self.mixing.stiffness *= 0.5
             else:
                 stalled = min(stalled, 1)
-            if self.before is not None and tried == 1 and self.attempts:
-                yield from self._attempted()
         while not self.small:
             yield from self._attempted()
 
@@ -378,14 +387,11 @@ class _Search:
             attempt.work(piece, self.standing, self.until)
 
     def _attempt(self, pricer: Pricer) -> Attempt:
-        """A dive from the mix with care, or a fast one at the best prices, in turns."""
+        """Another dive from the mix as it is; objects come in another order each time."""
         self.turn += 1
-        careful = self.turn % 2 == 1 and not self.large
         packing = Packing(self.layers, pricer, self.seed + self.turn)
         mixing = self.mixing.copy(pricer, self.seed + self.turn)
-        return Attempt(
-            mixing, packing, self.guide, SLOW if careful else FAST, None if careful else self.price
-        )
+        return Attempt(mixing, packing, self.guide, FAST if self.large else SLOW)
 
     def _exactly(self) -> None:
         """Leave what is small, and whose gap does not close, to integer programming."""

@@ -31,17 +31,13 @@ POPULAR: Final = 16
 Pace = tuple[int, float]
 """Passes of a round, and the share of the objects of the highest bitrates that it settles, at least."""
 
-SLOW: Final[Pace] = (4, 0.25)
+SLOW: Final[Pace] = (2, 0.25)
 BRISK: Final[Pace] = (3, 0.5)
 FAST: Final[Pace] = (2, 0.5)
 
 EFFORT: Final = (12, 9)
 WHOLE: Final = (30, 65)
 """Steps and nodes of passes that move prices, and of those that settle."""
-
-FIRST: Final = 3
-BROAD: Final = (20, 17)
-"""Passes before the first round where mixes start from whole trees, and their steps and nodes."""
 
 LAST: Final = 12
 """So few objects are settled together in the last round."""
@@ -62,12 +58,8 @@ class Dive:
         rooms: list[Floats],
         *,
         pace: Pace = SLOW,
-        start: tuple[Ints, Floats] | None = None,
     ) -> None:
-        """Only `free` (O,) objects get trees, in the `rooms` of the three layers, which shrink.
-
-        start  whole trees (Q, 3) and prices (M,) to mix from for a little; else from the mix as it is
-        """
+        """Only `free` (O,) objects get trees, in the `rooms` of the three layers, which shrink."""
         layers = mixing.layers
         self.mixing, self.rooms = mixing, rooms
         self.turns, self.share = pace
@@ -79,18 +71,9 @@ class Dive:
         self.weight[value > POPULAR * value[top].mean()] = self.weight[top].max()
         self.taken = np.zeros(len(mixing.limits.limit))
         self.worth, self.promise = 0.0, np.inf
-        if start is not None:
-            mixing.start_from(*start)
-        self.first = 0 if start is None else FIRST
-        self.free = free
         mixing.stiffness = STIFF
-        if not self.first:
-            self._restrict()
-
-    def _restrict(self) -> None:
-        """From now on only what is free, in the rooms."""
-        self.mixing.room = self.rooms
-        self.mixing.free = self.mixing.free[self.free[self.mixing.free]]
+        mixing.room = rooms
+        mixing.free = mixing.free[free[mixing.free]]
 
     @property
     def left(self) -> int:
@@ -99,16 +82,11 @@ class Dive:
 
     @property
     def work(self) -> int:
-        return (self.first + self.turns) * self.left
+        return self.turns * self.left
 
     def round(self, *, until: float = np.inf) -> None:
         """Mix anew and settle some; from `until` on, all of the last trees that fit."""
-        mixing, layers, limits = self.mixing, self.mixing.layers, self.mixing.limits
-        for _ in range(self.first):
-            mixing.turn(steps=BROAD[0], nodes=BROAD[1], until=until)
-        if self.first:
-            self.first = 0
-            self._restrict()
+        mixing, layers = self.mixing, self.mixing.layers
         self._tighten()
         for turn in range(self.turns):
             if time.perf_counter() > until:
@@ -139,15 +117,19 @@ class Dive:
         mixing.free = mixing.free[~settled[mixing.free]]
 
     def _tighten(self) -> None:
-        """Count on no room that is too little for another object of those that are left."""
+        """Count on no room that is too little for another object of those that are left.
+
+        Mixes may go over links without room, and so push prices up, but for those of the last bitrate.
+        """
         mixing, layers, limits = self.mixing, self.mixing.layers, self.mixing.limits
         rates = np.unique(layers.bitrate[mixing.free])
         unit = np.where(limits.floor > 0, limits.floor, rates[0])
-        more = np.floor(np.concatenate(self.rooms)[limits.link] / unit * (1 + ROUNDING))
+        more = np.floor(np.maximum(np.concatenate(self.rooms)[limits.link], 0.0) / unit + ROUNDING)
         counts = limits.floor > 0
         mixing.limit[counts] = (self.taken + more)[counts]
         if len(rates) == 1:
             mixing.limit[~counts] = (self.taken + rates[0] * more)[~counts]
+            mixing.need = self.rooms
 
     def _settle(self, objects: Ints) -> NDArray[np.bool_]:
         """Give objects their last trees for good where they fit; (O,) which."""

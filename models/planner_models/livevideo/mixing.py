@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from planner_models.livevideo.layers import Layers
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.pricing import Pricer
+from planner_models.livevideo.star import ROUNDING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,7 +83,8 @@ class Mixing:
         self.takes = np.ascontiguousarray(limits.takes)
         self.delta = np.zeros(int(np.diff(self.start).max(initial=1)))
         self.mark = np.zeros(limits.count, dtype=np.int64)
-        self.room = pricer.none
+        self.room = pricer.none  # trees are only sought over links with so much
+        self.need = pricer.none  # and mixes give way that go over others
         self.passes = 0
         self.stiffness = STIFF
         self.unit = self._first_unit()
@@ -168,7 +170,7 @@ class Mixing:
                 objects, layers.object_first, layers.klass, layers.bitrate, layers.value, limits.cost,
                 self.choice, self.sizes[0], self.sizes[1], self.start, self.link, self.share, self.worth,
                 limits.first, limits.of_link, self.takes, self.multiplier, self.load, self.limit,
-                self.stiff, self.mark, self.delta,
+                self.stiff, self.mark, self.delta, *self.need,
             )  # fmt: skip
         self.price = total / done
         self.passes += 1
@@ -260,9 +262,12 @@ def advance(  # noqa: C901
     objects: Ints, first: Ints, klass: Ints, rate: Floats, value: Floats, cost: Floats, choice: Ints,
     n_a: int, n_b: int, start: Ints, link: Ints, share: Floats, worth: Floats,
     row_first: Ints, row_of: Ints, takes: Floats, multiplier: Floats, load: Floats, limit: Floats,
-    stiff: Floats, mark: Ints, delta: Floats,
+    stiff: Floats, mark: Ints, delta: Floats, a_room: Floats, b_room: Floats, c_room: Floats,
 ) -> None:  # fmt: skip
-    """Move the mixes of some objects towards their trees in `choice`, each as far as pays."""
+    """Move the mixes of some objects towards their trees in `choice`, each as far as pays.
+
+    A mix over a link that has no room for the object any more gives way to the tree.
+    """
     for o in objects:
         k = klass[o]
         found = 0.0
@@ -273,9 +278,18 @@ def advance(  # noqa: C901
                 mark[n_a + choice[i, 1]] = 1
                 mark[n_a + n_b + choice[i, 2]] = 1
         gain, bend = 0.0, 0.0
+        stuck = False
         for n in range(start[o], start[o + 1]):
             on = link[n]
             d = -share[n]
+            if share[n] > 0.0:
+                if on < n_a:
+                    room = a_room[on]
+                elif on < n_a + n_b:
+                    room = b_room[on - n_a]
+                else:
+                    room = c_room[on - n_a - n_b]
+                stuck = stuck or room < rate[o] * (1 - ROUNDING)
             if mark[on] == 1:
                 d += 1.0
                 found -= rate[o] * cost[on]
@@ -293,9 +307,9 @@ def advance(  # noqa: C901
                 elif change > 0 and price + stiff[m] * change > 0:
                     bend += stiff[m] * change * change
         gain += found - worth[o]
-        if gain <= 0:
+        if gain <= 0 and not stuck:
             continue
-        step = 1.0 if bend <= gain else gain / bend
+        step = 1.0 if stuck or bend <= gain else gain / bend
         worth[o] += step * (found - worth[o])
         for n in range(start[o], start[o + 1]):
             d = delta[n - start[o]]
