@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from planner_models.livevideo import LiveVideo, check, generate, measure, optimum
 from planner_models.livevideo import layers as arrays
-from planner_models.livevideo.dive import Dive
+from planner_models.livevideo.attempt import Attempt
+from planner_models.livevideo.dive import SLOW, Dive
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.mixing import Mixing
 from planner_models.livevideo.packing import Packing
-from planner_models.livevideo.pricing import Pricer
+from planner_models.livevideo.pricing import Pricer, uses
 from tests.livevideo.networks import problem, problems
 
 
@@ -97,7 +98,7 @@ def test_a_dive_leaves_trees_that_fit_and_another_mixing_as_it_was(until: float)
     one = crowded(2)
     mixing, packing = mixed(one, 8)
     share, load = mixing.share.copy(), mixing.load.copy()
-    dive = Dive(mixing.copy(mixing.pricer, 1), packing.free, packing.rooms_of_frozen())
+    dive = Dive(mixing.copy(mixing.pricer, 1), [room.copy() for room in packing.full])
     while dive.left:
         dive.round(until=until)
     assert (mixing.share == share).all()
@@ -182,3 +183,37 @@ def test_a_bound_holds_when_there_was_no_time_for_it() -> None:
     assert (worth == 0).all()
     assert (late >= best - 1e-9).all()
     assert late.sum() > bound.sum()
+
+
+def test_a_dive_promises_what_its_trees_are_worth_in_the_end() -> None:
+    one = crowded(4)
+    mixing, packing = mixed(one, 8)
+    dive = Dive(mixing.copy(mixing.pricer, 1), [room.copy() for room in packing.full])
+    promises = []
+    while dive.left:
+        dive.round()
+        promises.append(dive.promise)
+    packing.adopt(dive.chosen)
+    assert dive.worth == pytest.approx(packing.total)
+    assert promises[-1] == pytest.approx(packing.total, rel=0.02)
+    assert promises[0] >= packing.total
+    item, link = uses(packing.layers, dive.chosen)
+    limits = mixing.limits
+    for m in range(len(limits.limit)):
+        mine = item[link == limits.link[m]]
+        assert dive.taken[m] == pytest.approx(limits.takes[packing.layers.klass[mine], m].sum())
+
+
+def test_an_attempt_that_promises_too_little_is_given_up() -> None:
+    mixing, packing = mixed(crowded(5), 8)
+    guide = guided(mixing)
+    hopeless = Attempt(mixing.copy(mixing.pricer, 1), packing, guide, SLOW)
+    hopeless.work(10**9, 1e9, np.inf)
+    assert hopeless.over
+    assert hopeless.dive is not None
+    good = Attempt(mixing.copy(mixing.pricer, 1), packing, guide, SLOW)
+    while not good.over:
+        good.work(1, 0.0, np.inf)
+    assert good.dive is None
+    assert good.packing.best_total > 0
+    assert not len(check(packing.layers.problem, packing.layers.plan(good.packing.best_choice)))

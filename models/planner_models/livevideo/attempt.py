@@ -39,7 +39,7 @@ class Attempt:
         """Dive by a mixing that nobody else uses."""
         self.packing, self.guide = packing, guide
         packing.dual = mixing.dual.copy()
-        self.dive: Dive | None = Dive(mixing, packing.free, packing.rooms_of_frozen(), pace=pace)
+        self.dive: Dive | None = Dive(mixing, [room.copy() for room in packing.full], pace=pace)
         self.count = len(mixing.free)
         self.left = POLISH
         self.over = False
@@ -71,8 +71,7 @@ class Attempt:
             late = time.perf_counter() > until and standing > 0
             self.over = late or (early and self.dive.promise <= standing)
             if not self.over and not self.dive.left:
-                own = np.repeat(packing.free, np.diff(packing.layers.object_first))
-                packing.adopt(np.where(own[:, None], self.dive.chosen, packing.choice))
+                packing.adopt(self.dive.chosen)
                 fill(packing, guide, until)
                 self.dive = None
             return

@@ -3,8 +3,9 @@
 At prices on the links the objects part: the best tree of each is a small problem of its own (`exact`
 for few requests, `relaxation` for many), and what they are worth together, plus the price of all
 room, is more than any plan is worth. Mixing trees object by object (`mixing`) finds prices that make
-this bound small. From the mixes whole trees are settled, large bitrates first (`dive`); what they
-leave is ruined and recreated (`packing`) until the gap is reached or time is up.
+this bound small. From the mixes whole trees are settled, large bitrates first (`dive`), and ruined
+and recreated (`packing`); that is attempted again and again (`attempt`), until the gap is reached or
+time is up.
 """
 
 from __future__ import annotations

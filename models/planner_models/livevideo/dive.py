@@ -51,15 +51,8 @@ class Dive:
     promise  about what all trees will be worth, or less: those settled, and what prices say of others
     """
 
-    def __init__(
-        self,
-        mixing: Mixing,
-        free: NDArray[np.bool_],
-        rooms: list[Floats],
-        *,
-        pace: Pace = SLOW,
-    ) -> None:
-        """Only `free` (O,) objects get trees, in the `rooms` of the three layers, which shrink."""
+    def __init__(self, mixing: Mixing, rooms: list[Floats], *, pace: Pace = SLOW) -> None:
+        """Objects get trees in the `rooms` of the three layers, which shrink."""
         layers = mixing.layers
         self.mixing, self.rooms = mixing, rooms
         self.turns, self.share = pace
@@ -73,7 +66,6 @@ class Dive:
         self.worth, self.promise = 0.0, np.inf
         mixing.stiffness = STIFF
         mixing.room = rooms
-        mixing.free = mixing.free[free[mixing.free]]
 
     @property
     def left(self) -> int:

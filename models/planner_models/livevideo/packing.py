@@ -328,16 +328,6 @@ class Packing:
         self.free[objects] = False
         self.small &= self.free
 
-    def rooms_of_frozen(self) -> list[Floats]:
-        """What the trees that must stay leave of every link."""
-        layers = self.layers
-        rooms = [room.copy() for room in self.full]
-        item = np.repeat(np.arange(len(self.free)), np.diff(layers.object_first))
-        held = np.where(self.free[item][:, None], -1, self.choice)
-        a, b, c = rooms
-        take_all(layers.object_first, layers.bitrate, held, a, b, c)
-        return rooms
-
     def fill(self, prices: Prices, factor: float, order: Ints) -> float:
         """Place again what serves not all, at so much of the prices; the gain."""
         layers = self.layers
