@@ -98,7 +98,7 @@ def test_a_dive_leaves_trees_that_fit_and_another_mixing_as_it_was(until: float)
     one = crowded(2)
     mixing, packing = mixed(one, 8)
     share, load = mixing.share.copy(), mixing.load.copy()
-    dive = Dive(mixing.copy(mixing.pricer, 1), [room.copy() for room in packing.full])
+    dive = Dive(mixing.copy(mixing.pricer, 1))
     while dive.left:
         dive.round(until=until)
     assert (mixing.share == share).all()
@@ -188,7 +188,7 @@ def test_a_bound_holds_when_there_was_no_time_for_it() -> None:
 def test_a_dive_promises_what_its_trees_are_worth_in_the_end() -> None:
     one = crowded(4)
     mixing, packing = mixed(one, 8)
-    dive = Dive(mixing.copy(mixing.pricer, 1), [room.copy() for room in packing.full])
+    dive = Dive(mixing.copy(mixing.pricer, 1))
     promises = []
     while dive.left:
         dive.round()
@@ -205,13 +205,13 @@ def test_a_dive_promises_what_its_trees_are_worth_in_the_end() -> None:
 
 
 def test_an_attempt_that_promises_too_little_is_given_up() -> None:
-    mixing, packing = mixed(crowded(5), 8)
+    mixing, _ = mixed(crowded(5), 8)
     guide = guided(mixing)
-    hopeless = Attempt(mixing.copy(mixing.pricer, 1), packing, guide, SLOW)
+    hopeless = Attempt(mixing, mixing.pricer, 1, guide, SLOW)
     hopeless.work(10**9, 1e9, np.inf)
     assert hopeless.over
     assert hopeless.dive is not None
-    good = Attempt(mixing.copy(mixing.pricer, 1), packing, guide, SLOW)
+    good = Attempt(mixing, mixing.pricer, 1, guide, SLOW)
     while not good.over:
         good.work(1, 0.0, np.inf)
     assert good.dive is None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
-import numpy as np
-
 from planner_models.livevideo.dive import Dive, Pace
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.mixing import Mixing
 from planner_models.livevideo.packing import Packing
+from planner_models.livevideo.pricing import Pricer
 
 POLISH: Final = 8
 """Turns of ruin and recreate, at most, that trees get before they are offered."""
@@ -19,13 +18,10 @@ TURNS: Final = 2
 """Rounds of ruin and recreate for an object in a turn."""
 
 LEAST: Final = 50
-"""Rounds of a turn that there are besides."""
+"""Rounds that there are besides, however few the objects are."""
 
 EARLY: Final = 0.25
 """Share of the objects from which on a dive goes to its end, whatever it promises."""
-
-FACTORS: Final = (1.0, 0.9, 0.5, 0.0)
-"""Shares of the prices, in turn, at which what a dive left without trees is placed."""
 
 
 class Attempt:
@@ -35,23 +31,15 @@ class Attempt:
     over     whether nothing more is to be done: they are polished, or do not become the best in time
     """
 
-    def __init__(self, mixing: Mixing, packing: Packing, guide: Guide, pace: Pace) -> None:
-        """Dive by a mixing that nobody else uses."""
-        self.packing, self.guide = packing, guide
-        packing.dual = mixing.dual.copy()
-        self.dive: Dive | None = Dive(mixing, [room.copy() for room in packing.full], pace=pace)
+    def __init__(self, mixing: Mixing, pricer: Pricer, seed: int, guide: Guide, pace: Pace) -> None:
+        """Dive from the mix as it is, with a pricer that nobody else uses meanwhile."""
+        self.packing, self.guide = Packing(mixing.layers, pricer, seed), guide
+        self.packing.dual = mixing.dual.copy()
+        self.dive: Dive | None = Dive(mixing.copy(pricer, seed), pace=pace)
         self.count = len(mixing.free)
+        self.turn = TURNS * self.count + LEAST  # rounds of polishing
         self.left = POLISH
         self.over = False
-
-    @property
-    def next(self) -> int:
-        """About how many subproblems the next piece solves."""
-        return self.dive.work if self.dive is not None else self._turn
-
-    @property
-    def _turn(self) -> int:
-        return TURNS * self.count + LEAST
 
     def work(self, subproblems: int, standing: float, until: float) -> None:
         """So much of it, about; all that is left in haste from time.perf_counter() `until` on.
@@ -59,7 +47,7 @@ class Attempt:
         standing  what the best trees are worth
         """
         while subproblems > 0 and not self.over:
-            subproblems -= self.next
+            subproblems -= self.dive.work if self.dive is not None else self.turn
             self.piece(standing, until)
 
     def piece(self, standing: float, until: float) -> None:
@@ -72,22 +60,13 @@ class Attempt:
             self.over = late or (early and self.dive.promise <= standing)
             if not self.over and not self.dive.left:
                 packing.adopt(self.dive.chosen)
-                fill(packing, guide, until)
+                packing.fill(guide.prices, packing.by_merit(guide.worth), until=until)
+                packing.keep()
                 self.dive = None
             return
         before = packing.best_total
-        packing.work(guide, self._turn, 0.0, until)
+        packing.work(guide, self.turn, 0.0, until)
         self.left -= 1
         late = time.perf_counter() > until
         hopeless = standing - packing.best_total > self.left * (packing.best_total - before)
         self.over = self.left == 0 or late or hopeless
-
-
-def fill(packing: Packing, guide: Guide, until: float) -> None:
-    """Give trees to what has none, those worth most first, and then at lower prices."""
-    order = np.argsort(-guide.worth / packing.layers.bitrate, kind="stable").astype(np.int64)
-    for factor in FACTORS:
-        packing.total += packing.fill(guide.prices, factor, order)
-        if time.perf_counter() > until:
-            break
-    packing.keep()

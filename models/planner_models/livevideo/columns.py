@@ -28,7 +28,7 @@ from planner.proof import Proof, Status, relative_gap
 from planner.system import Decision
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo import optimum
-from planner_models.livevideo.attempt import Attempt
+from planner_models.livevideo.attempt import LEAST, Attempt
 from planner_models.livevideo.dive import BRISK, FAST, SLOW, Pace
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
@@ -60,9 +60,6 @@ TIGHT: Final = (60, 129)
 
 CALM: Final = 0.3
 """Share of the newest prices in the mean that bounds are computed at."""
-
-ROUNDS: Final = 1.0
-"""Rounds of ruin and recreate in the time of one subproblem, about: what two threads do side by side."""
 
 PATIENCE: Final = 3
 """Bounds in a row that are no better by `PROGRESS` before the search turns to trees alone."""
@@ -198,7 +195,7 @@ class _Search:
 
     def run(self) -> Decision[Trees]:
         if self.before is not None:
-            self._start_from(self.before)
+            self.mixing.start_from(self.before, self.price if self.warm else None)
         self._settle_prices()
         self._pack()
         if not self._done():
@@ -207,10 +204,6 @@ class _Search:
         if self.small and not self._done():
             self._exactly()
         return self._decision()
-
-    def _start_from(self, before: Ints) -> None:
-        """Begin with the trees of the last plan and its prices."""
-        self.mixing.start_from(before, self.price if self.warm else None)
 
     def _settle_prices(self) -> None:
         """Passes over all objects until prices hardly move, and a first bound."""
@@ -255,14 +248,13 @@ class _Search:
             self._dive(BRISK if self.large and not self.late else FAST)
             return
         carried = np.zeros(len(self.layers.klass), dtype=bool)
-        item = self._of_request()
-        carried[item[self.before[:, 2] >= 0]] = True
+        carried[self.layers.item[self.before[:, 2] >= 0]] = True
         merit = self.guide.worth.copy()
         if self.most_moved is not None:
             known, _ = rows_of(self.problem, self.last_plan)
             carried[known[known >= 0]] = True
             merit[self._hold(self.before, carried)] = FIRST
-        start = np.where(carried[item][:, None], self.before, self.guide.trees)
+        start = np.where(carried[self.layers.item][:, None], self.before, self.guide.trees)
         self.packing.rebuild(start, self.guide.prices, self.mixing.dual, merit)
         for _ in range(FRESH):
             if self._done():
@@ -273,17 +265,14 @@ class _Search:
 
     def _dive(self, pace: Pace) -> None:
         """Trees from a dive by all threads; polished until they are better than those that are there."""
-        packing = Packing(self.layers, self.pricer, self.seed)
-        attempt = Attempt(self.mixing.copy(self.pricer, self.seed), packing, self.guide, pace)
+        attempt = Attempt(self.mixing, self.pricer, self.seed, self.guide, pace)
+        packing = attempt.packing
         standing = self.packing.best_total if self.before is not None else -np.inf
         while not attempt.over and (attempt.dive is not None or packing.best_total <= standing):
             attempt.piece(standing, self.until)
         if packing.best_total > standing:
             self.packing.dual = packing.dual
             self.packing.adopt(packing.best_choice)
-
-    def _of_request(self) -> Ints:
-        return np.repeat(np.arange(len(self.layers.klass)), np.diff(self.layers.object_first))
 
     def _hold(self, before: Ints, carried: NDArray[np.bool_]) -> Ints:
         """Let only so many trees of the last plan change, those that gain most by it; objects of others."""
@@ -312,7 +301,7 @@ class _Search:
         step, idle = 0, 0
         while work is not None and time.perf_counter() < self.until and not self._done():
             heat = WARMTH * (1 - (step % CYCLE) / CYCLE) ** 2 if step >= CYCLE else 0.0
-            rounds = int(ROUNDS * work) + 50
+            rounds = work + LEAST  # one takes about as long as a subproblem
             if step % CYCLE == 0:
                 self.packing.back()
             step += 1
@@ -390,9 +379,7 @@ class _Search:
     def _attempt(self, pricer: Pricer) -> Attempt:
         """Another dive from the mix as it is; objects come in another order each time."""
         self.turn += 1
-        packing = Packing(self.layers, pricer, self.seed + self.turn)
-        mixing = self.mixing.copy(pricer, self.seed + self.turn)
-        return Attempt(mixing, packing, self.guide, FAST if self.large else SLOW)
+        return Attempt(self.mixing, pricer, self.seed + self.turn, self.guide, FAST if self.large else SLOW)
 
     def _exactly(self) -> None:
         """Leave what is small, and whose gap does not close, to integer programming."""

@@ -51,21 +51,19 @@ class Dive:
     promise  about what all trees will be worth, or less: those settled, and what prices say of others
     """
 
-    def __init__(self, mixing: Mixing, rooms: list[Floats], *, pace: Pace = SLOW) -> None:
-        """Objects get trees in the `rooms` of the three layers, which shrink."""
+    def __init__(self, mixing: Mixing, *, pace: Pace = SLOW) -> None:
         layers = mixing.layers
-        self.mixing, self.rooms = mixing, rooms
+        self.mixing = mixing
+        self.rooms = [room.copy() for room in mixing.pricer.room]  # what settled trees leave
         self.turns, self.share = pace
         self.chosen = np.full((len(layers.group), 3), -1, dtype=np.int64)
         self.weight = np.floor(np.log2(layers.bitrate))
-        own = np.repeat(np.arange(len(self.weight)), np.diff(layers.object_first))
-        value = np.bincount(own, weights=layers.value, minlength=len(self.weight))
-        top = (self.weight == self.weight[mixing.free].max()) & (value > 0)
-        self.weight[value > POPULAR * value[top].mean()] = self.weight[top].max()
+        top = (self.weight == self.weight[mixing.free].max()) & (layers.total > 0)
+        self.weight[layers.total > POPULAR * layers.total[top].mean()] = self.weight[top].max()
         self.taken = np.zeros(len(mixing.limits.limit))
         self.worth, self.promise = 0.0, np.inf
         mixing.stiffness = STIFF
-        mixing.room = rooms
+        mixing.room = self.rooms
 
     @property
     def left(self) -> int:

@@ -54,8 +54,7 @@ class Guide:
         item, link = uses(layers, choice)
         price = np.concatenate(self.prices, axis=1)
         served = choice[:, 2] >= 0
-        own = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
-        now = np.bincount(own[served], weights=layers.value[served], minlength=len(layers.klass))
+        now = np.bincount(layers.item[served], weights=layers.value[served], minlength=len(layers.klass))
         now -= np.bincount(item, weights=price[layers.klass[item], link], minlength=len(now))
         return np.asarray(self.worth - now)
 

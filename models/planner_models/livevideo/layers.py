@@ -9,6 +9,7 @@ rules, are one class: they see the same prices, infinite where a link is too sma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,14 +84,23 @@ class Layers:
     def edges(self) -> int:
         return len(self.b.first) - 1
 
+    @cached_property
+    def item(self) -> Ints:
+        """(Q,) object of each request."""
+        return np.repeat(np.arange(len(self.klass)), np.diff(self.object_first))
+
+    @cached_property
+    def total(self) -> Floats:
+        """(O,) worth of serving all who ask for an object."""
+        return np.bincount(self.item, weights=self.value, minlength=len(self.klass)).astype(float)
+
     def plan(self, choice: Ints) -> Trees:
         """The trees of (Q, 3) chosen links."""
-        item = np.repeat(np.arange(len(self.klass)), np.diff(self.object_first))
         pairs = []
         for layer, column in ((self.a, 0), (self.b, 1), (self.c, 2)):
             used = choice[:, column] >= 0
             link = layer.link[choice[used, column]]
-            pairs.append(np.stack([item[used], link], axis=1)[link >= 0])
+            pairs.append(np.stack([self.item[used], link], axis=1)[link >= 0])
         both = np.unique(np.concatenate(pairs), axis=0)
         return plan_of(self.problem, both[:, 0], both[:, 1])
 
@@ -103,8 +113,6 @@ class Layers:
         known = (item >= 0) & (link >= 0)
         item, link = item[known], link[known]
         chosen = np.full((len(self.group), 3), -1, dtype=np.int64)
-        count = len(self.klass)
-        at = np.repeat(np.arange(count), np.diff(self.object_first))
         head = self.group
         for column, layer in ((2, self.c), (1, self.b), (0, self.a)):
             local = np.full(len(self.problem.links), -1)
@@ -113,16 +121,13 @@ class Layers:
             mine = local[link] >= 0
             keys = item[mine] * (len(layer.first)) + layer.head[local[link[mine]]]
             order = np.argsort(keys)
-            wanted = at * len(layer.first) + head
-            if len(own) == len(layer.link):
-                place = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
-                hit = keys[order][place] == wanted if len(keys) else np.zeros(len(wanted), bool)
+            wanted = self.item * len(layer.first) + head
+            place = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
+            hit = keys[order][place] == wanted if len(keys) else np.zeros(len(wanted), bool)
+            if hit.any():
                 chosen[hit, column] = local[link[mine]][order[place[hit]]]
-            else:  # a link of ours, one to each head, or pinned ends: follow where it is the only one
-                place = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
-                hit = keys[order][place] == wanted if len(keys) else np.zeros(len(wanted), bool)
-                if hit.any():
-                    chosen[hit, column] = local[link[mine]][order[place[hit]]]
+            if len(own) < len(layer.link):
+                # a link of ours, one to each head, or pinned ends: follow where it is the only one
                 rest = np.flatnonzero(~hit & (head >= 0))
                 single = np.diff(layer.first)[head[rest]] == 1
                 only = layer.first[head[rest[single]]]

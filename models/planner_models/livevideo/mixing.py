@@ -117,8 +117,7 @@ class Mixing:
     def _first_unit(self) -> float:
         """A guess at the price of a Mbit/s: what half of the objects are worth more than, with few ways."""
         layers = self.layers
-        total = np.add.reduceat(np.append(layers.value, 0.0), layers.object_first[:-1])
-        total = np.minimum(total, 1e3 * np.median(layers.value))  # pinned requests are worth any price
+        total = np.minimum(layers.total, 1e3 * np.median(layers.value))  # pinned requests are worth any price
         density = (total / layers.bitrate)[self.asked > 0]
         return float(np.median(density)) / 5.0
 

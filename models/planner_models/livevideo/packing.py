@@ -23,6 +23,9 @@ Prices = tuple[Floats, Floats, Floats]
 FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
 """Shares of the prices, in turn, at which trees are placed again."""
 
+FILLED: Final = (1.0, 0.9, 0.5, 0.0)
+"""Shares of the prices, in turn, at which what has no trees is placed."""
+
 EVICTIONS: Final = 0.3
 """Rounds of eviction that take as long as one of ruin and recreate."""
 
@@ -224,8 +227,7 @@ class Packing:
         asked = np.diff(layers.object_first)
         self.kept = np.zeros((int(asked.max(initial=1)) * 64, 3), dtype=np.int64)
         self.marks = np.zeros(len(layers.klass), dtype=np.int64)
-        total = np.add.reduceat(np.append(layers.value, 0.0), layers.object_first[:-1]) * (asked > 0)
-        self.density = total / layers.bitrate
+        self.density = layers.total / layers.bitrate
         self.small = asked <= 64
         self.free = np.ones(len(asked), dtype=bool)
         self.total = 0.0
@@ -299,17 +301,20 @@ class Packing:
         if self.total > self.best_total:
             self.keep()
 
+    def by_merit(self, merit: Floats) -> Ints:
+        """All objects, the highest merit per Mbit/s first."""
+        return np.argsort(-merit / self.layers.bitrate, kind="stable").astype(np.int64)
+
     def rebuild(self, choice: Ints, prices: Prices, dual: Floats, merit: Floats) -> None:
         """Place all anew, the highest merit per Mbit/s first; trees of `choice` stay where they fit."""
         layers = self.layers
         self.choice = choice.copy()
         self.dual = dual.copy()
         self.rooms = [room.copy() for room in self.full]
-        order = np.argsort(-merit / layers.bitrate, kind="stable").astype(np.int64)
+        order = self.by_merit(merit)
         if not self.free.all():  # what must stay as it is gets no tree that it did not have
             some = np.zeros(len(self.free), dtype=bool)
-            item = np.repeat(np.arange(len(some)), np.diff(layers.object_first))
-            some[item[choice[:, 2] >= 0]] = True
+            some[layers.item[choice[:, 2] >= 0]] = True
             order = order[(self.free | some)[order]]
         a, b, c = self.price_of(prices, 1.0)
         place_all(
@@ -317,8 +322,7 @@ class Packing:
             layers.c.first, layers.c.tail, c, self.rooms[2], layers.b.first, layers.b.tail, b, self.rooms[1],
             layers.a.first, a, self.rooms[0], self.space, self.dual, self.choice,
         )  # fmt: skip
-        for factor in (0.9, 0.5, 0.0):
-            self.fill(prices, factor, order)
+        self.fill(prices, order, FILLED[1:])
         self.total = self.objective()
         if self.total > self.best_total:
             self.keep()
@@ -328,20 +332,23 @@ class Packing:
         self.free[objects] = False
         self.small &= self.free
 
-    def fill(self, prices: Prices, factor: float, order: Ints) -> float:
-        """Place again what serves not all, at so much of the prices; the gain."""
+    def fill(
+        self, prices: Prices, order: Ints, factors: tuple[float, ...] = FILLED, until: float = np.inf
+    ) -> None:
+        """Place again what serves not all, at so much of the prices; ends at time.perf_counter() `until`."""
         layers = self.layers
         order = order[self.free[order]]
-        a, b, c = self.price_of(prices, factor)
-        return float(
-            refill(
+        for factor in factors:
+            a, b, c = self.price_of(prices, factor)
+            self.total += refill(
                 order, layers.object_first, layers.group, layers.value, layers.klass, layers.bitrate,
                 layers.c.first, layers.c.tail, c, self.rooms[2], self.costs[2],
                 layers.b.first, layers.b.tail, b, self.rooms[1], self.costs[1],
                 layers.a.first, a, self.rooms[0], self.costs[0],
                 self.space, self.dual, self.choice,
-            )
-        )  # fmt: skip
+            )  # fmt: skip
+            if time.perf_counter() > until:
+                break
 
     def shake(
         self,
@@ -415,13 +422,12 @@ class Packing:
         objects, link = objects[mine], link[mine]
         order = np.argsort(link, kind="stable")
         member_first = np.searchsorted(link[order], np.arange(links + 1)).astype(np.int64)
-        item = np.repeat(np.arange(count), np.diff(layers.object_first))
-        left = np.flatnonzero((self.choice[:, 2] < 0) & self.small[item])
+        left = np.flatnonzero((self.choice[:, 2] < 0) & self.small[layers.item])
         # over links to its group, from there to those into the edges, and over all from sources
         group = layers.group[left]
         times = np.diff(layers.c.first)[group]
         c = np.repeat(layers.c.first[group] - np.cumsum(times) + times, times) + np.arange(int(times.sum()))
-        who = np.repeat(item[left], times)
+        who = np.repeat(layers.item[left], times)
         at_edge = np.unique(layers.c.tail[c] * count + who)
         edge, near = at_edge // count, at_edge % count
         times = np.diff(layers.b.first)[edge]

@@ -202,12 +202,11 @@ class Pricer:
     def promise(self, price: Floats) -> Floats:
         """(O,) more than any tree is worth: each request pays the cheapest last link of (K, n) alone."""
         layers = self.layers
-        own = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
         padded = np.concatenate([price, np.full((len(price), 1), np.inf)], axis=1)
         cheapest = np.minimum.reduceat(padded, layers.c.first[:-1], axis=1)
         cheapest[:, np.diff(layers.c.first) == 0] = np.inf
-        left = np.maximum(0.0, layers.value - cheapest[layers.klass[own], layers.group])
-        return np.bincount(own, weights=left, minlength=len(layers.klass)).astype(float)
+        left = np.maximum(0.0, layers.value - cheapest[layers.klass[layers.item], layers.group])
+        return np.bincount(layers.item, weights=left, minlength=len(layers.klass)).astype(float)
 
     def solve_part(
         self,
@@ -244,11 +243,10 @@ class Pricer:
 
 def uses(layers: Layers, choice: Ints) -> tuple[Ints, Ints]:
     """Object and link of what the chosen trees cross, links numbered through layers a, b, c."""
-    item = np.repeat(np.arange(len(layers.klass)), np.diff(layers.object_first))
     n_a, n_b, n_c = len(layers.a.tail), len(layers.b.tail), len(layers.c.tail)
     links = n_a + n_b + n_c
     on = choice[:, 2] >= 0
-    o = item[on]
+    o = layers.item[on]
     keys_a = np.unique(o * n_a + choice[on, 0])
     keys_b = np.unique(o * n_b + choice[on, 1])
     objects = np.concatenate([keys_a // n_a, keys_b // n_b, o])
