@@ -216,4 +216,5 @@ def test_an_attempt_that_promises_too_little_is_given_up() -> None:
         good.work(1, 0.0, np.inf)
     assert good.dive is None
     assert good.packing.best_total > 0
-    assert not len(check(packing.layers.problem, packing.layers.plan(good.packing.best_choice)))
+    layers = good.packing.layers
+    assert not len(check(layers.problem, layers.plan(good.packing.best_choice)))
