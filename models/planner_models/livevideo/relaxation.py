@@ -40,7 +40,7 @@ SHORTEST: Final = 1e-3
 
 @nb.njit(cache=True, nogil=True)
 def by_edge(k: int, edges: int, s: Any) -> None:
-    """List the links c by their edge: s.e_first[j]:s.e_first[j + 1] in s.e_c, and their requests in s.e_i."""
+    """List the links c by their edge: s.e_first[j]:s.e_first[j + 1] in s.e_c; requests and prices likewise."""
     for j in range(edges + 1):
         s.e_first[j] = 0
     for c in range(s.c_first[k]):
@@ -53,6 +53,7 @@ def by_edge(k: int, edges: int, s: Any) -> None:
             place = s.e_first[j]
             s.e_c[place] = c
             s.e_i[place] = i
+            s.e_price[place] = s.c_price[c]
             s.e_first[j] = place + 1
     for j in range(edges, 0, -1):
         s.e_first[j] = s.e_first[j - 1]
@@ -66,8 +67,8 @@ def relaxed(k: int, edges: int, reflectors: int, s: Any, dual: Floats) -> float:
     A request may then be served by several edges, and pays dual[i] to each: an edge opens under
     every reflector where its requests pay for it, a reflector where its edges do. dual[i] may be
     anything up to value[i]. s.fixed[r] is 1 where reflector r is open and paid, -1 where it is
-    closed, 0 undecided; links that an open reflector makes needless are passed over. Leaves behind
-    what opens: s.stamp[r] is 1 for reflectors, s.served[j] counts those that edge j opens under.
+    closed, 0 undecided; only links of `useful` are looked at. Leaves behind what opens: s.stamp[r] is
+    1 for reflectors, s.served[j] counts those that edge j opens under, s.times[i] those that serve i.
     """
     total = 0.0
     for i in range(k):
@@ -80,30 +81,42 @@ def relaxed(k: int, edges: int, reflectors: int, s: Any, dual: Floats) -> float:
     for j in range(edges):
         paid = 0.0
         for place in range(s.e_first[j], s.e_first[j + 1]):
-            more = dual[s.e_i[place]] - s.c_price[s.e_c[place]]
+            more = dual[s.e_i[place]] - s.e_price[place]
             if more > 0:
                 paid += more
         s.way_price[j] = paid
-        for b in range(s.b_first[j], s.b_first[j + 1]):
-            if paid > s.b_price[b] and s.b_used[b] == 1:
-                s.r_slack[s.b_reflector[b]] += paid - s.b_price[b]
+        if paid > 0:
+            for u in range(s.u_first[j], s.u_first[j + 1]):
+                if paid > s.u_price[u]:
+                    s.r_slack[s.u_reflector[u]] += paid - s.u_price[u]
     for r in range(reflectors):
         s.stamp[r] = 0
         if s.fixed[r] == 1 or (s.fixed[r] == 0 and s.r_slack[r] > 0):
             s.stamp[r] = 1
             total -= s.r_slack[r]
+    for i in range(k):
+        s.times[i] = 0
     for j in range(edges):
-        s.served[j] = 0
-        for b in range(s.b_first[j], s.b_first[j + 1]):
-            if s.b_used[b] == 1 and s.stamp[s.b_reflector[b]] == 1 and s.way_price[j] > s.b_price[b]:
-                s.served[j] += 1
+        count = 0
+        if s.way_price[j] > 0:
+            for u in range(s.u_first[j], s.u_first[j + 1]):
+                if s.stamp[s.u_reflector[u]] == 1 and s.way_price[j] > s.u_price[u]:
+                    count += 1
+        s.served[j] = count
+        if count > 0:
+            for place in range(s.e_first[j], s.e_first[j + 1]):
+                if dual[s.e_i[place]] > s.e_price[place]:
+                    s.times[s.e_i[place]] += count
     return total
 
 
 @nb.njit(cache=True, nogil=True)
 def useful(edges: int, s: Any) -> None:
-    """s.b_used[b]: link b is not needless. Under an open reflector nothing dearer is worth a look."""
+    """List the links into each edge that a tree may need: s.u_first[j]:s.u_first[j + 1], not to closed
+    reflectors, and under an open one nothing dearer."""
+    count = 0
     for j in range(edges):
+        s.u_first[j] = count
         cheapest = np.inf
         chosen = -1
         for b in range(s.b_first[j], s.b_first[j + 1]):
@@ -111,8 +124,11 @@ def useful(edges: int, s: Any) -> None:
                 cheapest = s.b_price[b]
                 chosen = b
         for b in range(s.b_first[j], s.b_first[j + 1]):
-            fixed = s.fixed[s.b_reflector[b]]
-            s.b_used[b] = 1 if b == chosen or (fixed == 0 and s.b_price[b] < cheapest) else 0
+            if b == chosen or (s.fixed[s.b_reflector[b]] == 0 and s.b_price[b] < cheapest):
+                s.u_price[count] = s.b_price[b]
+                s.u_reflector[count] = s.b_reflector[b]
+                count += 1
+    s.u_first[edges] = count
 
 
 @nb.njit(cache=True, nogil=True)
@@ -323,11 +339,7 @@ def climb(  # noqa: C901
             break
         norm = 0.0
         for i in range(k):
-            times = 0
-            for c in range(s.c_first[i], s.c_first[i + 1]):
-                if dual[i] > s.c_price[c]:
-                    times += s.served[s.c_edge[c]]
-            s.along[i] = 1.0 - times + DEFLECTION * s.along[i]
+            s.along[i] = 1.0 - s.times[i] + DEFLECTION * s.along[i]
             if dual[i] >= s.value[i] and s.along[i] > 0:
                 s.along[i] = 0.0
             norm += s.along[i] ** 2

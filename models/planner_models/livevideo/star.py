@@ -68,8 +68,12 @@ class Star(NamedTuple):
     e_first: Ints
     e_c: Ints
     e_i: Ints
+    e_price: Floats
+    u_first: Ints
+    u_reflector: Ints
+    u_price: Floats
     dual: Floats
-    gradient: Floats
+    times: Ints
     along: Floats
     r_slack: Floats
     stamp: Ints
@@ -83,7 +87,6 @@ class Star(NamedTuple):
     best_pick: Ints
     best_way: Ints
     # workspace of the search
-    b_used: Ints
     fixed: Ints
     nodes: Ints
     node_bound: Floats
@@ -136,8 +139,12 @@ def workspace(*, requests: int, degree: int, edges: int, reflectors: int, edge_d
         e_first=i(e + 2),
         e_c=i(c),
         e_i=i(c),
+        e_price=f(c),
+        u_first=i(e + 1),
+        u_reflector=i(b),
+        u_price=f(b),
         dual=f(requests + 1),
-        gradient=f(requests + 1),
+        times=i(requests + 1),
         along=f(requests + 1),
         r_slack=f(r + 1),
         stamp=i(r + 1),
@@ -150,7 +157,6 @@ def workspace(*, requests: int, degree: int, edges: int, reflectors: int, edge_d
         pick=i(requests + 1),
         best_pick=i(requests + 1),
         best_way=i(e + 1),
-        b_used=i(b),
         fixed=i(r + 1),
         nodes=i(2 * NODES + 4, r + 1),
         node_bound=f(2 * NODES + 4),
