@@ -85,7 +85,7 @@ def test_prices_settle() -> None:
 
     early = bound(mixing.price)
     for _ in range(30):
-        mixing.turn(steps=20, nodes=17)
+        mixing.turn((20, 17))
     late = bound(mixing.price)
     assert late <= early < bound(np.zeros(len(limits.limit)))
     # the mix is worth nearly the bound, and nearly keeps the limits

@@ -20,6 +20,9 @@ TURNS: Final = 2
 LEAST: Final = 50
 """Rounds that there are besides, however few the objects are."""
 
+SUBPROBLEM: Final = 0.25
+"""Rounds of ruin and recreate that take as long as a subproblem of a dive."""
+
 EARLY: Final = 0.25
 """Share of the objects from which on a dive goes to its end, whatever it promises."""
 
@@ -41,13 +44,13 @@ class Attempt:
         self.left = POLISH
         self.over = False
 
-    def work(self, subproblems: int, standing: float, until: float) -> None:
-        """So much of it, about; all that is left in haste from time.perf_counter() `until` on.
+    def work(self, rounds: float, standing: float, until: float) -> None:
+        """What takes as long as so many rounds of polishing; in haste from time.perf_counter() `until` on.
 
         standing  what the best trees are worth
         """
-        while subproblems > 0 and not self.over:
-            subproblems -= self.dive.work if self.dive is not None else self.turn
+        while rounds > 0 and not self.over:
+            rounds -= SUBPROBLEM * self.dive.work if self.dive is not None else self.turn
             self.piece(standing, until)
 
     def piece(self, standing: float, until: float) -> None:

@@ -33,7 +33,7 @@ from planner_models.livevideo.dive import BRISK, FAST, SLOW, Pace
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
 from planner_models.livevideo.measure import OBJECTIVE, measure
-from planner_models.livevideo.mixing import Mixing
+from planner_models.livevideo.mixing import Effort, Mixing
 from planner_models.livevideo.packing import Packing
 from planner_models.livevideo.pricing import Pricer
 from planner_models.livevideo.problem import LiveVideo
@@ -46,17 +46,17 @@ TIME_LIMIT_S: Final = 60.0
 GAP: Final = 1e-3
 THREADS: Final = 2
 
-QUICK: Final = (6, 1)
-"""Steps and nodes for objects with many requests: a tree that is good enough to move prices."""
+QUICK: Final[Effort] = (6, 1)
+"""For trees that are good enough to move prices."""
 
-GOOD: Final = (20, 17)
-"""Effort for trees that mixes converge with."""
+GOOD: Final[Effort] = (6, 2)
+"""For trees that mixes converge with."""
 
-FINE: Final = (30, 65)
-"""Effort once that makes no progress any more."""
+FINE: Final[Effort] = (30, 65)
+"""Once that makes no progress any more."""
 
-TIGHT: Final = (60, 129)
-"""Effort for a bound."""
+TIGHT: Final[Effort] = (60, 129)
+"""For a bound."""
 
 CALM: Final = 0.3
 """Share of the newest prices in the mean that bounds are computed at."""
@@ -73,14 +73,17 @@ MOST: Final = 5
 PASSES: Final = 6
 """Passes over all objects between two bounds."""
 
-PIECE: Final = 8
-"""Subproblems for an object, about, in a piece of an attempt."""
+PIECE: Final = 4
+"""Work for an object in a piece of an attempt."""
+
+WORK: Final = {GOOD: 0.25, FINE: 1.0, TIGHT: 1.25}
+"""Work for an object in a pass or a bound: what takes as long as so many rounds of ruin and recreate."""
 
 IDLE: Final = 3
-"""Pieces of ruin and recreate that gain no more than `GAINED` before another dive is attempted beside."""
+"""Pieces of ruin and recreate in a row that gain no more than `GAINED` before a dive is attempted beside."""
 
-GAINED: Final = 1e-5
-"""Share of what trees are worth."""
+GAINED: Final = 0.01
+"""Share of the gap."""
 
 FIRST: Final = 1e12
 """Merit of trees that must stay."""
@@ -219,13 +222,13 @@ class _Search:
         self.late = time.perf_counter() > self.settled
         self._prove(GOOD if self.late else TIGHT)
 
-    def _pass(self, effort: tuple[int, int], until: float | None = None) -> None:
-        self.mixing.turn(steps=effort[0], nodes=effort[1], until=self.until if until is None else until)
+    def _pass(self, effort: Effort, until: float | None = None) -> None:
+        self.mixing.turn(effort, until=self.until if until is None else until)
         price = self.mixing.price
         calm = self.mean is not None and self.mixing.passes > 4
         self.mean = (1 - CALM) * self.mean + CALM * price if calm and self.mean is not None else price
 
-    def _prove(self, effort: tuple[int, int] = TIGHT) -> None:
+    def _prove(self, effort: Effort = TIGHT) -> None:
         """A bound at the mean of the last prices."""
         assert self.mean is not None
         mixing, layers = self.mixing, self.layers
@@ -245,7 +248,7 @@ class _Search:
     def _pack(self) -> None:
         """Trees that fit: those of the last plan and what can be added, or from a dive."""
         if self.before is None:
-            self._dive(BRISK if self.large and not self.late else FAST)
+            self._dive(FAST if self.late else BRISK if self.large else SLOW)
             return
         carried = np.zeros(len(self.layers.klass), dtype=bool)
         carried[self.layers.item[self.before[:, 2] >= 0]] = True
@@ -256,10 +259,13 @@ class _Search:
             merit[self._hold(self.before, carried)] = FIRST
         start = np.where(carried[self.layers.item][:, None], self.before, self.guide.trees)
         self.packing.rebuild(start, self.guide.prices, self.mixing.dual, merit)
+        idle = 0
         for _ in range(FRESH):
-            if self._done():
+            if self._done() or idle == 2:  # neither what is evicted nor what is ruined gains
                 break
+            standing = self.packing.best_total
             self.packing.work(self.guide, len(self.asked) // 4, 0.0, self.until)
+            idle = 0 if self._gained(standing) else idle + 1
         if self.warm and self.attempts and not self.large and not self._done():
             self._dive(SLOW)
 
@@ -301,14 +307,13 @@ class _Search:
         step, idle = 0, 0
         while work is not None and time.perf_counter() < self.until and not self._done():
             heat = WARMTH * (1 - (step % CYCLE) / CYCLE) ** 2 if step >= CYCLE else 0.0
-            rounds = work + LEAST  # one takes about as long as a subproblem
+            rounds = work + LEAST
             if step % CYCLE == 0:
                 self.packing.back()
             step += 1
             self.standing = self.packing.best_total
             if self.second is None and idle >= IDLE and self.attempts:
                 self.second = self._attempt(self.beside)
-                idle = 0
             piece: Callable[[], None]
             if self.second is not None:
                 piece = partial(self.second.work, rounds, self.standing, self.until)
@@ -327,10 +332,14 @@ class _Search:
             if self.second is None:
                 idle += 1
             self.first, self.second = self._taken(self.first), self._taken(self.second)
-            if self.packing.best_total > self.standing + GAINED * abs(self.standing):
+            if self._gained(self.standing):
                 idle = 0
         if pool is not None:
             pool.shutdown()
+
+    def _gained(self, standing: float) -> bool:
+        """Whether the best trees are worth more than they were by a share of the gap that counts."""
+        return self.packing.best_total - standing > GAINED * (self.bound - standing)
 
     def _taken(self, attempt: Attempt | None) -> Attempt | None:
         """The attempt, while it is not over; then its trees are taken where they are better."""
@@ -341,7 +350,7 @@ class _Search:
         return None
 
     def _course(self) -> Iterator[int]:
-        """What one thread does, in pieces; yields before each how many subproblems it has."""
+        """What one thread does, in pieces; yields before each how much work it is."""
         count = len(self.asked)
         stalled, tried = 0, 0
         if self.warm and not self.small:  # the bound is good already
@@ -350,10 +359,11 @@ class _Search:
         while stalled < PATIENCE and not (self.small and tried == MOST):
             tried += 1
             before = self.bound
-            yield PASSES * count if not stalled else 2 * PASSES * count
+            effort = FINE if stalled else GOOD
+            yield int(WORK[effort] * PASSES * count)
             for _ in range(PASSES):
-                self._pass(GOOD if not stalled else FINE)
-            yield 4 * count
+                self._pass(effort)
+            yield int(WORK[TIGHT] * count)
             self._prove()
             if before - self.bound <= PROGRESS * (before - self.standing):  # smaller steps, by better trees
                 stalled += 1

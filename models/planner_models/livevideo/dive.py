@@ -15,7 +15,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from planner_models.livevideo.mixing import STIFF, Mixing, hold
+from planner_models.livevideo.mixing import STIFF, Effort, Mixing, hold
 from planner_models.livevideo.pricing import carry, fits
 from planner_models.livevideo.star import ROUNDING
 
@@ -35,9 +35,9 @@ SLOW: Final[Pace] = (2, 0.25)
 BRISK: Final[Pace] = (3, 0.5)
 FAST: Final[Pace] = (2, 0.5)
 
-EFFORT: Final = (12, 9)
-WHOLE: Final = (30, 65)
-"""Steps and nodes of passes that move prices, and of those that settle."""
+EFFORT: Final[Effort] = (6, 1)
+WHOLE: Final[Effort] = (30, 129)
+"""For trees that move prices, and for those that may be settled."""
 
 LAST: Final = 12
 """So few objects are settled together in the last round."""
@@ -48,7 +48,8 @@ class Dive:
 
     chosen   (Q, 3) links of the trees settled, -1 where there is none
     work     about how many subproblems the next round solves
-    promise  about what all trees will be worth, or less: those settled, and what prices say of others
+    promise  about what all trees will be worth, or less: those settled, and what prices say of others;
+             as of when the last of the largest bitrate were settled, or there is no other
     """
 
     def __init__(self, mixing: Mixing, *, pace: Pace = SLOW) -> None:
@@ -78,16 +79,19 @@ class Dive:
         """Mix anew and settle some; from `until` on, all of the last trees that fit."""
         mixing, layers = self.mixing, self.mixing.layers
         self._tighten()
-        for turn in range(self.turns):
-            if time.perf_counter() > until:
-                break
-            effort = WHOLE if turn == self.turns - 1 else EFFORT
-            mixing.turn(steps=effort[0], nodes=effort[1], until=until)
-        self.promise = self.worth + float(mixing.best[mixing.free].sum())
-        self.promise += float(mixing.price @ (mixing.limit - self.taken))
-        hurry = time.perf_counter() > until
         size = self.weight[mixing.free]
         place = np.flatnonzero(size == size.max())
+        for _ in range(self.turns - 1):
+            if time.perf_counter() < until:
+                mixing.turn(EFFORT, until=until)
+        if time.perf_counter() < until:
+            if LAST < len(place) < self.left:
+                mixing.turn(EFFORT, careful=(self.weight == size.max(), WHOLE), until=until)
+            else:
+                mixing.turn(WHOLE, until=until)
+                self.promise = self.worth + float(mixing.best[mixing.free].sum())
+                self.promise += float(mixing.price @ (mixing.limit - self.taken))
+        hurry = time.perf_counter() > until
         far = mixing.distance()[place]
         order = np.argsort(far, kind="stable")
         count = max(LAST, int(self.share * len(order)), int(np.searchsorted(far[order], NEARLY)))

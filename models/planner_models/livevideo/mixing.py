@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Iterator
 from typing import Final
 
 import numba as nb
@@ -27,6 +28,9 @@ from planner_models.livevideo.star import ROUNDING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+Effort = tuple[int, int]
+"""Steps and nodes of the search for the tree of an object with many requests."""
 
 STIFF: Final = 2.0
 """Growth of a price when the load grows by the whole limit, over what prices of such links are."""
@@ -141,11 +145,18 @@ class Mixing:
             if heavy.any():
                 self.unit = float((price * limits.limit)[heavy].sum() / limits.limit[heavy].sum())
 
-    def turn(self, *, steps: int = 6, nodes: int = 1, until: float = np.inf) -> float:
+    def turn(
+        self,
+        effort: Effort = (6, 1),
+        *,
+        careful: tuple[NDArray[np.bool_], Effort] | None = None,
+        until: float = np.inf,
+    ) -> float:
         """One pass over the free objects, in an order of its own. Returns an estimate of the bound.
 
-        steps, nodes  effort for objects with many requests
-        until         time.perf_counter() from which the rest of the pass is left out
+        effort   for objects with many requests
+        careful  (O,) objects that get another effort, and which
+        until    time.perf_counter() from which the rest of the pass is left out
         """
         layers, limits = self.layers, self.limits
         order = self.random.permutation(self.free)
@@ -162,9 +173,10 @@ class Mixing:
                 a, b, c, self.base, self.multiplier, self.load, self.limit, self.stiff,
                 limits.link, self.takes, total,
             )  # fmt: skip
-            self.pricer.solve_part(
-                objects, self.by_link, self.room, self.dual, self.choice, self.best, self.bound, steps, nodes
-            )
+            for some, (steps, nodes) in _by_effort(objects, effort, careful):
+                self.pricer.solve_part(
+                    some, self.by_link, self.room, self.dual, self.choice, self.best, self.bound, steps, nodes
+                )
             advance(
                 objects, layers.object_first, layers.klass, layers.bitrate, layers.value, limits.cost,
                 self.choice, self.sizes[0], self.sizes[1], self.start, self.link, self.share, self.worth,
@@ -184,6 +196,19 @@ class Mixing:
             self.free, self.layers.object_first, self.choice, self.sizes[0], self.sizes[1],
             self.start, self.link, self.share, self.mark,
         )  # fmt: skip
+
+
+def _by_effort(
+    objects: Ints, effort: Effort, careful: tuple[NDArray[np.bool_], Effort] | None
+) -> Iterator[tuple[Ints, Effort]]:
+    """The objects in parts that get one effort each."""
+    if careful is None:
+        yield objects, effort
+        return
+    mine = careful[0][objects]
+    for some, its in ((objects[mine], careful[1]), (objects[~mine], effort)):
+        if len(some):
+            yield some, its
 
 
 @nb.njit(cache=True, nogil=True)

@@ -29,6 +29,9 @@ FEWEST: Final = 12
 NEAR: Final = 1e-4
 """Share of an object's value that its bound may be off."""
 
+SWEEPS: Final = 5
+"""Sweeps over the edges of the best tree in which some are exchanged, at most."""
+
 DEFLECTION: Final = 0.7
 """How much of the last direction a step keeps."""
 
@@ -40,7 +43,7 @@ SHORTEST: Final = 1e-3
 
 @nb.njit(cache=True, nogil=True)
 def by_edge(k: int, edges: int, s: Any) -> None:
-    """List the links c by their edge: s.e_first[j]:s.e_first[j + 1] in s.e_c; requests and prices likewise."""
+    """List links c by their edge: s.e_first[j]:s.e_first[j + 1] in s.e_c; requests and prices likewise."""
     for j in range(edges + 1):
         s.e_first[j] = 0
     for c in range(s.c_first[k]):
@@ -188,6 +191,71 @@ def assign(k: int, edges: int, reflectors: int, s: Any) -> float:  # noqa: C901
 
 
 @nb.njit(cache=True, nogil=True)
+def swapped(  # noqa: C901
+    edges: int, value: Floats, c_first: Ints, c_edge: Ints, c_price: Floats, e_first: Ints, e_c: Ints,
+    e_i: Ints, way: Ints, way_price: Floats, open_edge: Ints, pick: Ints, before: Ints,
+) -> bool:  # fmt: skip
+    """Open an edge and close one that it takes requests from, where that pays; whether anything did.
+
+    What closing saves is reckoned on the spot, as in `assign`: a call for it takes longer than it does.
+    """
+    some = False
+    for j in range(edges):
+        if open_edge[j] == 1 or way[j] < 0:
+            continue
+        gain = -way_price[j]
+        for place in range(e_first[j], e_first[j + 1]):
+            c, i = e_c[place], e_i[place]
+            before[place] = pick[i]
+            now = value[i]
+            if pick[i] >= 0:
+                now = c_price[pick[i]]
+            if c_price[c] < now:
+                gain += now - c_price[c]
+                pick[i] = c
+        open_edge[j] = 1
+        closed, most = -1, EPS - gain
+        for place in range(e_first[j], e_first[j + 1]):
+            if before[place] < 0:
+                continue
+            other = c_edge[before[place]]
+            if other == closed or way_price[other] <= most:
+                continue
+            more = way_price[other]
+            for near in range(e_first[other], e_first[other + 1]):
+                c, i = e_c[near], e_i[near]
+                if pick[i] != c:
+                    continue
+                instead = value[i]
+                for d in range(c_first[i], c_first[i + 1]):
+                    if d != c and open_edge[c_edge[d]] == 1 and c_price[d] < instead:
+                        instead = c_price[d]
+                more -= instead - c_price[c]
+                if more <= most:
+                    break
+            if more > most:
+                closed, most = other, more
+        if closed < 0 and gain <= EPS:
+            open_edge[j] = 0
+            for place in range(e_first[j], e_first[j + 1]):
+                pick[e_i[place]] = before[place]
+            continue
+        some = True
+        if closed < 0:
+            continue
+        open_edge[closed] = 0
+        for place in range(e_first[closed], e_first[closed + 1]):
+            i = e_i[place]
+            pick[i] = -1
+            least = value[i]
+            for d in range(c_first[i], c_first[i + 1]):
+                if open_edge[c_edge[d]] == 1 and c_price[d] < least:
+                    least = c_price[d]
+                    pick[i] = d
+    return some
+
+
+@nb.njit(cache=True, nogil=True)
 def choose(i: int, s: Any) -> None:
     """Give request i the cheapest link from an open edge, or none."""
     s.pick[i] = -1
@@ -250,29 +318,51 @@ def known(  # noqa: C901
 
 
 @nb.njit(cache=True, nogil=True)
-def flipped(k: int, edges: int, reflectors: int, s: Any, r: int) -> float:
-    """The cost of the best tree that `assign` finds with r opened or closed besides s.turned."""
+def flipped(k: int, edges: int, reflectors: int, s: Any, r: int, q: int) -> float:
+    """The cost of the best tree that `assign` finds with r and q opened or closed besides s.turned."""
     for other in range(reflectors):
         s.stamp[other] = s.turned[other]
-    s.stamp[r] = 1 - s.stamp[r]
+    s.stamp[r] = 1 - s.turned[r]
+    s.stamp[q] = 1 - s.turned[q]
     for j in range(edges):
         s.open_edge[j] = 1
     return assign(k, edges, reflectors, s)
 
 
 @nb.njit(cache=True, nogil=True)
-def improved(k: int, edges: int, reflectors: int, s: Any, cost: float, best: float) -> float:
-    """Open or close each reflector of the tree in s.pick, which costs so much, where that pays."""
+def improved(  # noqa: C901
+    k: int, edges: int, reflectors: int, s: Any, cost: float, best: float
+) -> float:
+    """Open or close a reflector of the tree in s.pick, which costs so much, or open one and close another,
+    while that pays; at last the same with edges."""
     for r in range(reflectors):
         s.turned[r] = s.used[r]
+    again = True
+    while again:
+        again = False
+        for r in range(reflectors):
+            for q in range(r, reflectors):
+                if q > r and s.turned[q] == s.turned[r]:
+                    continue
+                other = flipped(k, edges, reflectors, s, r, q)
+                if other < cost - EPS:
+                    again = True
+                    best = keep(k, edges, s, other, best)
+                    cost = other
+                    for o in range(reflectors):
+                        s.turned[o] = s.used[o]
     for r in range(reflectors):
-        other = flipped(k, edges, reflectors, s, r)
-        if other < cost - EPS:
-            best = keep(k, edges, s, other, best)
-            cost = other
-            for q in range(reflectors):
-                s.turned[q] = s.used[q]
-    return best
+        s.stamp[r] = s.turned[r]
+    for j in range(edges):
+        s.open_edge[j] = 1
+    assign(k, edges, reflectors, s)
+    for _ in range(SWEEPS):
+        if not swapped(
+            edges, s.value, s.c_first, s.c_edge, s.c_price, s.e_first, s.e_c, s.e_i, s.way, s.way_price,
+            s.open_edge, s.pick, s.before,
+        ):  # fmt: skip
+            break
+    return keep(k, edges, s, tree_cost(k, edges, reflectors, s), best)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -285,7 +375,7 @@ def grown(k: int, edges: int, reflectors: int, s: Any, cost: float, best: float)
         for r in range(reflectors):
             if s.turned[r] == 1:
                 continue
-            other = flipped(k, edges, reflectors, s, r)
+            other = flipped(k, edges, reflectors, s, r, r)
             if other < cost - EPS:
                 best = keep(k, edges, s, other, best)
                 cost = other

@@ -69,6 +69,7 @@ class Star(NamedTuple):
     e_c: Ints
     e_i: Ints
     e_price: Floats
+    before: Ints
     u_first: Ints
     u_reflector: Ints
     u_price: Floats
@@ -140,6 +141,7 @@ def workspace(*, requests: int, degree: int, edges: int, reflectors: int, edge_d
         e_c=i(c),
         e_i=i(c),
         e_price=f(c),
+        before=i(c),
         u_first=i(e + 1),
         u_reflector=i(b),
         u_price=f(b),
