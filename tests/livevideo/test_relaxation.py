@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner_models.livevideo.exact import exact
-from planner_models.livevideo.relaxation import bounded
+from planner_models.livevideo.relaxation import assign, bounded, by_edge, swapped, tree_cost
 from planner_models.livevideo.star import EXACT, workspace
 
 
@@ -92,7 +92,7 @@ def test_the_dynamic_program_is_exact(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
-@pytest.mark.parametrize("limit", [1, 9, 65])
+@pytest.mark.parametrize("limit", [1, 2, 9, 65])
 def test_the_search_brackets_the_best(seed: int, limit: int) -> None:
     rng = np.random.default_rng(seed)
     k, edges, reflectors = int(rng.integers(4, 12)), int(rng.integers(2, 6)), int(rng.integers(1, 5))
@@ -103,3 +103,26 @@ def test_the_search_brackets_the_best(seed: int, limit: int) -> None:
     assert found <= best + 1e-9 <= bound + 2e-9
     assert value_of(one, s, choice) == pytest.approx(found)
     assert found >= 0.8 * best - 1e-9
+
+
+def test_edges_are_exchanged_where_neither_opening_nor_closing_pays() -> None:
+    """One edge for 5 serves both requests for nothing, another for 4 at 1 each: the first is better."""
+    s = workspace(requests=2, degree=2, edges=2, reflectors=1, edge_degree=1)
+    s.c_first[:] = [0, 2, 4]
+    s.c_edge[:4], s.c_price[:4] = [0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0]
+    s.value[:2] = 10.0
+    s.b_first[:] = [0, 1, 2]
+    s.b_reflector[:2], s.b_price[:2] = 0, [5.0, 4.0]
+    by_edge(2, 2, s)
+    s.stamp[0] = 1
+    s.open_edge[:2] = 1
+    assert assign(2, 2, 1, s) == 6.0
+    arrays = (
+        s.value, s.c_first, s.c_edge, s.c_price, s.e_first, s.e_c, s.e_i, s.way, s.way_price, s.open_edge,
+        s.pick, s.before,
+    )  # fmt: skip
+    assert swapped(2, *arrays)
+    assert tree_cost(2, 2, 1, s) == 5.0
+    assert s.open_edge[:2].tolist() == [1, 0]
+    assert not swapped(2, *arrays)
+    assert tree_cost(2, 2, 1, s) == 5.0
