@@ -29,19 +29,20 @@ def main() -> None:
 def _load() -> None:
     from streamlit import runtime
 
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(SHARED_S)
-
     while not runtime.exists():  # who listens is found sooner
         time.sleep(0.01)
-    from planner.scenario import load
-    from planner_dashboard import what_if  # noqa: F401 - loaded for later
-    from planner_dashboard.asked import forms
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SHARED_S)
+    try:
+        from planner.scenario import load
+        from planner_dashboard import what_if  # noqa: F401 - loaded for later
+        from planner_dashboard.asked import forms
 
-    forms(load(START))
+        forms(load(START))
+    finally:
+        sys.setswitchinterval(usual)
     # streamlit collects garbage after every run of a page: it need not look at what stays for good
     gc.freeze()
-    sys.setswitchinterval(usual)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,10 @@ from planner_models.multicast.plan import Channels
 from planner_models.multicast.problem import Multicast
 from planner_models.multicast.stored import in_pods, rows_of
 
-RULE = NAME + FIGURE  # an address, and ports as a mask
+RULE: Final = NAME + FIGURE  # an address, and ports as a mask
+
+TABLE: Final = 1 << 28
+"""Pairs of edge switch and group up to which a table of all of them, a byte each, is quicker than sorting."""
 
 
 def joins(problem: Multicast, plan: Channels) -> Exchange:  # noqa: ARG001
@@ -42,10 +45,6 @@ def joins(problem: Multicast, plan: Channels) -> Exchange:  # noqa: ARG001
     between = links[np.unique(pod[across])]
     rows = len(problem.members) + int(to_aggregation.sum()) + int(to_core.sum())
     return Exchange(messages=hosts + int(speaking.sum()) + int(between.sum()), bytes=rows * NAME)
-
-
-TABLE: Final = 1 << 28
-"""Pairs of edge switch and group up to which a table of all of them, a byte each, is quicker than sorting."""
 
 
 def central(problem: Multicast, plan: Channels) -> Exchange:
