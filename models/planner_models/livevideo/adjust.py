@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -41,21 +41,20 @@ def adjust(
 
     raises  InputError for a link or cluster that there is not
     """
-    settings = problem.settings.copy()
-    if service_weight is not None:
-        settings["service_weight"] = service_weight
-    if cost_weight is not None:
-        settings["cost_weight"] = cost_weight
-    if service_weight is not None or cost_weight is not None:
-        problem = replace(problem, settings=settings)
+    weights = {"service_weight": service_weight, "cost_weight": cost_weight}
+    weights = {name: weight for name, weight in weights.items() if weight is not None}
+    scales = {"capacity_mbps": capacity_scale, "cost": cost_scale}
+    changed: dict[str, Any] = {}  # all at once: a problem is checked whenever it is made
+    if weights:
+        changed["settings"] = problem.settings.assign(**weights)
     if priorities_by is not None:
         rates = problem.objects["bitrate_kbps"].to_numpy(float)
-        problem = replace(problem, objects=problem.objects.assign(priority=priorities(rates, priorities_by)))
-    if capacity_scale != 1.0:
-        links = problem.links.assign(capacity_mbps=problem.links["capacity_mbps"] * capacity_scale)
-        problem = replace(problem, links=links)
-    if cost_scale != 1.0:
-        problem = replace(problem, links=problem.links.assign(cost=problem.links["cost"] * cost_scale))
+        changed["objects"] = problem.objects.assign(priority=priorities(rates, priorities_by))
+    if any(scale != 1.0 for scale in scales.values()):
+        links = problem.links
+        changed["links"] = links.assign(**{name: links[name] * scale for name, scale in scales.items()})
+    if changed:
+        problem = replace(problem, **changed)
     return without(problem, fail_links, fail_clusters)
 
 
