@@ -103,6 +103,9 @@ LARGE: Final = 12_000
 FRESH: Final = 6
 """Pieces of work that the trees of the last plan get at the last prices, before these are looked into."""
 
+RENEWING: Final = 8
+"""Passes over the last plan's trees, so that mixes are of this window, before these are dived from."""
+
 SETTLING: Final = 0.5
 """Share of the time after which prices are taken as they are."""
 
@@ -267,6 +270,8 @@ class _Search:
             self.packing.work(self.guide, len(self.asked) // 4, 0.0, self.until)
             idle = 0 if self._gained(standing) else idle + 1
         if self.warm and self.attempts and not self.large and not self._done():
+            for _ in range(RENEWING):
+                self._pass(GOOD)
             self._dive(SLOW)
 
     def _dive(self, pace: Pace) -> None:
