@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from planner_models.livevideo.exact import exact
-from planner_models.livevideo.relaxation import assign, bounded, by_edge, swapped, tree_cost
+from planner_models.livevideo.localsearch import assign, swapped, tree_cost
+from planner_models.livevideo.relaxation import bounded, by_edge
 from planner_models.livevideo.star import EXACT, workspace
 
 

@@ -193,7 +193,7 @@ class Mixing:
     def distance(self) -> Floats:
         """(O,) how far each free object's mix is from its last tree: 0 is that tree alone."""
         return apart(
-            self.free, self.layers.object_first, self.choice, self.sizes[0], self.sizes[1],
+            self.free, self.layers.object_first, self.layers.value, self.choice, self.sizes[0], self.sizes[1],
             self.start, self.link, self.share, self.mark,
         )  # fmt: skip
 
@@ -282,6 +282,19 @@ def reprice(
 
 
 @nb.njit(cache=True, nogil=True)
+def marked(first: int, last: int, choice: Ints, value: Floats, n_a: int, n_b: int, mark: Ints) -> float:
+    """Mark the links of an object's tree; what it serves is worth."""
+    found = 0.0
+    for i in range(first, last):
+        if choice[i, 2] >= 0:
+            found += value[i]
+            mark[choice[i, 0]] = 1
+            mark[n_a + choice[i, 1]] = 1
+            mark[n_a + n_b + choice[i, 2]] = 1
+    return found
+
+
+@nb.njit(cache=True, nogil=True)
 def advance(  # noqa: C901
     objects: Ints, first: Ints, klass: Ints, rate: Floats, value: Floats, cost: Floats, choice: Ints,
     n_a: int, n_b: int, start: Ints, link: Ints, share: Floats, worth: Floats,
@@ -294,13 +307,7 @@ def advance(  # noqa: C901
     """
     for o in objects:
         k = klass[o]
-        found = 0.0
-        for i in range(first[o], first[o + 1]):
-            if choice[i, 2] >= 0:
-                found += value[i]
-                mark[choice[i, 0]] = 1
-                mark[n_a + choice[i, 1]] = 1
-                mark[n_a + n_b + choice[i, 2]] = 1
+        found = marked(first[o], first[o + 1], choice, value, n_a, n_b, mark)
         gain, bend = 0.0, 0.0
         stuck = False
         for n in range(start[o], start[o + 1]):
@@ -346,18 +353,14 @@ def advance(  # noqa: C901
 
 @nb.njit(cache=True, nogil=True)
 def apart(
-    objects: Ints, first: Ints, choice: Ints, n_a: int, n_b: int, start: Ints, link: Ints, share: Floats,
-    mark: Ints,
+    objects: Ints, first: Ints, value: Floats, choice: Ints, n_a: int, n_b: int, start: Ints, link: Ints,
+    share: Floats, mark: Ints,
 ) -> Floats:  # fmt: skip
     """How far mixes are from trees: the mean change of share over the links that either has."""
     far = np.zeros(len(objects))
     for place in range(len(objects)):
         o = objects[place]
-        for i in range(first[o], first[o + 1]):
-            if choice[i, 2] >= 0:
-                mark[choice[i, 0]] = 1
-                mark[n_a + choice[i, 1]] = 1
-                mark[n_a + n_b + choice[i, 2]] = 1
+        marked(first[o], first[o + 1], choice, value, n_a, n_b, mark)
         total, whole = 0.0, 0.0
         for n in range(start[o], start[o + 1]):
             there = float(mark[link[n]])
@@ -375,13 +378,7 @@ def hold(
     row_first: Ints, row_of: Ints, takes: Floats, load: Floats, mark: Ints,
 ) -> float:  # fmt: skip
     """Make the mix of an object its tree in `choice` alone; what that is worth."""
-    found = 0.0
-    for i in range(first[o], first[o + 1]):
-        if choice[i, 2] >= 0:
-            found += value[i]
-            mark[choice[i, 0]] = 1
-            mark[n_a + choice[i, 1]] = 1
-            mark[n_a + n_b + choice[i, 2]] = 1
+    found = marked(first[o], first[o + 1], choice, value, n_a, n_b, mark)
     for n in range(start[o], start[o + 1]):
         on = link[n]
         d = -share[n]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numba as nb
 import numpy as np
@@ -13,6 +13,10 @@ from planner_models.livevideo.star import gather
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+STEPS: Final[Any] = np.int64(6)
+LIMIT: Final[Any] = np.int64(1)
+"""Effort for a tree that is placed; typed, since for plain numbers all is compiled anew."""
 
 
 @nb.njit(cache=True, nogil=True)
@@ -92,7 +96,7 @@ def place(
         return
     for i in range(first, last):
         s.place_dual[i - first] = dual[i]
-    solve_one(last - first, edges, reflectors, s, choice[first:last], s.place_dual, 6, 1)
+    solve_one(last - first, edges, reflectors, s, choice[first:last], s.place_dual, STEPS, LIMIT)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -225,8 +225,9 @@ class Pricer:
         a, b, c = prices
 
         def part(thread: int) -> None:
+            mine = np.ascontiguousarray(objects[thread :: len(self.spaces)])  # strides are compiled anew
             solve_some(
-                objects[thread :: len(self.spaces)], self.spaces[thread], layers.object_first, layers.group,
+                mine, self.spaces[thread], layers.object_first, layers.group,
                 layers.value, layers.klass, layers.bitrate, layers.c.first, layers.c.tail, c, rooms[2],
                 layers.b.first, layers.b.tail, b, rooms[1], layers.a.first, a, rooms[0],
                 steps, limit, dual, choice, best, bound,
