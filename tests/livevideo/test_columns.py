@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -118,13 +120,13 @@ def test_the_next_window_starts_from_the_last_prices() -> None:
         videos=200, requests_per_video=2.0, source_gbps=0.3, sources=2, reflectors=3, groups=200, edges=40,
         reflectors_per_edge=2, seed=4,
     )  # fmt: skip
-    last = columns.distribute(one, options=Options(time_limit_s=5, threads=1, gap=0.01))
+    last = columns.distribute(one, options=Options(time_limit_s=300, threads=1, gap=0.01))
     assert isinstance(last, columns.Priced)
     assert last.prices
     requests = one.requests.drop(index=one.requests.index[::50])
     following = one.with_requests(requests)
     again = columns.distribute(
-        following, options=Options(time_limit_s=20, threads=1, gap=0.012), previous=last
+        following, options=Options(time_limit_s=300, threads=1, gap=0.012), previous=last
     )
     assert again.plan is not None
     assert not len(check(following, again.plan))
@@ -181,3 +183,35 @@ def test_nobody_asks() -> None:
 def test_another_backend_is_refused() -> None:
     with pytest.raises(InputError, match="'vdn' is a solver of its own, leave it out"):
         columns.distribute(generate.ec2_testbed(videos=2), options=Options(backend="ortools"))
+
+
+def test_no_time_limit_pays_for_compilation() -> None:
+    """What `get_ready` has called is all that a run calls, in one thread or two, cold or warm."""
+    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "none"
+
+
+RUN = """
+import numba.core.dispatcher
+from planner import Options
+from planner_models.livevideo import columns, compiled, dive, eviction, mixing, packing, placing, pricing
+from benchmarks.livevideo_scale import QUICK, changed
+
+def compiled_for():
+    found = {}
+    for module in (dive, eviction, mixing, packing, placing, pricing):
+        for name, kernel in vars(module).items():
+            if isinstance(kernel, numba.core.dispatcher.Dispatcher) and kernel.signatures:
+                found[kernel.py_func.__name__] = set(kernel.signatures)
+    return found
+
+compiled.get_ready()
+before = compiled_for()
+one = QUICK.make(0)
+last = columns.distribute(one, options=Options(time_limit_s=3.0, gap=1e-9, threads=2))
+following, options = changed(one, 0.1, 0), Options(time_limit_s=2.0, gap=1e-9, threads=1)
+columns.distribute(following, options=options, previous=last)
+columns.distribute(following, most_moved=3, options=options, previous=last)
+assert before
+print([name for name, found in compiled_for().items() if before.get(name) != found] or "none")
+"""

@@ -29,6 +29,7 @@ from planner.system import Decision
 from planner_models.livevideo import layers as arrays
 from planner_models.livevideo import optimum
 from planner_models.livevideo.attempt import LEAST, Attempt
+from planner_models.livevideo.compiled import get_ready
 from planner_models.livevideo.dive import BRISK, FAST, SLOW, Pace
 from planner_models.livevideo.eviction import Guide
 from planner_models.livevideo.limits import Limits
@@ -157,6 +158,7 @@ def distribute(
         empty = arrays.of(problem).plan(np.zeros((0, 3), dtype=np.int64))
         proof = Proof(status=Status.OPTIMAL, objective=0.0, bound=0.0, metric=OBJECTIVE, backend="columns")
         return Decision(plan=empty, proof=proof)
+    get_ready()  # not within the time limit
     return _Search(problem, options, previous, most_moved).run()
 
 
