@@ -51,9 +51,11 @@ DEMANDS: Final = Table(
 TABLES: Final = (NODES, LINKS, DEMANDS)
 RATELESS: Final = {
     *("nodes", "links", "tail", "head", "source", "target", "capacity_mbps", "weight", "balance"),
-    *("parallel", "link_labels", "demand_labels", "node_places", "_by_weight"),
+    *("parallel", "link_labels", "demand_labels", "node_places", "_by_weight", "_pairs"),
 }
 """What a problem keeps when only its rates change."""
+SHARED: Final = ("parallel", "balance", "_pairs")
+"""What of it is worth working out before, for all problems with other rates."""
 
 
 def totals(places: NDArray[Any], amounts: NDArray[np.float64], count: int) -> NDArray[np.float64]:
@@ -127,6 +129,8 @@ class Traffic:
         if not (np.isfinite(rate) & (rate >= 0)).all():
             return replace(self, demands=demands)  # which says what is wrong
         # the network and the pairs are valid already: only demands that now want a rate can fail
+        for name in SHARED:
+            getattr(self, name)
         other = object.__new__(Traffic)
         other.__dict__.update({name: self.__dict__[name] for name in RATELESS & self.__dict__.keys()})
         other.__dict__["demands"] = demands
@@ -215,6 +219,22 @@ class Traffic:
         """Turns node names into rows of `nodes`."""
         places: pd.Index = pd.Index(self.nodes["node"])
         return places
+
+    def demand_rows(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The demand from each source to each target, nodes by row; -1 where there is none."""
+        pair = np.where((source < 0) | (target < 0), -1, source * len(self.nodes) + target)
+        if not len(self.demands):
+            return np.full(len(pair), -1, dtype=np.int64)
+        known, row = self._pairs
+        place = np.minimum(np.searchsorted(known, pair), len(known) - 1)
+        return np.where(known[place] == pair, row[place], -1).astype(np.int64)
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(K,) source and target of each demand as one number, ascending; the demand that each is of."""
+        pair = self.source * len(self.nodes) + self.target
+        row = np.argsort(pair, kind="stable")
+        return pair[row], row
 
     @cached_property
     def _by_weight(self) -> sp.csr_array:

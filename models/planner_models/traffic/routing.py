@@ -119,8 +119,7 @@ def from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routing
 def flow_mbps(problem: Traffic, plan: Routing) -> sp.csr_array:
     """(K, E) Mbit/s of each demand on each link, of a plan whose flows have a source."""
     flows = plan.flows
-    demands = pd.MultiIndex.from_frame(problem.demands[["source", "target"]])
-    demand = demands.get_indexer(pd.MultiIndex.from_frame(flows[["source", "target"]].astype(str)))
+    demand = problem.demand_rows(*(node_rows(problem, flows[name]) for name in ("source", "target")))
     link = links_of(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
     shape = (len(problem.demands), len(problem.links))
     return sp.csr_array((flows["rate_mbps"].to_numpy(float), (demand, link)), shape=shape)
@@ -215,8 +214,7 @@ def _names(problem: Traffic, places: NDArray[np.int64]) -> pd.Categorical:
 
 
 def _flow_of_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
-    demands = pd.MultiIndex.from_frame(problem.demands[["source", "target"]])
-    demand = demands.get_indexer(pd.MultiIndex.from_frame(routes[["source", "target"]]))
+    demand = problem.demand_rows(*(node_rows(problem, routes[name]) for name in ("source", "target")))
     columns = [routes[name].tolist() for name in ("source", "target", "path")]
     rows: list[int] = []
     tails: list[str] = []
