@@ -24,7 +24,7 @@ from planner.errors import InputError
 from planner.tables import Table, label, number, validate
 from planner_models.traffic import deploy, routing
 from planner_models.traffic.problem import Traffic
-from planner_models.traffic.routing import Routing, node_rows
+from planner_models.traffic.routing import Routing
 
 Match = Literal["flow", "target"]
 SplitOn = Literal["sequence", "counter", "source port"]
@@ -341,7 +341,7 @@ def _connections(
 ) -> dict[int, tuple[tuple[int | None, int | None], ...]]:
     """The (source port, target port) of each connection, by demand."""
     valid = validate(FLOWS, flows)
-    place = problem.demand_rows(*(node_rows(problem, valid[name]) for name in ("source", "target")))
+    place = routing.demands_of(problem, valid)
     strangers = np.flatnonzero(place < 0)
     if len(strangers):
         row = valid.iloc[int(strangers[0])]

@@ -51,16 +51,24 @@ DEMANDS: Final = Table(
 TABLES: Final = (NODES, LINKS, DEMANDS)
 RATELESS: Final = {
     *("nodes", "links", "tail", "head", "source", "target", "capacity_mbps", "weight", "balance"),
-    *("parallel", "link_labels", "demand_labels", "node_places", "_by_weight", "_pairs"),
+    *("parallel", "link_labels", "demand_labels", "node_places", "_by_weight", "_pairs", "_triples"),
 }
 """What a problem keeps when only its rates change."""
-SHARED: Final = ("parallel", "balance", "_pairs")
+SHARED: Final = ("balance", "_pairs", "_triples")
 """What of it is worth working out before, for all problems with other rates."""
 
 
 def totals(places: NDArray[Any], amounts: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """(count,) the amounts added up by place."""
     return np.bincount(places, weights=amounts, minlength=count).astype(float, copy=False)
+
+
+def _found(wanted: NDArray[np.int64], known: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each number among the known ones, which ascend; -1 where it is none of them."""
+    if not len(known):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where(known[place] == wanted, row[place], -1).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -222,12 +230,17 @@ class Traffic:
 
     def demand_rows(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
         """The demand from each source to each target, nodes by row; -1 where there is none."""
-        pair = np.where((source < 0) | (target < 0), -1, source * len(self.nodes) + target)
-        if not len(self.demands):
-            return np.full(len(pair), -1, dtype=np.int64)
-        known, row = self._pairs
-        place = np.minimum(np.searchsorted(known, pair), len(known) - 1)
-        return np.where(known[place] == pair, row[place], -1).astype(np.int64)
+        pair = source * len(self.nodes) + target
+        return _found(np.where((source < 0) | (target < 0), -1, pair), *self._pairs)
+
+    def link_rows(
+        self, tail: NDArray[np.int64], head: NDArray[np.int64], nth: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The nth link from each tail to each head, nodes by row; -1 where there is none."""
+        most = int(self.parallel.max(initial=0))
+        triple = (tail * len(self.nodes) + head) * most + nth - 1
+        none = (tail < 0) | (head < 0) | (nth < 1) | (nth > most)
+        return _found(np.where(none, -1, triple), *self._triples)
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -235,6 +248,14 @@ class Traffic:
         pair = self.source * len(self.nodes) + self.target
         row = np.argsort(pair, kind="stable")
         return pair[row], row
+
+    @cached_property
+    def _triples(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(E,) as `_pairs` for links: tail, head and which of the parallel ones."""
+        most = int(self.parallel.max(initial=0))
+        triple = (self.tail * len(self.nodes) + self.head) * most + self.parallel - 1
+        row = np.argsort(triple, kind="stable")
+        return triple[row], row
 
     @cached_property
     def _by_weight(self) -> sp.csr_array:

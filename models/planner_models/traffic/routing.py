@@ -119,7 +119,7 @@ def from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routing
 def flow_mbps(problem: Traffic, plan: Routing) -> sp.csr_array:
     """(K, E) Mbit/s of each demand on each link, of a plan whose flows have a source."""
     flows = plan.flows
-    demand = problem.demand_rows(*(node_rows(problem, flows[name]) for name in ("source", "target")))
+    demand = demands_of(problem, flows)
     link = links_of(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
     shape = (len(problem.demands), len(problem.links))
     return sp.csr_array((flows["rate_mbps"].to_numpy(float), (demand, link)), shape=shape)
@@ -138,16 +138,10 @@ def links_of(
     problem: Traffic, tail: Iterable[str], head: Iterable[str], parallel: Iterable[float], where: str
 ) -> NDArray[np.int64]:
     """The link of each (tail, head, parallel); PlanRejected names those that are no links."""
-    count = len(problem.nodes)
     tails, heads, numbers = (pd.Series(column) for column in (tail, head, parallel))
-    from_, to = node_rows(problem, tails), node_rows(problem, heads)
     nth = numbers.to_numpy(np.int64, copy=False)
-    most = int(max(problem.parallel.max(initial=1), nth.max(initial=1))) + 1
-    known = (problem.tail * count + problem.head) * most + problem.parallel
-    wanted = np.where((from_ < 0) | (to < 0) | (nth < 1), -1, (from_ * count + to) * most + nth)
-    order = np.argsort(known)
-    places = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
-    made_up = np.flatnonzero(known[order][places] != wanted)
+    link = problem.link_rows(node_rows(problem, tails), node_rows(problem, heads), nth)
+    made_up = np.flatnonzero(link < 0)
     if len(made_up):
         row = int(made_up[0])
         extra = f"#{nth[row]}" if nth[row] > 1 else ""
@@ -156,7 +150,12 @@ def links_of(
             f"{where} row {row + 1}: {tails.iloc[row]}->{heads.iloc[row]}{extra} "
             f"is no link of the network{more}"
         )
-    return order[places].astype(np.int64)
+    return link
+
+
+def demands_of(problem: Traffic, frame: pd.DataFrame) -> NDArray[np.int64]:
+    """The demand of each row's source and target, -1 for none."""
+    return problem.demand_rows(node_rows(problem, frame["source"]), node_rows(problem, frame["target"]))
 
 
 def node_rows(problem: Traffic, names: pd.Series) -> NDArray[np.int64]:
@@ -214,7 +213,7 @@ def _names(problem: Traffic, places: NDArray[np.int64]) -> pd.Categorical:
 
 
 def _flow_of_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
-    demand = problem.demand_rows(*(node_rows(problem, routes[name]) for name in ("source", "target")))
+    demand = demands_of(problem, routes)
     columns = [routes[name].tolist() for name in ("source", "target", "path")]
     rows: list[int] = []
     tails: list[str] = []

@@ -21,6 +21,7 @@ from planner.text_files import require_file, require_text
 from planner_models.traffic.problem import LINKS, NODES, Traffic
 from planner_models.traffic.readers import sndlib
 from planner_models.traffic.readers.frames import RateUnit
+from planner_models.traffic.routing import demands_of
 
 ROWS: Final = 1 << 16  # read at once
 
@@ -63,12 +64,11 @@ class Series:
 
     def _steps(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
         """Label, demands and rates of each step."""
-        pairs = pd.MultiIndex.from_frame(self.busiest.demands[["source", "target"]])
         done: set[str] = set()
         step: str | None = None
         held: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         for frame in self._frames():
-            demand = pairs.get_indexer(pd.MultiIndex.from_frame(frame[["source", "target"]]))
+            demand = demands_of(self.busiest, frame)
             rate = frame["rate_mbps"].to_numpy(float)
             steps = frame["step"].to_numpy()
             starts = np.r_[0, np.flatnonzero(steps[1:] != steps[:-1]) + 1, len(steps)]
@@ -83,7 +83,7 @@ class Series:
                             f"{_row(frame, int(low))}: step '{step}' comes again, "
                             "its rows must stand together"
                         )
-                held.append((demand[low:high].astype(np.int64), rate[low:high]))
+                held.append((demand[low:high], rate[low:high]))
         if step is not None:
             yield self._whole(step, held, None)
 
