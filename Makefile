@@ -1,5 +1,6 @@
 # make demo   a comparison on a real network, from nothing but Python 3.11 and make
-# make test   the tests          make lint   types and style       make bench   speed and quality
+# make test   the tests          make test-all   the slow ones too    make bench   speed and quality
+# make lint   style, types, layers of imports and words
 # make lock   renew requirements.lock from setup.cfg
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -9,19 +10,23 @@ READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
 DEMO := out/demo
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo test test-all lint bench lock clean
 
 demo: $(READY)
 	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
 	@echo "plans: $(DEMO)/<design>/plan/   report: $(DEMO)/report.txt   scenario: $(DEMO)/scenario.toml"
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: test
+	$(BIN)/python -m pytest -n auto -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --config setup.cfg
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.model_building

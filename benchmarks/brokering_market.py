@@ -1,8 +1,8 @@
-"""Speed and quality of the broker's decision: instances of up to 3.3 million clients, and peers.
+"""Benchmark of brokering: speed and gap on up to 3.3 million clients, and general solvers on the same data.
 
     python -m benchmarks.brokering_market [--quick]
 
-The first table is end to end: matching, grouping, min-cost flow, repair and bound; for the largest
+The first table is end to end: matching, grouping, min-cost flow, local search and bound; for the largest
 also reading the clients and all other tables from Parquet. The second gives the same instance to
 general solvers, 60 s each (5 s with --quick), and their times as ratios to ours; the linear program is
 the relaxation, so it only bounds.
@@ -20,36 +20,40 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.backends import solve
+from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
-from planner.table_files import find_tables, read_tables
-from planner_models.brokering import SYSTEM, Brokering, market, sees
-from planner_models.brokering.generate import world
+from planner_models.brokering import SYSTEM, Brokering
+from planner_models.brokering.designs.broker import assignment
+from planner_models.brokering.information import observe
+from planner_models.brokering.problem.generators import world
 
 RUNS = 3
 
 
-def ours(problem: Brokering, gap: float, runs: int, limit_s: float | None = None) -> tuple[float, float]:
-    """Median seconds and the gap of the marketplace's decision; its plan is checked."""
+def time_decision(
+    problem: Brokering, gap: float, runs: int, limit_s: float | None = None
+) -> tuple[float, float]:
+    """Return the median seconds and gap of the marketplace's decision; its plan is checked."""
     seconds, reached = [], []
     for _ in range(runs):
         started = time.perf_counter()
-        believed = sees.marketplace(problem)
-        decision = market.assign(believed, options=Options(gap=gap, time_limit_s=limit_s, seed=1))
+        observed = observe.marketplace(problem)
+        decision = assignment.assign(observed, options=Options(gap=gap, time_limit_s=limit_s, seed=1))
         seconds.append(time.perf_counter() - started)
         assert decision.plan is not None
         assert decision.proof.objective is not None
         assert decision.proof.gap is not None
-        assert not len(SYSTEM.check(problem, decision.plan))
-        worth = SYSTEM.measure(believed, decision.plan, None)["objective"]
-        assert worth is not None
-        assert abs(worth - decision.proof.objective) <= 1e-9 * abs(worth)
+        assert not len(SYSTEM.plan.check(problem, decision.plan))
+        objective = SYSTEM.plan.measure(observed, decision.plan, None)["objective"]
+        assert objective is not None
+        assert abs(objective - decision.proof.objective) <= 1e-9 * abs(objective)
         reached.append(decision.proof.gap)
     return statistics.median(seconds), statistics.median(reached)
 
 
-def peers(problem: Brokering, limit_s: float, gap: float, base_s: float) -> None:
-    """The same program, by general solvers."""
-    model = market.model(sees.marketplace(problem))
+def time_solvers(problem: Brokering, limit_s: float, gap: float, base_s: float) -> None:
+    """Print times and gaps of general solvers on the same program."""
+    model = assignment.build_model(observe.marketplace(problem))
     linear = replace(model, integer=None)
     print(f"  program: {model.shape[0]:,} rows, {model.shape[1]:,} variables")
     for name, program, backend in (
@@ -69,21 +73,21 @@ def peers(problem: Brokering, limit_s: float, gap: float, base_s: float) -> None
         print(f"  {name:16s} {seconds:8.2f} s  {seconds / base_s:8.1f}x  {solution.status}  {reached}")
 
 
-def tight(problem: Brokering, scale: float) -> Brokering:
-    """The problem with that share of its free room."""
-    return problem.with_clusters(capacity_mbps=problem.background_mbps + scale * problem.free_mbps)
+def scale_capacity(problem: Brokering, scale: float) -> Brokering:
+    """Return the problem with that share of its residual capacity."""
+    return problem.with_clusters(capacity_mbps=problem.background_mbps + scale * problem.residual_mbps)
 
 
-def from_parquet(problem: Brokering, gap: float) -> tuple[float, float, float]:
-    """Seconds of reading, seconds and gap of deciding, for a problem in Parquet files."""
+def time_parquet(problem: Brokering, gap: float) -> tuple[float, float, float]:
+    """Return the seconds of reading, and seconds and gap of deciding, for a problem in Parquet files."""
     with tempfile.TemporaryDirectory() as folder:
         for name, frame in problem.to_tables().items():
             frame.to_parquet(Path(folder) / f"{name}.parquet")
         started = time.perf_counter()
-        files = find_tables(SYSTEM.tables, Path(folder), SYSTEM.optional_tables)
-        again = Brokering.from_tables(read_tables(SYSTEM.tables, files))
+        files = find_tables(SYSTEM.problem.tables, Path(folder), SYSTEM.problem.optional_tables)
+        again = Brokering.from_tables(read_tables(SYSTEM.problem.tables, files))
         read_s = time.perf_counter() - started
-    return (read_s, *ours(again, gap, 1))
+    return (read_s, *time_decision(again, gap, 1))
 
 
 def main() -> None:
@@ -93,18 +97,18 @@ def main() -> None:
     quick = parser.parse_args().quick
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {RUNS} runs\n")
     small = world(clients=3_000 if quick else 33_400, seed=1)
-    ours(tight(small, 0.1), 1e-3, 1)  # compiles
+    time_decision(scale_capacity(small, 0.1), 1e-3, 1)  # compiles
     for name, problem, gap, limit_s in (
         ("nominal", small, 1e-5, None),
-        ("10% of the room", tight(small, 0.1), 1e-4, 2.0 if quick else 5.0),
+        ("10% of the residual capacity", scale_capacity(small, 0.1), 1e-4, 2.0 if quick else 5.0),
     ):
-        seconds, reached = ours(problem, gap, RUNS, limit_s)
+        seconds, reached = time_decision(problem, gap, RUNS, limit_s)
         print(f"{small.size()['clients']:,} clients, {name}: {seconds:.2f} s, gap {reached:.2e}")
-        peers(problem, 5.0 if quick else 60.0, gap, seconds)
+        time_solvers(problem, 5.0 if quick else 60.0, gap, seconds)
     count = 100_000 if quick else 3_300_000
     for contents in (1, 20 if quick else 1000):
         problem = world(clients=count, contents=contents, seed=1)
-        read_s, seconds, reached = from_parquet(problem, 1e-4)
+        read_s, seconds, reached = time_parquet(problem, 1e-4)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"{count:,} clients in {len(problem.clients):,} rows: Parquet {read_s:.2f} s, "

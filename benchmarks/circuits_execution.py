@@ -20,34 +20,37 @@ from typing import Any
 
 import numpy as np
 
-from planner_models.circuitflows import generate, measure, operate, packets
-from planner_models.circuitflows.plan import at_rest
-from planner_models.circuitflows.problem import FlowsInTime
-from tests.circuitflows.twin import Twin
+from planner_models.circuitflows import measure
+from planner_models.circuitflows.designs import operation
+from planner_models.circuitflows.plan.packets.state import EVENT_COUNT
+from planner_models.circuitflows.plan.plan import build_planned_network
+from planner_models.circuitflows.problem import generators
+from planner_models.circuitflows.problem.problem import FlowsInTime
+from tests.models.circuitflows.twin import Twin
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
-    """CPU and wall seconds of one call, and what it returns."""
+def time_call(work: Callable[[], Any]) -> tuple[float, float, Any]:
+    """Return CPU and wall seconds of one call, and what it returned."""
     cpu, wall = time.process_time(), time.perf_counter()
     made = work()
     return time.process_time() - cpu, time.perf_counter() - wall, made
 
 
 def runs(problem: FlowsInTime) -> None:
-    """Whole runs, and their replay."""
+    """Print times of whole runs, and of their replay."""
     designs: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-        "queues": (operate.operate_queues, {}),
-        "told, resized": (operate.operate_told, {"large_packets": 128}),
-        "fixed": (operate.operate_fixed, {"shifts": (1, 2)}),
-        "packet_only 40G": (operate.operate_packet_only, {"packet_mbps": 40_000.0}),
+        "queues": (operation.run_on_queue_lengths, {}),
+        "told, resized": (operation.run_on_application_data, {"large_packets": 128}),
+        "fixed": (operation.run_fixed_schedule, {"shifts": (1, 2)}),
+        "packet_only 40G": (operation.run_packet_switch_only, {"packet_mbps": 40_000.0}),
     }
     header = ("design", "run CPU s", "wall s", "replay CPU s", "events M", "ns/event", "finished")
     print("".join(word.rjust(16) for word in header))
     for name, (decide, parameters) in designs.items():
-        cpu, wall, decision = timed(partial(decide, problem, **parameters))
-        network = at_rest(problem, decision.plan)
-        again, _, _ = timed(partial(network.advance, problem.of("horizon_us")))
-        events = int(network.whole[packets.SEQUENCE])
+        cpu, wall, decision = time_call(partial(decide, problem, **parameters))
+        network = build_planned_network(problem, decision.plan)
+        again, _, _ = time_call(partial(network.advance, problem.of("horizon_us")))
+        events = network.count(EVENT_COUNT)
         figures = measure(problem, decision.plan, None)
         assert figures["delivered_gb"] == decision.proof.objective
         cells = (
@@ -61,10 +64,10 @@ def runs(problem: FlowsInTime) -> None:
 
 
 def twin(milliseconds: float) -> None:
-    """The compiled network and its plain twin, on the same flows without circuits."""
-    problem = generate.mixed(horizon_us=1_000 * milliseconds, seed=1)
+    """Compare the compiled network and its plain twin, on the same flows without circuits."""
+    problem = generators.mixed(horizon_us=1_000 * milliseconds, seed=1)
     horizon = problem.of("horizon_us")
-    plan = operate.operate_packet_only(problem).plan
+    plan = operation.run_packet_switch_only(problem).plan
     assert plan is not None
     flows = {
         "source": problem.source,
@@ -89,11 +92,11 @@ def twin(milliseconds: float) -> None:
         "beta": 1.0,
     }
     plain = Twin(racks=len(problem.racks), flows=flows, changes=[], **how)
-    slow, _, _ = timed(partial(plain.run, horizon))
+    slow, _, _ = time_call(partial(plain.run, horizon))
     times = []
     for _ in range(3):
-        network = at_rest(problem, plan)
-        times.append(timed(partial(network.advance, horizon))[0])
+        network = build_planned_network(problem, plan)
+        times.append(time_call(partial(network.advance, horizon))[0])
     fast = statistics.median(times)
     delivered = [flow.delivered for flow in plain.flows]
     assert abs(int(network.of("delivered").sum()) - sum(delivered)) <= 0.01 * sum(delivered)
@@ -109,8 +112,8 @@ def main() -> None:
     quick = parser.parse_args().quick
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {load:.1f}, one thread; compiled beforehand")
-    operate.operate_told(generate.mixed(horizon_us=5_000.0))
-    problem = generate.mixed(horizon_us=100_000.0 if quick else 2_000_000.0, seed=1)
+    operation.run_on_application_data(generators.mixed(horizon_us=5_000.0))
+    problem = generators.mixed(horizon_us=100_000.0 if quick else 2_000_000.0, seed=1)
     print(f"{len(problem.flows):,} flows over {problem.of('horizon_us') / 1e6:g} s of network time")
     runs(problem)
     twin(20.0 if quick else 100.0)

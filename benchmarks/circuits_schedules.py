@@ -23,12 +23,14 @@ from typing import Any
 
 from benchmarks import circuits_textbook as textbook
 from planner import Options, Status
-from planner_models.circuits import Circuits, bound, eclipse, generate, optimum, search, solstice
-from planner_models.circuits.schedule import Day
+from planner_models.circuits import Circuits
+from planner_models.circuits.designs import eclipse, optimum, simulated_annealing, solstice, upper_bound
+from planner_models.circuits.plan.plan import Day
+from planner_models.circuits.problem import generators
 
 
-def timed(run: Callable[[], Any], repeats: int, *, warm: bool = True) -> tuple[float, Any]:
-    """Median processor seconds, and what came out last."""
+def time_call(run: Callable[[], Any], repeats: int, *, warm: bool = True) -> tuple[float, Any]:
+    """Return median processor seconds, and the last result."""
     if warm:
         run()
     seconds, answer = [], None
@@ -52,30 +54,30 @@ def row(name: str, way: str, seconds: float, first: float, share: float | None, 
 
 
 def kernels(racks: int, repeats: int, peers: bool) -> None:
-    """Solstice and Eclipse beside their plain peers: share of the demand that circuits serve, and days."""
-    problem = generate.skewed(racks=racks, seed=1)
+    """Compare Solstice and Eclipse with plain Python: share of the demand that circuits serve, and days."""
+    problem = generators.skewed(racks=racks, seed=1)
     total = float(problem.bits.sum())
     assert len(problem.pair_bits) == len(problem.pair_mbps)  # made once, before the clock runs
 
     def share(days: textbook.Days) -> float:
-        return textbook.served(problem, days) / total
+        return textbook.served_bits(problem, days) / total
 
-    first, days = timed(lambda: solstice.days(problem), repeats)
+    first, days = time_call(lambda: solstice.days(problem), repeats)
     name = f"solstice, n = {racks}"
     row(name, "days", first, first, share(plain(days)), len(days))
-    row(name, "whole decision", timed(lambda: solstice.schedule(problem), repeats)[0], first, None, None)
+    row(name, "whole decision", time_call(lambda: solstice.schedule(problem), repeats)[0], first, None, None)
     if peers:
         for way, matching in (("scipy", textbook.perfect), ("networkx", textbook.perfect_by_networkx)):
-            seconds, found = timed(lambda m=matching: textbook.solstice(problem, m), 1, warm=False)  # type: ignore[misc]
+            seconds, found = time_call(lambda m=matching: textbook.solstice(problem, m), 1, warm=False)  # type: ignore[misc]
             row(name, f"plain Python, {way}", seconds, first, share(found), len(found))
-    first, days = timed(lambda: eclipse.days(problem), repeats)
+    first, days = time_call(lambda: eclipse.days(problem), repeats)
     worth = share(plain(days))
     name = f"eclipse, n = {racks}"
     row(name, "days", first, first, worth, len(days))
-    row(name, "whole decision", timed(lambda: eclipse.schedule(problem), repeats)[0], first, None, None)
+    row(name, "whole decision", time_call(lambda: eclipse.schedule(problem), repeats)[0], first, None, None)
     if not peers:
         return
-    seconds, every = timed(lambda: eclipse.days(problem, starts=0), 1)
+    seconds, every = time_call(lambda: eclipse.days(problem, starts=0), 1)
     row(name, "days, every length tried", seconds, first, share(plain(every)), len(every))
     assert worth >= share(plain(every)) - 0.0005
     ways: list[tuple[str, Callable[[], textbook.Days]]] = [
@@ -86,19 +88,19 @@ def kernels(racks: int, repeats: int, peers: bool) -> None:
         networkx = textbook.heaviest_by_networkx
         ways.append(("plain Python, networkx", lambda: textbook.eclipse_alternating(problem, networkx)))
     for way, run in ways:
-        seconds, found = timed(run, 1, warm=False)
+        seconds, found = time_call(run, 1, warm=False)
         row(name, way, seconds, first, share(found), len(found))
 
 
 def against_the_bound(seeds: list[int], kinds: int) -> None:
-    """What is served by circuits and packets, as shares of the proven bound."""
+    """Print what circuits and packets serve, as shares of the proven bound."""
     heads = "".join(f"{head:>10}" for head in ("Solstice", "Eclipse", "search", "bound"))
     print(f"\n{'n = 64':<12}{heads}{'search/bound':>14}{'s':>7}")
     for seed in seeds:
-        problem = generate.skewed(seed=seed)
+        problem = generators.skewed(seed=seed)
         total = float(problem.bits.sum())
-        seconds, found = timed(lambda p=problem: search.schedule(p), 1)  # type: ignore[misc]
-        limit = bound.limit(problem, kinds=kinds).proof.bound
+        seconds, found = time_call(lambda p=problem: simulated_annealing.schedule(p), 1)  # type: ignore[misc]
+        limit = upper_bound.bound_schedules(problem, kinds=kinds).proof.bound
         assert limit is not None
         decisions = (solstice.schedule(problem), eclipse.schedule(problem), found)
         worths = [decision.proof.objective or 0.0 for decision in decisions]
@@ -110,13 +112,13 @@ def against_the_bound(seeds: list[int], kinds: int) -> None:
 
 
 def proven(cases: list[dict[str, Any]], limit_s: float) -> None:
-    """Exact optima of eight racks."""
+    """Print proven optima of eight racks."""
     print(
         f"\n{'optimum, n = 8':<48}{'pairs':>6}{'s':>8}{'status':>10}{'gap':>10}{'Eclipse':>9}{'Solstice':>9}"
     )
     for case in cases:
-        problem: Circuits = generate.skewed(racks=8, **case)
-        seconds, decision = timed(
+        problem: Circuits = generators.skewed(racks=8, **case)
+        seconds, decision = time_call(
             lambda p=problem: optimum.schedule(p, options=Options(time_limit_s=limit_s)),  # type: ignore[misc]
             1,
             warm=False,

@@ -70,8 +70,8 @@ def over(problem: Circuits, left: Bits, used: float) -> bool:
     return room < problem.shortest_day_us * (1 - 1e-9) or room <= 1e-12 * window
 
 
-def stuffed(problem: Circuits) -> Bits:
-    """Time of each pair with more added, first where there is some, until all sums are the largest."""
+def stuff(problem: Circuits) -> Bits:
+    """Return the time of each pair with more added, first where there is some, until all sums are equal."""
     full = problem.bits / problem.circuit_mbps
     most = max(full.sum(axis=0).max(initial=0.0), full.sum(axis=1).max(initial=0.0))
     row, column = most - full.sum(axis=1), most - full.sum(axis=0)
@@ -89,10 +89,10 @@ def solstice(
     matching: Callable[[NDArray[np.bool_]], NDArray[np.int64] | None] = perfect,
     follow: Days | None = None,
 ) -> Days:
-    """The days; or the days of `follow`, once each is found to be one that Solstice may choose."""
+    """Return the days; or those of `follow`, once each is found to be one that Solstice may choose."""
     n, left, used = len(problem.racks), problem.bits.copy(), 0.0
     days: Days = []
-    full = stuffed(problem)
+    full = stuff(problem)
     most = float(full.sum(axis=1).max(initial=0.0))
     threshold = 2.0 ** np.floor(np.log2(full.max())) if most > 0 else 0.0
     while threshold > 1e-9 * most and not over(problem, left, used):
@@ -116,12 +116,12 @@ def solstice(
 
 
 def eclipse(problem: Circuits, assign: Callable[[Bits], NDArray[np.int64]] = heaviest) -> Days:
-    """Every length that a demand has is tried, for the most served per time, night included."""
+    """Return the days of Eclipse, where every length that a demand has is tried."""
     return _greedy(problem, assign, lambda left, low, high, _: _lengths(problem, left, low, high))
 
 
 def eclipse_alternating(problem: Circuits, assign: Callable[[Bits], NDArray[np.int64]] = heaviest) -> Days:
-    """A matching for a length, the best length for it, and so on, from the longest and the last."""
+    """Return the days of Eclipse, where matching and length improve each other from two starts."""
 
     def lengths(left: Bits, low: float, high: float, last: float) -> Iterator[float]:
         for start in {high, min(high, max(low, last))}:
@@ -183,8 +183,8 @@ def _greedy(
     return days
 
 
-def served(problem: Circuits, days: Days) -> float:
-    """Bits that circuits serve."""
+def served_bits(problem: Circuits, days: Days) -> float:
+    """Return the bits that circuits serve."""
     up = np.zeros_like(problem.bits)
     for length, target in days:
         for i, j in enumerate(target):

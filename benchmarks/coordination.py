@@ -1,10 +1,10 @@
-"""What coordination is worth in every system, and what is left of it where what is told is worse.
+"""Value of coordination in every system, with true information and with worse information.
 
 python -m benchmarks.coordination [--system S]... [--out STORE] [--workers N]
 
-Writes data/coordination/designs.csv and curves.csv, with planner's version: what the dashboard and
-`planner.coordination.shipped` show. Systems that are not measured keep their rows. With a store a run
-that was stopped goes on.
+Writes data/coordination/designs.csv and curves.csv, with planner's version, for the dashboard and
+`planner.coordination.measurement.load_release`. Systems that are not measured keep their rows. With a store,
+a stopped measurement continues.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from pathlib import Path
 
 import pandas as pd
 
-from planner import __version__, coordination
+from planner import __version__
+from planner.coordination import measurement
 
 FOLDER = Path(__file__).parents[1] / "data" / "coordination"
 TOLERANCE = 1e-6
 
 
-def held(one: coordination.Curves) -> None:
-    """What must be true of any measurement."""
+def check(one: measurement.Curves) -> None:
+    """Check what must be true of any measurement; raise AssertionError."""
     name = one.system.name
     shares = one.measured.frame["share"]
     assert not one.measured.failed, one.measured.failed
     assert one.measured.bound is not None, f"{name}: no bound is proven"
-    assert shares.iloc[0] == 0, f"{name}: the first design is where shares start"
+    assert shares.iloc[0] == 0, f"{name}: shares must start at the first design"
     assert (shares <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
     known = one.frame["share"].dropna()
     assert (known <= 1 + TOLERANCE).all(), f"{name}: a plan is better than the bound"
     counts = one.frame.groupby(["parameter", "design"])["value"].nunique()
-    assert one.system.coordination is not None
-    for blur in one.system.coordination.blurs:
-        tried = counts.loc[[blur.parameter]]
-        assert (tried == len(blur.values)).all(), f"{name}: {blur.parameter} has gaps"
+    assert one.system.studies.coordination is not None
+    for degradation in one.system.studies.coordination.degradations:
+        counted = counts.loc[[degradation.parameter]]
+        assert (counted == len(degradation.values)).all(), f"{name}: {degradation.parameter} has gaps"
     assert one.frame["performance"].notna().all(), one.failed
 
 
-def kept(path: Path, fresh: pd.DataFrame) -> pd.DataFrame:
-    """The fresh rows, and those of other systems that the file has, by system."""
+def merge(path: Path, fresh: pd.DataFrame) -> pd.DataFrame:
+    """Return the fresh rows and the file's rows of other systems, in order of systems."""
     fresh = fresh.map(lambda value: f"{value:.7g}" if isinstance(value, float) else value)
     fresh = fresh.assign(version=__version__)
     if path.exists():
@@ -52,31 +53,31 @@ def kept(path: Path, fresh: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Measure, check, write and tell."""
+    """Measure systems, check and write the results, and print them in sentences."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--system", action="append", help="only this one; repeatable")
-    parser.add_argument("--out", type=Path, help="a store that keeps the runs")
+    parser.add_argument("--system", action="append", help="measure only this one; repeatable")
+    parser.add_argument("--out", type=Path, help="store of the runs")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
-    begun = time.monotonic()
-    found = coordination.curves(given.system, out=given.out, workers=given.workers)
+    start = time.monotonic()
+    found = measurement.curves(given.system, out=given.out, workers=given.workers)
     FOLDER.mkdir(exist_ok=True)
     frames = {
         "designs": pd.concat([one.measured.frame for one in found], ignore_index=True),
         "curves": pd.concat([one.frame for one in found], ignore_index=True),
     }
     for one in found:
-        held(one)
+        check(one)
         for sentence in (*one.measured.sentences(), *one.sentences()):
             print(f"- {sentence}")
     for name, frame in frames.items():
         path = FOLDER / f"{name}.csv"
-        kept(path, frame).to_csv(path, index=False, lineterminator="\n")
+        merge(path, frame).to_csv(path, index=False, lineterminator="\n")
         print(f"wrote {len(frame):,} rows to {path}")
-    print(f"{time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}")
+    print(f"{time.monotonic() - start:.0f} s, load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""How fast the dashboard answers, and what a stranger sees of it.
+"""Response times of the dashboard, and pictures of a new user's path through it.
 
-python -m benchmarks.dashboard [--quick]          times, each with its answer checked
-python -m benchmarks.dashboard --pictures FOLDER  the stranger's path, wide and narrow, light and dark
+python -m benchmarks.dashboard [--quick]          response times; each answer is checked
+python -m benchmarks.dashboard --pictures FOLDER  pictures of the path, wide and narrow, light and dark
 
-Drives the Chromium that is there through the real pages. Times are wall seconds as a user has them;
-beside them stands the processor time that the server, its workers and the browser took, which says
-more on a machine that does other things too.
+The installed Chromium runs the real pages. Times are wall seconds until the user sees the answer. The
+processor time of the server and its workers is printed beside them: it is more reliable on a busy machine.
 """
 
 from __future__ import annotations
@@ -32,38 +31,40 @@ import psutil
 
 import planner
 from benchmarks.sweeps import synthetic
-from planner.store import Store
+from planner.scenarios.catalogue import find_system
+from planner.store.store import Store
 
-PATIENCE_MS: Final = 180_000
-START_S: Final = 60.0
+TIME_LIMIT_MS: Final = 300_000
+START_LIMIT_S: Final = 120.0
+END_LIMIT_S: Final = 60.0
 ANSWERED: Final = """() => {
     const text = document.body.innerText;
-    return text.includes('answered in') && !text.includes('to the question before')
+    return text.includes('answered in') && !text.includes('for the previous settings')
         && !text.includes('solving,') && !text.includes('waiting for a free worker,');
 }"""
-"""Whether a page shows the answer to what its forms ask."""
+"""Script: true when a page shows the answer for the settings of its forms."""
 
 
 def chromium() -> str | None:
-    """The browser that is there."""
+    """Return the path of the installed browser; None where there is none."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @dataclass(frozen=True)
-class Served:
-    """A server, as its command starts it."""
+class Server:
+    """A running server of the dashboard."""
 
     url: str
     process: subprocess.Popen[bytes]
     since: float
 
     def seconds(self) -> tuple[float, float]:
-        """Processor time of the server, and of its workers."""
+        """Return the processor time of the server and that of its workers."""
         server = psutil.Process(self.process.pid)
         return _seconds([server]), _seconds(server.children(recursive=True))
 
     def bytes(self) -> int:
-        """Memory of the server and its workers; what they share is counted once."""
+        """Return the memory of the server and its workers; shared memory is counted once."""
         server = psutil.Process(self.process.pid)
         total = 0
         for one in [server, *server.children(recursive=True)]:
@@ -82,8 +83,8 @@ def _seconds(processes: list[psutil.Process]) -> float:
 
 
 @contextlib.contextmanager
-def server(folder: Path, *options: str) -> Iterator[Served]:
-    """`planner dashboard`, until it answers; ended with this block."""
+def run_server(folder: Path, *options: str) -> Iterator[Server]:
+    """Run `planner dashboard` for a block, which begins when the server answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -93,52 +94,52 @@ def server(folder: Path, *options: str) -> Iterator[Served]:
         cwd=folder,
         stdout=subprocess.DEVNULL,
     )
-    served = Served(f"http://127.0.0.1:{port}", process, since)
+    server = Server(f"http://127.0.0.1:{port}", process, since)
     try:
         while True:
             try:
-                urllib.request.urlopen(f"{served.url}/_stcore/health", timeout=1).close()
+                urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=1).close()
                 break
             except OSError:
-                assert time.perf_counter() < since + START_S, "the server did not start"
+                assert time.perf_counter() < since + START_LIMIT_S, "the server did not start"
                 assert process.poll() is None, "the server ended"
                 time.sleep(0.02)
-        yield served
+        yield server
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        process.wait(END_LIMIT_S)
 
 
 @contextlib.contextmanager
-def browser() -> Iterator[Any]:
-    """A browser that shows nothing on a screen."""
+def run_browser() -> Iterator[Any]:
+    """Run a headless browser for a block."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as run:
-        # graphics are drawn by the processor: what is drawn in time so is drawn in time everywhere
-        started = run.chromium.launch(
+        # rendering without a graphics processor: the slowest case
+        browser = run.chromium.launch(
             executable_path=chromium(), args=["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader"]
         )
-        yield started
-        started.close()
+        yield browser
+        browser.close()
 
 
-def page(started: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
-    """A page of a new visitor."""
-    context = started.new_context(
+def new_page(browser: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
+    """Return a page of a new visitor."""
+    context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True
     )
-    made = context.new_page()
-    made.set_default_timeout(PATIENCE_MS)
-    return made
+    page = context.new_page()
+    page.set_default_timeout(TIME_LIMIT_MS)
+    return page
 
 
-def answered(shown: Any) -> None:
-    """Wait until the page shows the answer to what it asks."""
-    shown.wait_for_function(ANSWERED)
+def wait_for_answer(page: Any) -> None:
+    """Wait until the page shows the answer for its settings."""
+    page.wait_for_function(ANSWERED)
 
 
-# --- a stranger's path --------------------------------------------------------------------
+# --- a new user's path --------------------------------------------------------------------
 
 CITIES: Final = {
     "Lisbon": (38.7, -9.1), "Madrid": (40.4, -3.7), "Paris": (48.9, 2.4), "London": (51.5, -0.1),
@@ -155,103 +156,103 @@ DEMANDS: Final = (
 )  # fmt: skip
 
 
-def own_tables(folder: Path) -> list[Path]:
-    """Somebody's network as CSV files, in Gbit/s."""
+def write_tables(folder: Path) -> list[Path]:
+    """Write a user's network as CSV files and return their paths."""
     nodes = ["node,latitude,longitude", *(f"{name},{lat},{lon}" for name, (lat, lon) in CITIES.items())]
     links = ["tail,head,capacity_mbps"]
     for line in LINKS:
         tail, head, gbps = line.split()
         links += [f"{tail},{head},{gbps}000", f"{head},{tail},{gbps}000"]
     demands = ["source,target,rate_mbps", *(line.replace(" ", ",") + "000" for line in DEMANDS)]
-    made = []
+    paths = []
     for name, lines in (("nodes", nodes), ("links", links), ("demands", demands)):
-        made.append(folder / f"{name}.csv")
-        made[-1].write_text("\n".join(lines) + "\n")
-    return made
+        paths.append(folder / f"{name}.csv")
+        paths[-1].write_text("\n".join(lines) + "\n")
+    return paths
 
 
-def stranger(shown: Any, url: str, folder: Path, seen: Callable[[str], None]) -> str:
-    """From the first page to the plan taken home; `seen` is told each step. The last address."""
-    shown.goto(url)
-    answered(shown)
-    seen("1 the first page")
+def follow_path(page: Any, url: str, folder: Path, report: Callable[[str], None]) -> str:
+    """Walk from the first page to the downloaded plan; report each step and return the last address."""
+    page.goto(url)
+    wait_for_answer(page)
+    report("1 the first page")
 
-    own(shown, url)
-    tables = own_tables(folder)
+    open_upload(page, url)
+    tables = write_tables(folder)
     broken = folder / "broken" / "links.csv"
     broken.parent.mkdir(exist_ok=True)
     broken.write_text(tables[1].read_text().replace("Lisbon,London,5000", "Lisbon,London,-5000"))
-    shown.locator("input[type=file]").set_input_files([tables[0], broken, tables[2]])
-    shown.get_by_role("button", name="Use these tables").click()
-    shown.get_by_text("capacity_mbps is -5000").first.wait_for()
-    seen("2 what is wrong is said at its cell")
+    page.locator("input[type=file]").set_input_files([tables[0], broken, tables[2]])
+    page.get_by_role("button", name="Use these tables").click()
+    page.get_by_text("capacity_mbps is -5000").first.wait_for()
+    report("2 faults are shown at their cells")
 
-    own(shown, url)
-    shown.locator("input[type=file]").set_input_files(tables)
-    shown.get_by_role("button", name="Use these tables").click()
-    shown.get_by_text("8 nodes, 26 links, 8 demands").wait_for()
-    answered(shown)
-    seen("3 own tables, three designs")
+    open_upload(page, url)
+    page.locator("input[type=file]").set_input_files(tables)
+    page.get_by_role("button", name="Use these tables").click()
+    page.get_by_text("8 nodes, 26 links, 8 demands").wait_for()
+    wait_for_answer(page)
+    report("3 own tables, three designs")
 
-    _open_forms(shown)
-    shown.get_by_role("combobox", name="fail links").fill("Frankfurt<->Paris")
-    shown.get_by_role("option", name="Frankfurt<->Paris").first.click()
-    shown.keyboard.press("Escape")
-    shown.get_by_text("compared to:").wait_for()
-    _close_forms(shown)
-    answered(shown)
-    seen("4 a link fails")
+    _open_forms(page)
+    page.get_by_role("combobox", name="fail links").fill("Frankfurt<->Paris")
+    page.get_by_role("option", name="Frankfurt<->Paris").first.click()
+    page.keyboard.press("Escape")
+    page.get_by_text("Baseline:").wait_for()
+    _close_forms(page)
+    wait_for_answer(page)
+    report("4 a link fails")
 
-    shown.get_by_role("tab", name="optimum").click()
-    shown.get_by_text("What changed since the plan before").wait_for()
-    seen("5 the better design")
+    page.get_by_role("tab", name="optimum").click()
+    page.get_by_text("Changes since the baseline").wait_for()
+    report("5 the better design")
 
-    shown.get_by_role("tab", name="The same elsewhere").click()
-    with shown.expect_download() as saved:
-        shown.get_by_role("button", name="Plans and metrics (zip)").click()
+    page.get_by_role("tab", name="Command and files").click()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Plans and metrics (zip)").click()
     saved.value.save_as(folder / "planner.zip")
-    seen("6 taken home")
+    report("6 the plan is downloaded")
 
     address = f"{url}/?scenario=traffic/abilene&designs=optimum,ecmp&set=problem.scale%3D0.5"
-    shown.goto(address)
-    answered(shown)
-    seen("7 an address restores its answer")
+    page.goto(address)
+    wait_for_answer(page)
+    report("7 an address restores its answer")
     return address
 
 
-def own(shown: Any, url: str) -> None:
-    """The form for own tables of traffic."""
-    shown.goto(f"{url}/?scenario=own+tables")
-    shown.get_by_role("combobox", name="system").last.click()
-    shown.get_by_role("option", name="traffic", exact=True).click()
-    shown.get_by_text("nodes (optional), links, demands").wait_for()
-    still(shown)
+def open_upload(page: Any, url: str) -> None:
+    """Open the form for uploaded tables of traffic."""
+    page.goto(f"{url}/?scenario=own+tables")
+    page.get_by_role("combobox", name="system").last.click()
+    page.get_by_role("option", name="traffic", exact=True).click()
+    page.get_by_text("nodes (optional), links, demands").wait_for()
+    wait_for_script(page)
 
 
-def still(shown: Any) -> None:
-    """Wait until the page's script is through: what streamlit tells a page while one begins may be lost."""
-    shown.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+def wait_for_script(page: Any) -> None:
+    """Wait until the page's script has ended: streamlit may lose events of a page whose script starts."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
 
 
-def choose(shown: Any, cell: int) -> None:
-    """Choose a cell of the design space; they are counted row by row."""
-    shown.locator(".js-plotly-plot .point").nth(cell).click(force=True)
+def select_cell(page: Any, cell: int) -> None:
+    """Select a cell of the design space by its number, row by row."""
+    page.locator(".js-plotly-plot .point").nth(cell).click(force=True)
 
 
-def _open_forms(shown: Any) -> None:
-    """On a narrow page the forms are folded away."""
-    if shown.viewport_size["width"] < 700:
-        shown.get_by_test_id("stExpandSidebarButton").click()
-        shown.wait_for_timeout(1000)  # they slide in, and what is open meanwhile closes
+def _open_forms(page: Any) -> None:
+    """Open the forms of a narrow page, which are folded."""
+    if page.viewport_size["width"] < 700:
+        page.get_by_test_id("stExpandSidebarButton").click()
+        page.wait_for_timeout(1000)  # they slide in, and close fields that are open meanwhile
 
 
-def _close_forms(shown: Any) -> None:
-    if shown.viewport_size["width"] < 700:
-        shown.get_by_test_id("stSidebarCollapseButton").locator("button").click()
+def _close_forms(page: Any) -> None:
+    if page.viewport_size["width"] < 700:
+        page.get_by_test_id("stSidebarCollapseButton").locator("button").click()
 
 
-def pictures(folder: Path) -> None:
-    """Each step of the path and each page, at 1280 and 390 pixels, light and dark."""
+def draw_pictures(folder: Path) -> None:
+    """Draw each step of the path and each page, at 1280 and 390 pixels, light and dark."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as spare:
         home = Path(spare)
@@ -262,111 +263,111 @@ def pictures(folder: Path) -> None:
              "--workers", "1", "--out", str(store)],
             check=True, capture_output=True,
         )  # fmt: skip
-        with server(home, "--store", str(store)) as served, browser() as started:
+        with run_server(home, "--store", str(store)) as server, run_browser() as browser:
             for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
-                shown = page(started, width=width, height=1000 if width > 700 else 844, scheme=scheme)
+                page = new_page(browser, width=width, height=1000 if width > 700 else 844, scheme=scheme)
 
-                def seen(step: str, shown: Any = shown, width: int = width, scheme: str = scheme) -> None:
-                    drawn(shown)
-                    wide = shown.evaluate("document.documentElement.scrollWidth")
+                def report(step: str, page: Any = page, width: int = width, scheme: str = scheme) -> None:
+                    wait_for_drawing(page)
+                    wide = page.evaluate("document.documentElement.scrollWidth")
                     assert wide <= width, f"{step}: sticks out at {width} pixels ({wide})"
                     path = folder / f"{step.replace(' ', '_')}_{width}_{scheme}.png"
-                    _whole(shown, path)
+                    _save_picture(page, path)
                     print(path, flush=True)
 
-                stranger(shown, served.url, home, seen)
-                others(shown, served.url, seen)
-                shown.context.close()
+                follow_path(page, server.url, home, report)
+                visit_others(page, server.url, report)
+                page.context.close()
 
 
-def others(shown: Any, url: str, seen: Callable[[str], None]) -> None:
-    """The other pages."""
-    shown.goto(f"{url}/recipes")
-    shown.get_by_text("Choose a cell").wait_for()
-    choose(shown, 3)
-    shown.get_by_text("incomplete information, disjoint resources").wait_for()
-    seen("8 recipes")
-    for step, name in (("9 worth", "What coordination is worth"), ("10 curves", "How good must")):
-        shown.get_by_role("tab", name=name).click()
-        shown.get_by_role("tabpanel", name=name).get_by_text("Measure anew").wait_for()
-        seen(step)
-    shown.goto(f"{url}/sweeps")
-    shown.get_by_text("12 of 12 runs").wait_for()
-    seen("11 sweeps")
-    shown.get_by_role("tab", name="Trade-off").click()
-    seen("12 trade-off")
-    shown.goto(f"{url}/reproduction?target=traffic/figure_1")
-    shown.get_by_role("button", name="Run").click()
-    shown.get_by_text("2 reproduced").wait_for()
-    seen("13 reproduction")
+def visit_others(page: Any, url: str, report: Callable[[str], None]) -> None:
+    """Visit the other pages and report each step."""
+    page.goto(f"{url}/recipes")
+    page.get_by_text("Choose a cell").wait_for()
+    select_cell(page, 3)
+    page.get_by_text("incomplete information, disjoint resources").wait_for()
+    report("8 recipes")
+    for step, name in (("9 value", "Value of coordination"), ("10 curves", "Quality of information")):
+        page.get_by_role("tab", name=name).click()
+        page.get_by_role("tabpanel", name=name).get_by_text("Measure again").wait_for()
+        report(step)
+    page.goto(f"{url}/sweeps")
+    page.get_by_text("12 of 12 runs").wait_for()
+    report("11 sweeps")
+    page.get_by_role("tab", name="Trade-off").click()
+    report("12 trade-off")
+    page.goto(f"{url}/reproduction?target=traffic/figure_1")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("time [s]").first.wait_for(state="attached")
+    report("13 reproduction")
 
 
-def drawn(shown: Any) -> None:
-    """Wait until tables and charts, which come after their page, are there."""
-    # what is below the visible part may not be drawn before it is scrolled to
-    shown.wait_for_function(
+def wait_for_drawing(page: Any) -> None:
+    """Wait until the page shows its tables and charts."""
+    # parts below the visible one may wait until they are scrolled to
+    page.wait_for_function(
         """() => [...document.querySelectorAll('[data-testid=stSkeleton]')].every(
             one => one.getBoundingClientRect().top > window.innerHeight)"""
     )
-    shown.wait_for_timeout(1000)
+    page.wait_for_timeout(1000)
 
 
-def _whole(shown: Any, path: Path) -> None:
-    """A picture of all that the page shows, also what has to be scrolled to."""
-    size = shown.viewport_size
-    tall = shown.evaluate(
+def _save_picture(page: Any, path: Path) -> None:
+    """Save a picture of the whole page, also of parts below the visible one."""
+    size = page.viewport_size
+    tall = page.evaluate(
         "Math.max(...[...document.querySelectorAll('[data-testid=stMain], body')].map(e => e.scrollHeight))"
     )
-    shown.set_viewport_size({"width": size["width"], "height": min(3000, max(size["height"], tall))})
-    drawn(shown)
-    shown.screenshot(path=path)
-    shown.set_viewport_size(size)
+    page.set_viewport_size({"width": size["width"], "height": min(3000, max(size["height"], tall))})
+    wait_for_drawing(page)
+    page.screenshot(path=path)
+    page.set_viewport_size(size)
 
 
 # --- times --------------------------------------------------------------------------------
 
-FIRST_S: Final = 3.0
-MOVED_S: Final = 2.0
-MOST_GIB: Final = 6.0
+FIRST_PAGE_S: Final = 3.0
+SLIDER_S: Final = 2.0
+MAX_MEMORY_GIB: Final = 6.0
 
 
-def told(what: str, walls: list[float], taken: list[float], most: float | None = None) -> None:
-    """A line: median and worst wall seconds, processor seconds, and whether that is within `most`."""
-    middle = statistics.median(walls)
-    verdict = "" if most is None else f"   {'within' if middle <= most else 'OVER'} {most:g} s"
-    line = f"  {what:<50} {middle:6.2f} s, worst {max(walls):6.2f} s"
+def print_times(activity: str, walls: list[float], taken: list[float], limit_s: float | None = None) -> None:
+    """Print median and worst wall seconds, processor seconds, and whether the median is within a limit."""
+    median = statistics.median(walls)
+    verdict = "" if limit_s is None else f"   {'within' if median <= limit_s else 'OVER'} {limit_s:g} s"
+    line = f"  {activity:<50} {median:6.2f} s, worst {max(walls):6.2f} s"
     print(f"{line}, processor {statistics.median(taken):5.2f} s{verdict}", flush=True)
 
 
-def first_page(folder: Path, times: int) -> None:
-    """From the command to the first page's heading, forms and answer, each time with a server of its own."""
+def time_first_page(folder: Path, times: int) -> None:
+    """Time the first page's heading, forms and answer since the start of a new server."""
     steps: dict[str, tuple[list[float], list[float]]] = {}
-    with browser() as started:
+    with run_browser() as browser:
         for _ in range(times):
-            with server(folder, "--workers", "2") as served:
-                shown = page(started)
-                shown.goto(served.url, wait_until="commit")
+            with run_server(folder, "--workers", "2") as server:
+                page = new_page(browser)
+                page.goto(server.url, wait_until="commit")
 
-                def step(name: str, served: Served = served) -> None:
+                def step(name: str, server: Server = server) -> None:
                     walls, taken = steps.setdefault(name, ([], []))
-                    walls.append(time.perf_counter() - served.since)
-                    taken.append(sum(served.seconds()))
+                    walls.append(time.perf_counter() - server.since)
+                    taken.append(sum(server.seconds()))
 
-                shown.get_by_role("heading", name="What if").wait_for()
+                page.get_by_role("heading", name="What if").wait_for()
                 step("the first page")
-                shown.get_by_role("slider", name="scale").first.wait_for()
+                page.get_by_role("slider", name="scale").first.wait_for()
                 step("its forms")
-                answered(shown)
-                assert "50 nodes, 176 links" in shown.inner_text("body")
+                wait_for_answer(page)
+                assert "50 nodes, 176 links" in page.inner_text("body")
                 step("its answer")
-                shown.context.close()
+                page.context.close()
     for name, (walls, taken) in steps.items():
-        told(f"cold server: {name}", walls, taken, FIRST_S if name == "the first page" else None)
+        print_times(f"cold server: {name}", walls, taken, FIRST_PAGE_S if name == "the first page" else None)
 
 
-def told_in(shown: Any, row: str, column: str, value: float) -> None:
-    """Wait until a cell of the table of metrics has a value, as the page tells those who cannot see it."""
-    shown.wait_for_function(
+def wait_for_metric(page: Any, row: str, column: str, value: float) -> None:
+    """Wait until a cell of the table of metrics has a value, as screen readers get it."""
+    page.wait_for_function(
         """([row, column, value]) => {
             const lines = [...document.querySelectorAll('[data-testid=stDataFrame] table')[0]?.rows ?? []]
                 .map(line => [...line.cells].map(cell => cell.textContent));
@@ -379,153 +380,164 @@ def told_in(shown: Any, row: str, column: str, value: float) -> None:
     )
 
 
-def worst_link(scenario: str) -> float:
-    """The fullest link's utilization with even splits, found without the dashboard; it grows as demand."""
+def metric_label() -> str:
+    """Return the label of the metric that is checked."""
+    return find_system("traffic").metric("max_utilization").label
+
+
+def max_utilization(scenario: str) -> float:
+    """Return the utilization of the fullest link with ECMP, without the dashboard; it grows with demand."""
     result = planner.compare(scenario, designs=["ecmp"])
     return float(result.metrics["max_utilization"].iloc[0])
 
 
-def slider(served: Served, started: Any, times: int) -> None:
-    """A slider moved, until the new answer is there."""
+def time_slider(server: Server, browser: Any, times: int) -> None:
+    """Time a move of a slider until the new answer is shown."""
+    label = metric_label()
     for scenario in ("traffic/abilene", "traffic/germany50"):
-        whole = worst_link(scenario)
-        shown = page(started)
-        shown.goto(f"{served.url}/?scenario={scenario}&designs=ecmp,optimum")
-        answered(shown)
-        told_in(shown, "max_utilization", "ecmp", whole)
+        whole = max_utilization(scenario)
+        page = new_page(browser)
+        page.goto(f"{server.url}/?scenario={scenario}&designs=ecmp,optimum")
+        wait_for_answer(page)
+        wait_for_metric(page, label, "ecmp", whole)
         walls, taken = [], []
         for _ in range(times):
-            shown.wait_for_timeout(1000)
-            before, address = sum(served.seconds()), shown.url
-            shown.get_by_role("slider", name="scale").first.focus()
+            page.wait_for_timeout(1000)
+            before, address = sum(server.seconds()), page.url
+            page.get_by_role("slider", name="scale").first.focus()
             start = time.perf_counter()
-            shown.keyboard.press("ArrowRight")
-            shown.wait_for_function("address => location.href != address", arg=address)
-            answered(shown)
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function("address => location.href != address", arg=address)
+            wait_for_answer(page)
             walls.append(time.perf_counter() - start)
-            taken.append(sum(served.seconds()) - before)
-            scale = float(shown.url.partition("problem.scale%3D")[2].partition("&")[0])
-            told_in(shown, "max_utilization", "ecmp", scale * whole)
-        told(f"a slider of {scenario} moved", walls, taken, MOVED_S)
-        shown.context.close()
+            taken.append(sum(server.seconds()) - before)
+            scale = float(page.url.partition("problem.scale%3D")[2].partition("&")[0])
+            wait_for_metric(page, label, "ecmp", scale * whole)
+        print_times(f"a slider of {scenario} moved", walls, taken, SLIDER_S)
+        page.context.close()
 
 
-def points(served: Served, started: Any, count: int) -> None:
-    """A chart of many points: until it is drawn, zoomed and pointed at."""
-    shown = page(started)
-    shown.goto(f"{served.url}/sweeps")
-    shown.get_by_text(f"{count:,} of {count:,} runs").wait_for()
-    before, start = sum(served.seconds()), time.perf_counter()
-    shown.get_by_role("tab", name="Trade-off").click()
-    shown.wait_for_function(
+def time_points(server: Server, browser: Any, count: int) -> None:
+    """Time a chart of many points until it is drawn, zoomed and pointed at."""
+    page = new_page(browser)
+    page.goto(f"{server.url}/sweeps")
+    page.get_by_text(f"{count:,} of {count:,} runs").wait_for()
+    before, start = sum(server.seconds()), time.perf_counter()
+    page.get_by_role("tab", name="Trade-off").click()
+    page.wait_for_function(
         """count => [...document.querySelectorAll('.js-plotly-plot')].some(gd => gd._fullData && gd.calcdata
             && gd._fullData.reduce((sum, trace) => sum + (trace.x ? trace.x.length : 0), 0) == count)""",
         arg=count,
     )
-    told(f"{count:,} points: until drawn", [time.perf_counter() - start], [sum(served.seconds()) - before])
-    drawn(shown)
-    shown.evaluate("""() => {
+    print_times(
+        f"{count:,} points: until drawn", [time.perf_counter() - start], [sum(server.seconds()) - before]
+    )
+    wait_for_drawing(page)
+    page.evaluate("""() => {
         const gd = [...document.querySelectorAll('.js-plotly-plot')].at(-1);
         window.plots = 0; window.points = 0;
         gd.on('plotly_relayout', () => { window.plots += 1; });
         gd.on('plotly_hover', () => { window.points += 1; });
         gd.scrollIntoView();
     }""")
-    box = shown.locator(".js-plotly-plot .nsewdrag").last.bounding_box()
+    box = page.locator(".js-plotly-plot .nsewdrag").last.bounding_box()
     across, down = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     walls = []
     for move in range(5):
         start = time.perf_counter()
-        shown.mouse.move(across + move, down + 5 * move)
-        shown.mouse.move(across + move + 1, down + 5 * move)
-        shown.wait_for_function("move => window.points > move", arg=move)
+        page.mouse.move(across + move, down + 5 * move)
+        page.mouse.move(across + move + 1, down + 5 * move)
+        page.wait_for_function("move => window.points > move", arg=move)
         walls.append(time.perf_counter() - start)
-    told(f"{count:,} points: until a point is told", walls, [0.0])
+    print_times(f"{count:,} points: until a point is named", walls, [0.0])
     walls = []
     for zoom in range(3):
-        shown.mouse.move(across - 100, down - 80)
-        shown.mouse.down()
-        shown.mouse.move(across + 100, down + 80, steps=3)
+        page.mouse.move(across - 100, down - 80)
+        page.mouse.down()
+        page.mouse.move(across + 100, down + 80, steps=3)
         start = time.perf_counter()
-        shown.mouse.up()
-        shown.wait_for_function("zoom => window.plots > zoom", arg=zoom)
-        shown.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.mouse.up()
+        page.wait_for_function("zoom => window.plots > zoom", arg=zoom)
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         walls.append(time.perf_counter() - start)
-    told(f"{count:,} points: until zoomed", walls, [0.0])
-    shown.context.close()
+    print_times(f"{count:,} points: until zoomed", walls, [0.0])
+    page.context.close()
 
 
-def sessions(served: Served, started: Any, count: int) -> None:
-    """Visitors at once, each with a question of its own: whether each gets its own answer, and memory."""
+def time_sessions(server: Server, browser: Any, count: int) -> None:
+    """Check that simultaneous visitors each get their own answer; measure times and memory."""
+    label = metric_label()
     scales = [0.5 + 0.1 * place for place in range(count)]
     scenarios = [("traffic/abilene", "traffic/germany50")[place % 2] for place in range(count)]
-    whole = {scenario: worst_link(scenario) for scenario in dict.fromkeys(scenarios)}
+    whole = {scenario: max_utilization(scenario) for scenario in dict.fromkeys(scenarios)}
     start, most = time.perf_counter(), 0
-    shown = [page(started) for _ in scales]
-    for one, scale, scenario in zip(shown, scales, scenarios, strict=True):
+    pages = [new_page(browser) for _ in scales]
+    for one, scale, scenario in zip(pages, scales, scenarios, strict=True):
         one.goto(
-            f"{served.url}/?scenario={scenario}&designs=ecmp,optimum&set=problem.scale%3D{scale:.1f}",
+            f"{server.url}/?scenario={scenario}&designs=ecmp,optimum&set=problem.scale%3D{scale:.1f}",
             wait_until="commit",
         )
-    for one in shown:
-        answered(one)
-        most = max(most, served.bytes())
+    for one in pages:
+        wait_for_answer(one)
+        most = max(most, server.bytes())
     wall = time.perf_counter() - start
-    for one, scale, scenario in zip(shown, scales, scenarios, strict=True):
+    for one, scale, scenario in zip(pages, scales, scenarios, strict=True):
         one.bring_to_front()
-        told_in(one, "max_utilization", "ecmp", scale * whole[scenario])
+        wait_for_metric(one, label, "ecmp", scale * whole[scenario])
     walls = []
-    for one in shown[: max(2, count // 2)]:  # all of them move on
+    for one in pages[: max(2, count // 2)]:  # half of them change a setting
         one.bring_to_front()
         address = one.url
         one.get_by_role("slider", name="scale").first.focus()
         began = time.perf_counter()
         one.keyboard.press("ArrowRight")
         one.wait_for_function("address => location.href != address", arg=address)
-        answered(one)
+        wait_for_answer(one)
         walls.append(time.perf_counter() - began)
-        most = max(most, served.bytes())
+        most = max(most, server.bytes())
     gib = most / 2**30
-    assert gib < MOST_GIB, f"{gib:.1f} GiB"
+    assert gib < MAX_MEMORY_GIB, f"{gib:.1f} GiB"
     print(f"  {count} sessions at once: each has its own answer after {wall:.1f} s")
-    told(f"{count} sessions, one moves", walls, [0.0])
-    print(f"  memory of server and workers at most {gib:.2f} GiB   within {MOST_GIB:g} GiB")
-    for one in shown:
+    print_times(f"{count} sessions, one moves", walls, [0.0])
+    print(f"  memory of server and workers at most {gib:.2f} GiB   within {MAX_MEMORY_GIB:g} GiB")
+    for one in pages:
         one.context.close()
 
 
-def filled(folder: Path, count: int) -> Path:
-    """A store of so many runs of nothing."""
+def make_store(folder: Path, count: int) -> Path:
+    """Make a store with synthetic runs and return its folder."""
     rng = np.random.default_rng(1)
     with Store(folder, write=True) as store:
         for start in range(0, count, 10_000):
-            store.keep([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
+            store.add([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
     return folder
 
 
 def main() -> None:
-    """Measure, or draw."""
+    """Measure times, or draw pictures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions, sessions and points")
-    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw the stranger's path instead")
+    parser.add_argument(
+        "--pictures", type=Path, metavar="FOLDER", help="draw pictures of a new user's path instead"
+    )
     given = parser.parse_args()
     if chromium() is None:
         raise SystemExit("no Chromium is installed")
     if given.pictures:
-        pictures(given.pictures)
+        draw_pictures(given.pictures)
         return
     times, count, visitors = (1, 20_000, 3) if given.quick else (3, 100_000, 10)
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; median of {times}")
     with tempfile.TemporaryDirectory() as spare:
         home = Path(spare)
-        first_page(home, times)
-        store = filled(home / "results", count)
-        with server(home, "--store", str(store), "--workers", "2") as served, browser() as started:
-            slider(served, started, 2 * times)
-            points(served, started, count)
-            sessions(served, started, visitors)
+        time_first_page(home, times)
+        store = make_store(home / "results", count)
+        with run_server(home, "--store", str(store), "--workers", "2") as server, run_browser() as browser:
+            time_slider(server, browser, 2 * times)
+            time_points(server, browser, count)
+            time_sessions(server, browser, visitors)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

@@ -2,11 +2,11 @@
 
     python -m benchmarks.livevideo_scale [--quick] [--peers] [--only NAME,...] [--seconds S] [--seeds N]
 
-Each seed takes the seconds of the goal at most, less where half of the goal's gap is reached before;
-each peer 60 s: with --seeds 5 --peers, some 45 minutes at most.
+Each seed takes the seconds of the goal at most, less if half of the goal's gap is reached before; each
+peer 60 s. With --seeds 5 --peers it takes 45 minutes at most.
 
-Bound and plan come from the same run; every plan is replayed in the explicit integer program of
-Fig. 4.8, whose limits it must keep and whose objective it must have. Published: "almost optimal
+Bound and plan come from the same run; every plan must be feasible in the explicit integer program of
+Fig. 4.8, with the same objective. Published: "almost optimal
 (about 1%)" after 60 s with a commercial solver (Fig. 4.10), 190 s for Heavy-Tail at 10,000 videos.
 """
 
@@ -24,15 +24,21 @@ import numpy as np
 
 from planner import Options
 from planner.backends import solve
-from planner.system import Decision
-from planner_models.livevideo import LiveVideo, Trees, columns, generate
-from planner_models.livevideo.compiled import get_ready
-from planner_models.livevideo.program import build
+from planner.contract.design import Decision
+from planner_models.livevideo import LiveVideo, Trees
+from planner_models.livevideo.designs.decomposition import decomposition
+from planner_models.livevideo.designs.decomposition.warm_up import get_ready
+from planner_models.livevideo.designs.integer_program import build_program
+from planner_models.livevideo.problem import generators
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """A problem by seed, gaps aimed at in so many seconds on two cores, and what one thread did before."""
+    """A problem by seed.
+
+    goals   seconds on two cores, and the gap to reach in them
+    before  earlier result of one thread
+    """
 
     name: str
     make: Callable[[int], LiveVideo]
@@ -43,51 +49,51 @@ class Instance:
 INSTANCES = (
     Instance(
         name="heavy_tail_10k",
-        make=lambda seed: generate.heavy_tail(seed=seed),
+        make=lambda seed: generators.heavy_tail(seed=seed),
         goals=((60.0, 0.001), (15.0, 0.0025)),
         before="0.27% in 19 s",
     ),
     Instance(
         name="heavy_tail_10k_active",
-        make=lambda seed: generate.heavy_tail_active(seed=seed),
+        make=lambda seed: generators.heavy_tail_active(seed=seed),
         goals=((60.0, 0.008),),
         before="1.24% in 58 s",
     ),
     Instance(
         name="heavy_tail_1k_active",
-        make=lambda seed: generate.heavy_tail_active(videos=1_000, seed=seed),
+        make=lambda seed: generators.heavy_tail_active(videos=1_000, seed=seed),
         goals=((60.0, 0.0015),),
         before="0.37% in 10 s",
     ),
     Instance(
         name="heavy_tail_1k_quality",
-        make=lambda seed: generate.heavy_tail_active(videos=1_000, priority="quality", seed=seed),
+        make=lambda seed: generators.heavy_tail_active(videos=1_000, priority="quality", seed=seed),
         goals=((60.0, 0.01),),
         before="2.3-2.8%",
     ),
     Instance(
         name="average_day_2k_edges",
-        make=lambda seed: generate.average_day(videos=10_000, edges=2_000, seed=seed),
+        make=lambda seed: generators.average_day(videos=10_000, edges=2_000, seed=seed),
         goals=((60.0, 0.01),),
-        before="never tried",
+        before="not tried",
     ),
 )
 QUICK = Instance(
     name="heavy_tail_300",
-    make=lambda seed: generate.heavy_tail(videos=300, groups=300, requests_per_video=4.0, seed=seed),
+    make=lambda seed: generators.heavy_tail(videos=300, groups=300, requests_per_video=4.0, seed=seed),
     goals=((3.0, 0.02),),
     before="-",
 )
 
 
 WINDOWS = 3
-"""Seeds, at most, whose next window is found too."""
+"""Seeds, at most, for which the next window is decided too."""
 
 
-def replay(problem: LiveVideo, decision: Decision[Trees]) -> None:
-    """Hold the plan to the explicit integer program."""
+def check_by_program(problem: LiveVideo, decision: Decision[Trees]) -> None:
+    """Check that the plan is feasible in the explicit integer program, with the objective claimed."""
     assert decision.plan is not None
-    program = build(problem)
+    program = build_program(problem)
     x = program.point(problem, decision.plan)
     assert program.program.violation(x) <= 1e-6
     claimed = decision.proof.objective
@@ -95,28 +101,30 @@ def replay(problem: LiveVideo, decision: Decision[Trees]) -> None:
     assert abs(program.program.objective_of(x) - claimed) <= 1e-6 * max(1.0, abs(claimed))
 
 
-def changed(problem: LiveVideo, share: float, seed: int) -> LiveVideo:
-    """The next window: that share of the requests ask for another object instead."""
+def next_window(problem: LiveVideo, share: float, seed: int) -> LiveVideo:
+    """Return the next window: that share of the requests is for another object instead."""
     random = np.random.default_rng(seed)
     requests = problem.requests.copy()
     rows = random.choice(len(requests), max(1, round(share * len(requests))), replace=False)
     other = random.integers(0, len(problem.objects), len(rows))
-    columns_ = ["channel", "bitrate_kbps"]
-    requests.loc[requests.index[rows], columns_] = problem.objects[columns_].iloc[other].to_numpy()
-    return problem.with_requests(requests.drop_duplicates(["group", *columns_]))
+    key = ["channel", "bitrate_kbps"]
+    requests.loc[requests.index[rows], key] = problem.objects[key].iloc[other].to_numpy()
+    return problem.with_requests(requests.drop_duplicates(["group", *key]))
 
 
-def measured(instance: Instance, seeds: range, seconds: float, goal: float) -> None:
-    """One line: gap in so many seconds, median and worst of the seeds."""
+def print_gaps(instance: Instance, seeds: range, seconds: float, goal: float) -> None:
+    """Print the gap after so many seconds, median and worst of the seeds."""
     gaps, times, processor = [], [], []
     load = os.getloadavg()[0]
     for seed in seeds:
         problem = instance.make(seed)
         began = time.process_time()
-        decision, taken_s = timed(problem, Options(time_limit_s=seconds, gap=goal / 2, threads=2, seed=seed))
+        decision, taken_s = time_decision(
+            problem, Options(time_limit_s=seconds, gap=goal / 2, threads=2, seed=seed)
+        )
         times.append(taken_s)
         processor.append(time.process_time() - began)
-        replay(problem, decision)
+        check_by_program(problem, decision)
         assert decision.proof.gap is not None
         gaps.append(decision.proof.gap)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -130,27 +138,27 @@ def measured(instance: Instance, seeds: range, seconds: float, goal: float) -> N
     )
 
 
-def timed(
+def time_decision(
     problem: LiveVideo, options: Options, previous: Decision[Trees] | None = None
 ) -> tuple[Decision[Trees], float]:
-    """A decision, and its seconds."""
+    """Return a decision, and the seconds it took."""
     started = time.perf_counter()
-    decision = columns.distribute(problem, options=options, previous=previous)
+    decision = decomposition.distribute(problem, options=options, previous=previous)
     return decision, time.perf_counter() - started
 
 
-def warm(instance: Instance, seeds: range, seconds: float, goal: float) -> None:
-    """One line: the next window from the last decision, against the same window from nothing, to one gap."""
+def print_warm_start(instance: Instance, seeds: range, seconds: float, goal: float) -> None:
+    """Print the time for the next window from the previous decision, and from nothing, to the same gap."""
     shares, colds, warms = [], [], []
     for seed in seeds:
         problem = instance.make(seed)
         options = Options(time_limit_s=seconds, gap=goal, threads=2, seed=seed)
-        first = columns.distribute(problem, options=options)
-        second = changed(problem, 0.02, seed)
-        cold, cold_s = timed(second, options)
+        first = decomposition.distribute(problem, options=options)
+        second = next_window(problem, 0.02, seed)
+        cold, cold_s = time_decision(second, options)
         assert cold.proof.gap is not None
-        again, warm_s = timed(second, replace(options, gap=max(cold.proof.gap, goal)), first)
-        replay(second, again)
+        again, warm_s = time_decision(second, replace(options, gap=max(cold.proof.gap, goal)), first)
+        check_by_program(second, again)
         colds.append(cold_s)
         warms.append(warm_s)
         shares.append(warm_s / cold_s)
@@ -163,9 +171,9 @@ def warm(instance: Instance, seeds: range, seconds: float, goal: float) -> None:
     )
 
 
-def peers(instance: Instance, seconds: float) -> None:
-    """General solvers on the same integer program."""
-    program = build(instance.make(1)).program
+def print_peers(instance: Instance, seconds: float) -> None:
+    """Print the results of general solvers on the same integer program."""
+    program = build_program(instance.make(1)).program
     for backend in ("highs", "ortools:cp-sat", "ortools:scip"):
         threads = None if backend == "ortools:scip" else 2  # it takes no number of them
         found = solve(program, Options(backend=backend, time_limit_s=seconds, threads=threads))
@@ -177,29 +185,31 @@ def peers(instance: Instance, seconds: float) -> None:
 
 
 def main() -> None:
-    """Print a line for each instance."""
+    """Print the results of each instance."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--only", help="instances, separated by commas")
     parser.add_argument("--seconds", type=float, help="instead of those of the goals")
     parser.add_argument("--seeds", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    names = (given.only or "").split(",")
-    unknown = set(names) - {i.name for i in INSTANCES} if given.only else set()
+    names = (arguments.only or "").split(",")
+    unknown = set(names) - {i.name for i in INSTANCES} if arguments.only else set()
     if unknown:
         parser.error(f"no such instance: {', '.join(sorted(unknown))}")
-    chosen = [QUICK] if given.quick else [i for i in INSTANCES if given.only is None or i.name in names]
+    chosen = (
+        [QUICK] if arguments.quick else [i for i in INSTANCES if arguments.only is None or i.name in names]
+    )
     get_ready()  # what is timed compiles nothing
     for instance in chosen:
         for seconds, goal in instance.goals:
-            limit = seconds if given.seconds is None else min(given.seconds, seconds)
-            seeds = range(1, 1 + (1 if given.quick else given.seeds))
-            measured(instance, seeds, limit, goal)
-            warm(instance, seeds[:WINDOWS], limit, goal)
-        if given.peers:
-            peers(instance, 60.0 if given.seconds is None else given.seconds)
+            limit = seconds if arguments.seconds is None else min(arguments.seconds, seconds)
+            seeds = range(1, 1 + (1 if arguments.quick else arguments.seeds))
+            print_gaps(instance, seeds, limit, goal)
+            print_warm_start(instance, seeds[:WINDOWS], limit, goal)
+        if arguments.peers:
+            print_peers(instance, 60.0 if arguments.seconds is None else arguments.seconds)
 
 
 if __name__ == "__main__":

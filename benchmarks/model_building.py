@@ -1,4 +1,4 @@
-"""How long a model takes to build, and how much memory, up to the solver's doorstep.
+"""Time and memory to build a model, until it is in the solver.
 
 One multicommodity flow problem (each node sends to all others, at least cost, within capacities) is
 built four ways and handed to HiGHS, which is not run: arrays written by hand for this one model,
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DEGREE = 4
-SMALL = 400
+SMALL_VARIABLES = 400
 """Variables of the network on which the optima are compared."""
 
 
@@ -47,7 +47,7 @@ class Network:
 
 
 def network(variables: int, seed: int = 1) -> Network:
-    """A ring with chords, of a size at which sources times links is about `variables`."""
+    """Return a ring with chords, where sources times links is about `variables`."""
     rng = np.random.default_rng(seed)
     nodes = max(DEGREE + 2, round((variables / DEGREE) ** 0.5))
     steps = np.array([1, -1, 3, -3])[:DEGREE]
@@ -67,17 +67,17 @@ def network(variables: int, seed: int = 1) -> Network:
     )
 
 
-def by_hand(given: Network) -> highspy.Highs:
-    """Column by column: each flow leaves its tail, enters its head, and loads its link."""
-    nodes, links = given.nodes, given.tail.size
+def build_arrays(instance: Network) -> highspy.Highs:
+    """Build the arrays directly: each flow leaves its tail, enters its head, and loads its link."""
+    nodes, links = instance.nodes, instance.tail.size
     count, rows = nodes * links, nodes * nodes + links
     source = np.repeat(np.arange(nodes, dtype=np.int32), links)
     link = np.tile(np.arange(links, dtype=np.int32), nodes)
     indices = np.empty((count, 3), dtype=np.int32)
-    indices[:, 0] = source * nodes + given.tail[link]
-    indices[:, 1] = source * nodes + given.head[link]
+    indices[:, 0] = source * nodes + instance.tail[link]
+    indices[:, 1] = source * nodes + instance.head[link]
     indices[:, 2] = nodes * nodes + link
-    highs = _silent()
+    highs = _silent_highs()
     highs.passModel(
         count,
         rows,
@@ -85,11 +85,11 @@ def by_hand(given: Network) -> highspy.Highs:
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
         0.0,
-        np.tile(given.cost, nodes),
+        np.tile(instance.cost, nodes),
         np.zeros(count),
         np.full(count, np.inf),
-        np.concatenate([given.net.ravel(), np.full(links, -np.inf)]),
-        np.concatenate([given.net.ravel(), given.capacity]),
+        np.concatenate([instance.net.ravel(), np.full(links, -np.inf)]),
+        np.concatenate([instance.net.ravel(), instance.capacity]),
         np.arange(0, 3 * count + 1, 3, dtype=np.int32),
         indices.ravel(),
         np.tile([1.0, -1.0, 1.0], count),
@@ -98,72 +98,72 @@ def by_hand(given: Network) -> highspy.Highs:
     return highs
 
 
-def by_linear_program(given: Network) -> highspy.Highs:
-    """As a planner's formulation is written."""
+def build_linear_program(instance: Network) -> highspy.Highs:
+    """Build a LinearProgram, as the formulations of planner do."""
     import scipy.sparse as sp
 
     from planner.backends.highs import load
-    from planner.backends.linear import LinearProgram, Rows
+    from planner.backends.linear_program import LinearProgram, Rows
 
-    nodes, links = given.nodes, given.tail.size
+    nodes, links = instance.nodes, instance.tail.size
     ones, every = np.ones(links), np.arange(links)
     incidence = sp.csr_array(
-        (np.concatenate([ones, -ones]), (np.concatenate([given.tail, given.head]), np.tile(every, 2))),
+        (np.concatenate([ones, -ones]), (np.concatenate([instance.tail, instance.head]), np.tile(every, 2))),
         shape=(nodes, links),
     )
     model = LinearProgram.build(
-        cost=np.tile(given.cost, nodes),
+        cost=np.tile(instance.cost, nodes),
         rows=[
             Rows(
                 "conserve",
                 sp.kron(sp.eye_array(nodes), incidence, format="csr"),
-                lower=given.net.ravel(),
-                upper=given.net.ravel(),
+                lower=instance.net.ravel(),
+                upper=instance.net.ravel(),
             ),
             Rows(
                 "capacity",
                 sp.kron(np.ones((1, nodes)), sp.eye_array(links), format="csr"),
-                upper=given.capacity,
+                upper=instance.capacity,
             ),
         ],
     )
     return load(model)
 
 
-def by_linopy(given: Network) -> highspy.Highs:
-    """Whole-array expressions, grouped by the links' ends."""
+def build_linopy(instance: Network) -> highspy.Highs:
+    """Build linopy's array expressions, grouped by the ends of links."""
     import linopy
     import pandas as pd
     import xarray as xr
 
-    nodes, links = given.nodes, given.tail.size
+    nodes, links = instance.nodes, instance.tail.size
     model = linopy.Model()
     source, link = pd.RangeIndex(nodes, name="source"), pd.RangeIndex(links, name="link")
     flow = model.add_variables(lower=0.0, coords=[source, link], name="flow")
-    leaving = (1 * flow).groupby(pd.Series(given.tail, index=link, name="node")).sum()
-    entering = (1 * flow).groupby(pd.Series(given.head, index=link, name="node")).sum()
-    net = xr.DataArray(given.net, coords=[source, pd.RangeIndex(nodes, name="node")])
+    leaving = (1 * flow).groupby(pd.Series(instance.tail, index=link, name="node")).sum()
+    entering = (1 * flow).groupby(pd.Series(instance.head, index=link, name="node")).sum()
+    net = xr.DataArray(instance.net, coords=[source, pd.RangeIndex(nodes, name="node")])
     model.add_constraints(leaving - entering == net, name="conserve")
-    capacity = xr.DataArray(given.capacity, coords=[link])
+    capacity = xr.DataArray(instance.capacity, coords=[link])
     model.add_constraints(flow.sum("source") <= capacity, name="capacity")
-    model.add_objective((flow * xr.DataArray(given.cost, coords=[link])).sum())
+    model.add_objective((flow * xr.DataArray(instance.cost, coords=[link])).sum())
     highs: highspy.Highs = model.to_highspy()
     return highs
 
 
-def by_pyomo(given: Network) -> highspy.Highs:
-    """Rule by rule, through Pyomo's own interface to HiGHS."""
+def build_pyomo(instance: Network) -> highspy.Highs:
+    """Build a Pyomo model by rules, and pass it through Pyomo's own interface to HiGHS."""
     import pyomo.environ as pyo
     from pyomo.contrib.appsi.solvers import Highs
 
-    nodes, links = given.nodes, given.tail.size
-    tail, head = given.tail.tolist(), given.head.tolist()
+    nodes, links = instance.nodes, instance.tail.size
+    tail, head = instance.tail.tolist(), instance.head.tolist()
     leaving: list[list[int]] = [[] for _ in range(nodes)]
     entering: list[list[int]] = [[] for _ in range(nodes)]
     for e in range(links):
         leaving[tail[e]].append(e)
         entering[head[e]].append(e)
-    net, cost, capacity = given.net.tolist(), given.cost.tolist(), given.capacity.tolist()
+    net, cost, capacity = instance.net.tolist(), instance.cost.tolist(), instance.capacity.tolist()
 
     m = pyo.ConcreteModel()
     m.K, m.V, m.E = pyo.RangeSet(0, nodes - 1), pyo.RangeSet(0, nodes - 1), pyo.RangeSet(0, links - 1)
@@ -180,40 +180,40 @@ def by_pyomo(given: Network) -> highspy.Highs:
     solver = Highs()
     solver.set_instance(m)
     highs: highspy.Highs = solver._solver_model
-    _keep.append(m)  # the solver refers to it weakly
+    _live_models.append(m)  # the solver refers to it weakly
     return highs
 
 
-_keep: list[Any] = []
+_live_models: list[Any] = []
 
 WAYS: dict[str, Callable[[Network], highspy.Highs]] = {
-    "arrays by hand": by_hand,
-    "LinearProgram": by_linear_program,
-    "linopy": by_linopy,
-    "Pyomo": by_pyomo,
+    "arrays by hand": build_arrays,
+    "LinearProgram": build_linear_program,
+    "linopy": build_linopy,
+    "Pyomo": build_pyomo,
 }
 
 
-def _silent() -> highspy.Highs:
+def _silent_highs() -> highspy.Highs:
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     return highs
 
 
 def measure(way: str, variables: int) -> dict[str, float]:
-    """Seconds and MB added at the peak of one build in this process, after a tiny one to import."""
-    WAYS[way](network(SMALL))
-    given = network(variables)
+    """Measure seconds and added peak memory of one build, in MB, after a tiny one that imports."""
+    WAYS[way](network(SMALL_VARIABLES))
+    instance = network(variables)
     gc.collect()
-    _forget_peak()
+    _reset_peak()
     before = _peak_mb()
     started = time.perf_counter()
-    highs = WAYS[way](given)
+    highs = WAYS[way](instance)
     seconds = time.perf_counter() - started
     return {"seconds": seconds, "mb": _peak_mb() - before, "variables": highs.getNumCol()}
 
 
-def _forget_peak() -> None:
+def _reset_peak() -> None:
     with contextlib.suppress(OSError):  # then the peak of what came before hides a lower one
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -229,16 +229,16 @@ def _peak_mb() -> float:
 
 
 def optimum(way: str) -> float:
-    """Least cost on the small network."""
-    highs = WAYS[way](network(SMALL))
+    """Return the least cost on the small network."""
+    highs = WAYS[way](network(SMALL_VARIABLES))
     highs.setOptionValue("output_flag", False)
     highs.run()
     assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal, f"{way}: {highs.getModelStatus()}"
     return float(highs.getInfo().objective_function_value)
 
 
-def _apart(*arguments: str) -> dict[str, float]:
-    """The same module in a process of its own."""
+def _run_in_process(*arguments: str) -> dict[str, float]:
+    """Run this module in a process of its own and return what it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.model_building", *arguments],
         capture_output=True,
@@ -251,15 +251,15 @@ def _apart(*arguments: str) -> dict[str, float]:
 
 
 def compare(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
-    """One row per size and way; raises AssertionError where the small optima differ."""
-    optima = {way: _apart("--optimum", way)["optimum"] for way in WAYS}
+    """Return a row per size and way; raise AssertionError where the small optima differ."""
+    optima = {way: _run_in_process("--optimum", way)["optimum"] for way in WAYS}
     reference = optima["arrays by hand"]
     for way, value in optima.items():
         assert abs(value - reference) <= 1e-6 * abs(reference), f"{way}: {value}, by hand {reference}"
     table = []
     for size in sizes:
         for way in WAYS:
-            runs = [_apart("--measure", way, "--sizes", str(size)) for _ in range(repeats)]
+            runs = [_run_in_process("--measure", way, "--sizes", str(size)) for _ in range(repeats)]
             table.append(
                 {
                     "variables": int(runs[0]["variables"]),
@@ -290,7 +290,9 @@ def main(arguments: list[str] | None = None) -> int:
     repeats = 1 if given.quick else given.repeats
     table = compare(sizes, repeats)
     by_hand_seconds = {row["variables"]: row["seconds"] for row in table if row["way"] == "arrays by hand"}
-    print(f"{repeats} runs each, medians; {os.cpu_count()} cores; optima agree on {SMALL} variables")
+    print(
+        f"{repeats} runs each, medians; {os.cpu_count()} cores; optima agree on {SMALL_VARIABLES} variables"
+    )
     print(f"{'variables':>10}  {'way':<15}{'seconds':>9}{'times by hand':>15}{'MB added':>10}")
     for row in table:
         ratio = row["seconds"] / by_hand_seconds[row["variables"]]

@@ -27,23 +27,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planner_models.multicast import (
-    agglomerate,
+from planner_models.multicast.designs.channelization import (
+    agglomerative_clustering,
     algorithm2,
-    capacity,
-    channels,
-    exact,
     incremental,
-    workloads,
+    p_median,
 )
+from planner_models.multicast.plan import group_capacity, meta_groups
+from planner_models.multicast.problem import workloads
 
 PORTS = 24
 Ints = NDArray[np.int64]
-Way = Callable[[channels.Masks, channels.Rates], channels.Meta]
+Way = Callable[[meta_groups.Masks, meta_groups.Rates], meta_groups.Meta]
 
 
-def seconds(run: Callable[[], object], times: int = 3) -> float:
-    """The median of some runs, after one that compiles."""
+def median_seconds(run: Callable[[], object], times: int = 3) -> float:
+    """Return the median seconds of some runs, after one that compiles."""
     run()
     found = []
     for _ in range(times):
@@ -53,8 +52,8 @@ def seconds(run: Callable[[], object], times: int = 3) -> float:
     return statistics.median(found)
 
 
-def groups(count: int, seed: int = 0) -> tuple[channels.Masks, channels.Rates]:
-    """Groups at one switch: each port with a chance that differs from group to group."""
+def generate_groups(count: int, seed: int = 0) -> tuple[meta_groups.Masks, meta_groups.Rates]:
+    """Return port sets and rates of groups at one switch, of every density."""
     rng = np.random.default_rng(seed)
     wants = rng.random((count, PORTS)) < rng.random((count, 1))
     wants[np.arange(count), rng.integers(PORTS, size=count)] = True
@@ -65,8 +64,8 @@ def groups(count: int, seed: int = 0) -> tuple[channels.Masks, channels.Rates]:
 # --- 1. Algorithm 2 -----------------------------------------------------------------------
 
 
-def plain(masks: list[int], rates: list[float], free: int, delta: float) -> list[int]:
-    """Algorithm 2 in plain Python, with linear cost."""
+def run_in_python(masks: list[int], rates: list[float], free: int, delta: float) -> list[int]:
+    """Run Algorithm 2 in plain Python, with linear cost."""
     union: list[int] = []
     load: list[float] = []
     meta = []
@@ -90,8 +89,8 @@ def plain(masks: list[int], rates: list[float], free: int, delta: float) -> list
     return meta
 
 
-def vectorised(masks: channels.Masks, rates: channels.Rates, free: int, delta: float) -> list[int]:
-    """The same with NumPy over meta-groups."""
+def run_with_numpy(masks: meta_groups.Masks, rates: meta_groups.Rates, free: int, delta: float) -> list[int]:
+    """Run Algorithm 2 with NumPy over meta-groups."""
     union, load, used = np.zeros(free, dtype=np.uint64), np.zeros(free), 0
     meta = []
     for mask, rate in zip(masks, rates, strict=True):
@@ -114,30 +113,32 @@ def vectorised(masks: channels.Masks, rates: channels.Rates, free: int, delta: f
     return meta
 
 
-def one_switch(quick: bool) -> None:
+def time_one_switch(quick: bool) -> None:
+    """Compare three implementations of Algorithm 2."""
     print("1. Algorithm 2 on one switch, linear cost, delta 0.2")
     print(f"   {'groups':>7} {'entries':>8} {'compiled ms':>12} {'NumPy x':>8} {'Python x':>9}")
     for count, size in ((1000, 500), (3000, 1000)) if quick else ((3000, 1000), (10_000, 1000)):
-        masks, rates = groups(count)
+        masks, rates = generate_groups(count)
         run = partial(algorithm2.aggregate, masks, rates, table_size=size, ports=PORTS, delta=0.2)
-        mine = seconds(run)
+        mine = median_seconds(run)
         free = size - PORTS - 1
         start = time.perf_counter()
-        by_arrays = vectorised(masks, rates, free, 0.2)
+        by_arrays = run_with_numpy(masks, rates, free, 0.2)
         arrays = time.perf_counter() - start
         start = time.perf_counter()
-        by_hand = plain(masks.tolist(), rates.tolist(), free, 0.2)
+        by_python = run_in_python(masks.tolist(), rates.tolist(), free, 0.2)
         hand = time.perf_counter() - start
-        assert by_arrays == by_hand
-        assert len(set(zip(by_hand, run().tolist(), strict=True))) == len(set(by_hand))
+        assert by_arrays == by_python
+        assert len(set(zip(by_python, run().tolist(), strict=True))) == len(set(by_python))
         print(f"   {count:7,} {size:8,} {1000 * mine:12.2f} {arrays / mine:8.0f} {hand / mine:9.0f}")
 
 
-def convex(quick: bool) -> None:
+def time_convex(quick: bool) -> None:
+    """Time Algorithm 2 with convex congestion, and recount its cost."""
     count, size = (3000, 500) if quick else (10_000, 1000)
-    masks, rates = groups(count)
+    masks, rates = generate_groups(count)
     background = np.random.default_rng(1).uniform(0, 4000, PORTS)
-    congestion = channels.Congestion.of_ports(40_000.0)
+    congestion = meta_groups.Congestion.of_ports(40_000.0)
     run = partial(
         algorithm2.aggregate,
         masks,
@@ -147,8 +148,8 @@ def convex(quick: bool) -> None:
         congestion=congestion,
         background_mbps=background,
     )
-    took, meta = seconds(run), run()
-    cost = channels.congestion_cost(
+    took, meta = median_seconds(run), run()
+    cost = meta_groups.congestion_cost(
         masks, rates, meta, ports=PORTS, congestion=congestion, background_mbps=background
     )
     recounted = 0.0
@@ -163,10 +164,12 @@ def convex(quick: bool) -> None:
 # --- 3. every edge switch -----------------------------------------------------------------
 
 
-def datacenter(sizes: workloads.Sizes, step: int) -> tuple[Ints, channels.Masks, channels.Rates]:
-    """The paper's edge switches with 100,000 groups near, every `step`th: starts, ports and rates."""
+def generate_datacenter(
+    sizes: workloads.Sizes, step: int
+) -> tuple[Ints, meta_groups.Masks, meta_groups.Rates]:
+    """Return first groups, ports and rates of every `step`th edge switch of the paper."""
     host = np.arange(27_648)
-    drawn = workloads.drawn(
+    drawn = workloads.generate_workload(
         hosts=27_648,
         tenants=3000,
         largest_tenant=5000,
@@ -183,21 +186,21 @@ def datacenter(sizes: workloads.Sizes, step: int) -> tuple[Ints, channels.Masks,
     return begins, ports[chosen], drawn.rate_mbps[group[chosen]]
 
 
-def overhead(
-    start: Ints, masks: channels.Masks, rates: channels.Rates, size: int, way: Way
+def measure_overhead(
+    start: Ints, masks: meta_groups.Masks, rates: meta_groups.Rates, size: int, way: Way
 ) -> tuple[float, float, float]:
-    """Seconds for all switches, those of the processor, and overhead in percent of what was wanted."""
+    """Return seconds, processor seconds, and overhead in percent of the wanted traffic, for all switches."""
     extra = np.zeros(len(start) - 1)
 
     def one(switch: int) -> None:
         rows = slice(start[switch], start[switch + 1])
         meta = way(masks[rows], rates[rows])
         assert meta.max() < size
-        extra[switch] = channels.extra_mbps(masks[rows], rates[rows], meta)
+        extra[switch] = meta_groups.extra_mbps(masks[rows], rates[rows], meta)
 
     one(0)  # compiles
     begin, busy = time.perf_counter(), time.process_time()
-    channels.side_by_side(one, list(range(len(start) - 1)))
+    meta_groups.run_in_threads(one, list(range(len(start) - 1)))
     took, busy = time.perf_counter() - begin, time.process_time() - busy
     return took, busy, 100 * float(extra.sum() / (rates @ np.bitwise_count(masks)))
 
@@ -206,13 +209,14 @@ CASES: tuple[tuple[workloads.Sizes, int], ...] = (("uniform", 1000), ("wve", 300
 DELTAS = (0.05, 0.1, 0.15, 0.2, 0.5)
 
 
-def every_switch(quick: bool) -> None:
+def compare_switches(quick: bool) -> None:
+    """Compare Algorithm 2 and clustering at every edge switch."""
     step = 48 if quick else 1
     print(f"3. every {'48th ' if quick else ''}edge switch of 27,648 hosts, 100,000 groups near")
     heads = f"{'seconds':>8} {'processor':>10} {'overhead %':>11} {'x Algorithm 2':>14}"
     print(f"   {'sizes':8} {'entries':>8} {'way':26} {heads}")
     for sizes, size in CASES:
-        start, masks, rates = datacenter(sizes, step)
+        start, masks, rates = generate_datacenter(sizes, step)
         ways: dict[str, Way] = {
             f"Algorithm 2, delta {delta:g}": partial(
                 algorithm2.aggregate, table_size=size, ports=PORTS, delta=delta
@@ -221,13 +225,13 @@ def every_switch(quick: bool) -> None:
         }
         ways |= {
             f"agglomerative, {rounds} round{'s' * (rounds != 1)}": partial(
-                agglomerate.aggregate, table_size=size, rounds=rounds
+                agglomerative_clustering.aggregate, table_size=size, rounds=rounds
             )
             for rounds in ((0, 1, 4) if quick else (0, 1))
         }
         by_pass = float("inf")
         for name, way in ways.items():
-            took, busy, share = overhead(start, masks, rates, size, way)
+            took, busy, share = measure_overhead(start, masks, rates, size, way)
             against = ""
             if name.startswith("Algorithm 2"):
                 by_pass = min(by_pass, share)
@@ -238,8 +242,8 @@ def every_switch(quick: bool) -> None:
 
 
 @njit(cache=True, fastmath=True)
-def of_subsets(sums: NDArray[np.float32], ports: int) -> None:
-    """For each set of ports, in place, the sum over all its subsets."""
+def sum_over_subsets(sums: NDArray[np.float32], ports: int) -> None:
+    """Replace the value of each set of ports by the sum over all its subsets."""
     half = min(12, ports)
     low = 1 << half
     for begin in range(0, len(sums), low):  # the low ports fit the nearest cache
@@ -256,36 +260,41 @@ def of_subsets(sums: NDArray[np.float32], ports: int) -> None:
 
 
 @njit(cache=True)
-def worth_more(
-    sums: NDArray[np.float32], size: int, worth: float
-) -> tuple[channels.Masks, NDArray[np.float32]]:
-    """The sets of `size` ports with a sum above `worth`, and those sums."""
+def select_unions(
+    sums: NDArray[np.float32], size: int, min_value: float
+) -> tuple[meta_groups.Masks, NDArray[np.float32]]:
+    """Return the sets of `size` ports with a sum above `min_value`, and those sums."""
     found, values = [np.uint64(0)], [np.float32(0)]
     for union in range(len(sums)):
-        if sums[union] > worth and channels.bits(np.uint64(union)) == size:
+        if sums[union] > min_value and meta_groups.count_bits(np.uint64(union)) == size:
             found.append(np.uint64(union))
             values.append(sums[union])
     return np.array(found)[1:], np.array(values)[1:]
 
 
-def least_traffic(
-    masks: channels.Masks, rates: channels.Rates, size: int, meta: channels.Meta, ports: int, limit: float
+def bound_traffic(
+    masks: meta_groups.Masks,
+    rates: meta_groups.Rates,
+    size: int,
+    meta: meta_groups.Meta,
+    ports: int,
+    limit: float,
 ) -> float:
-    """No plan has less traffic: the Lagrangian bound of `exact`, with the value of every union of ports.
+    """Return a lower bound of traffic: the Lagrangian bound of `p_median`, over every union of ports.
 
-    Each set of ports pays a price, each union is worth what it saves by itself, the best `size` unions
-    are taken off; prices rise where none of these takes a set, and fall where several do.
+    Each set of ports pays a price, each union is valued by what it saves, the best `size` unions
+    are subtracted; prices rise where none of these takes a set, and fall where several do.
     """
-    sets, weights, place = channels.distinct(masks, rates)
+    sets, weights, place = meta_groups.distinct_sets(masks, rates)
     at = np.zeros(len(sets), dtype=np.int64)
     at[place] = meta
     union = np.zeros(int(at.max()) + 1, dtype=np.uint64)
     np.bitwise_or.at(union, at, sets)
     inside = np.bitwise_count(union)[at] * weights
     goal, own = float(inside.sum()), weights * np.bitwise_count(sets)
-    best, slope, stride, calm = -float("inf"), np.zeros(len(sets)), 0.7, 0
-    price = inside + 0.3 * weights  # a little more than they cost now: few unions are worth much
-    kept, worth = price.copy(), 1e-3
+    best, slope, stride, stalled = -float("inf"), np.zeros(len(sets)), 0.7, 0
+    price = inside + 0.3 * weights  # a little more than they cost now: few unions are min_value much
+    best_price, min_value = price.copy(), 1e-3
     sums = np.empty(1 << ports, dtype=np.float32)
     end = time.perf_counter() + limit
     while time.perf_counter() < end and stride > 2e-3 and goal - best > 1e-6 * goal:
@@ -293,28 +302,28 @@ def least_traffic(
         for count in range(1, ports + 1):
             saves = np.maximum(price - weights * count, 0.0)
             saves[np.bitwise_count(sets) > count] = 0.0
-            if saves.sum() <= worth:
+            if saves.sum() <= min_value:
                 continue
             sums[:] = 0.0
             sums[sets.astype(np.int64)] = saves
-            of_subsets(sums, ports)
-            chosen, value = worth_more(sums, count, worth)
+            sum_over_subsets(sums, ports)
+            chosen, value = select_unions(sums, count, min_value)
             unions.append(chosen)
             values.append(value)
         valued = np.concatenate(values).astype(float) if values else np.zeros(0)
         if len(valued) < size:
-            worth *= 0.5
+            min_value *= 0.5
             continue
         top = np.argsort(-valued)[:size]
         # a millionth for single precision
         bound = float(price.sum() - valued[top].sum() * (1 + 1e-6))
-        worth = 0.85 * float(valued[top[-1]])
+        min_value = 0.85 * float(valued[top[-1]])
         if bound > best:
-            best, kept, calm = bound, price.copy(), 0
+            best, best_price, stalled = bound, price.copy(), 0
         else:
-            calm += 1
-            if calm % 6 == 0:
-                stride, price, slope = stride / 2, kept.copy(), 0 * slope
+            stalled += 1
+            if stalled % 6 == 0:
+                stride, price, slope = stride / 2, best_price.copy(), 0 * slope
         taken = np.zeros(len(sets))
         for mask in np.concatenate(unions)[top]:
             taken += ((sets & ~mask) == 0) & (price > weights * float(np.bitwise_count(mask)))
@@ -325,14 +334,14 @@ def least_traffic(
     return max(best, float(own.sum()))
 
 
-def against_the_bound(quick: bool) -> None:
-    """A switch of each case; the short way looks at its first 16 ports, as many entries for each set."""
+def compare_with_bound(quick: bool) -> None:
+    """Compare plans of a switch of each case with the bound; the quick run takes its first 16 ports."""
     ports, limit = (16, 20.0) if quick else (24, 420.0)
     print(f"   switch 480, {ports} ports: extra traffic in % of what is wanted")
     heads = f"{'bound':>7} {'8 rounds':>9} {'1 round':>8} {'0 rounds':>9} {'Algorithm 2':>12} {'seconds':>8}"
     print(f"   {'sizes':8} {'port sets':>10} {'entries':>8} {heads}")
     for sizes, entries in CASES:
-        start, masks, rates = datacenter(sizes, 480)
+        start, masks, rates = generate_datacenter(sizes, 480)
         rows = slice(start[1], start[2])
         all_sets = len(np.unique(masks[rows]))
         mine = masks[rows] & np.uint64((1 << ports) - 1)
@@ -341,10 +350,12 @@ def against_the_bound(quick: bool) -> None:
         sets = len(np.unique(mine))
         size = round(entries * sets / all_sets)
         wanted = float(traffic @ np.bitwise_count(mine))
-        plans = [agglomerate.aggregate(mine, traffic, table_size=size, rounds=n) for n in (8, 1, 0)]
-        found = [channels.extra_mbps(mine, traffic, meta) for meta in plans]
+        plans = [
+            agglomerative_clustering.aggregate(mine, traffic, table_size=size, rounds=n) for n in (8, 1, 0)
+        ]
+        found = [meta_groups.extra_mbps(mine, traffic, meta) for meta in plans]
         by_pass = min(
-            channels.extra_mbps(
+            meta_groups.extra_mbps(
                 mine,
                 traffic,
                 algorithm2.aggregate(mine, traffic, table_size=size, ports=ports, delta=delta),
@@ -352,7 +363,7 @@ def against_the_bound(quick: bool) -> None:
             for delta in DELTAS
         )
         begin = time.perf_counter()
-        bound = least_traffic(mine, traffic, size, plans[0], ports, limit) - wanted
+        bound = bound_traffic(mine, traffic, size, plans[0], ports, limit) - wanted
         took = time.perf_counter() - begin
         assert bound <= min(found)
         assert found[0] <= found[1]
@@ -367,36 +378,41 @@ def against_the_bound(quick: bool) -> None:
 # --- 4. proven gaps -----------------------------------------------------------------------
 
 
-def proven(quick: bool) -> None:
+def report_gaps(quick: bool) -> None:
+    """Report gaps of small switches to the optimum, and certified gaps at 24 ports."""
     print("4. gaps in all traffic, of small switches whose optimum is proven")
     gaps: dict[str, list[float]] = {"Algorithm 2": [], "agglomerative": [], "bound": []}
     for seed in range(4 if quick else 12):
-        masks, rates = groups(30, seed)
+        masks, rates = generate_groups(30, seed)
         size = PORTS + 5
-        best = exact.certified(masks, rates, table_size=6, seconds=20)
+        best = p_median.certify(masks, rates, table_size=6, seconds=20)
         assert best.gap < 1e-6
-        by_pairs = channels.extra_mbps(masks, rates, agglomerate.aggregate(masks, rates, table_size=6))
+        by_pairs = meta_groups.extra_mbps(
+            masks, rates, agglomerative_clustering.aggregate(masks, rates, table_size=6)
+        )
         # single ports and all ports have entries of their own in Algorithm 2: they are set aside here too
         several = (np.bitwise_count(masks) > 1) & (np.bitwise_count(masks) < PORTS)
         by_pass = algorithm2.aggregate(masks[several], rates[several], table_size=size + 2, ports=PORTS)
-        beside = exact.certified(
+        beside = p_median.certify(
             masks[several], rates[several], table_size=int(by_pass.max()) + 1, seconds=20
         )
-        passed = channels.extra_mbps(masks[several], rates[several], by_pass)
+        passed = meta_groups.extra_mbps(masks[several], rates[several], by_pass)
         gaps["Algorithm 2"].append((passed - beside.extra_mbps) / beside.total_mbps)
         gaps["agglomerative"].append((by_pairs - best.extra_mbps) / best.total_mbps)
-        gaps["bound"].append((best.extra_mbps - channels.least_extra_mbps(masks, rates, 6)) / best.total_mbps)
+        gaps["bound"].append(
+            (best.extra_mbps - meta_groups.extra_mbps_bound(masks, rates, 6)) / best.total_mbps
+        )
     for name, values in gaps.items():
         print(f"   {name:14} median {100 * np.median(values):5.2f}%  most {100 * max(values):5.2f}%")
     print("   certified gap at 24 ports; meta-groups are a quarter of the groups")
     print(f"   {'groups':>7} {'entries':>8} {'seconds':>8} {'gap %':>7}")
     limit = 5.0 if quick else 60.0
     for count in (20, 40, 60) if quick else (20, 40, 60, 80, 100, 120, 160, 240):
-        masks, rates = groups(count, 1)
+        masks, rates = generate_groups(count, 1)
         begin = time.perf_counter()
-        found = exact.certified(masks, rates, table_size=count // 4, seconds=limit / 2)
+        found = p_median.certify(masks, rates, table_size=count // 4, seconds=limit / 2)
         took = time.perf_counter() - begin
-        recounted = channels.extra_mbps(masks, rates, found.meta)
+        recounted = meta_groups.extra_mbps(masks, rates, found.meta)
         assert abs(recounted - found.extra_mbps) < 1e-6 * found.total_mbps
         print(f"   {count:7,} {count // 4:8,} {took:8.1f} {100 * found.gap:7.2f}")
 
@@ -404,14 +420,15 @@ def proven(quick: bool) -> None:
 # --- 5. change ----------------------------------------------------------------------------
 
 
-def change(quick: bool) -> None:
+def time_changes(quick: bool) -> None:
+    """Time joins and leaves with tracked repairs."""
     events = 300 if quick else 3000
     print(f"5. {events:,} joins and leaves at a switch with 1,000 groups and 200 entries")
     print(f"   {'shared anew':22} {'events/s':>9} {'times':>6} {'rules/event':>12} {'overhead %':>11}")
-    masks, rates = groups(1000)
+    masks, rates = generate_groups(1000)
     for name, drift in (("never", float("inf")), ("where it drifts 0.5%", 0.005), ("at every rise", -1.0)):
         count = min(events, 200) if drift < 0 else events
-        tracker = incremental.Tracker(masks=masks, rates=rates, table_size=200, drift=drift)
+        tracker = incremental.SharingTracker(masks=masks, rates=rates, table_size=200, drift=drift)
         rng = np.random.default_rng(5)
         begin = time.perf_counter()
         for _ in range(count):
@@ -422,18 +439,20 @@ def change(quick: bool) -> None:
                 tracker.join(group, port)
         took = time.perf_counter() - begin
         here = tracker.masks != 0
-        recounted = channels.extra_mbps(tracker.masks[here], tracker.rates[here], tracker.assigned[here])
+        recounted = meta_groups.extra_mbps(tracker.masks[here], tracker.rates[here], tracker.assigned[here])
         assert abs(recounted - tracker.extra_mbps) < 1e-6 * tracker.wanted_mbps
         share = 100 * tracker.extra_mbps / tracker.wanted_mbps
         print(
-            f"   {name:22} {count / took:9,.0f} {tracker.anew:6} {tracker.rules / count:12.2f} {share:11.2f}"
+            f"   {name:22} {count / took:9,.0f} {tracker.reshared:6} {tracker.rules / count:12.2f} "
+            f"{share:11.2f}"
         )
 
 
 # --- 6. figures ---------------------------------------------------------------------------
 
 
-def figures(quick: bool) -> None:
+def time_figures(quick: bool) -> None:
+    """Time Figures 5a to 5c, and the capacities of Figure 6."""
     print("6. figures, from the command line, and groups that fit for any table size")
     total = 0.0
     for name in ("figure_5a",) if quick else ("figure_5a", "figure_5b", "figure_5c"):
@@ -454,7 +473,7 @@ def figures(quick: bool) -> None:
         ("random", "wve", 180_000),
         ("random", "uniform", 40_000),
     ):
-        found = capacity.of_workload(
+        found = group_capacity.workload_capacity(
             k=48,
             aggregation_copies=3,
             groups=count // few,
@@ -463,7 +482,7 @@ def figures(quick: bool) -> None:
             arrangement=118,
             largest=6000 // few,
         )
-        fits = capacity.supported(found)
+        fits = group_capacity.supported_groups(found)
         assert all(a <= b for a, b in pairwise(fits.dropna()))
     took = time.perf_counter() - begin
     print(f"   {'figure 6, tables up to 6,000':34} {took:8.1f} s")
@@ -471,12 +490,21 @@ def figures(quick: bool) -> None:
 
 
 def main() -> None:
-    """Runs all; prints tables."""
+    """Run all parts, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller, in about a minute")
     quick = parser.parse_args().quick
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of 3 where runs are short\n")
-    for part in (one_switch, convex, every_switch, against_the_bound, proven, change, figures):
+    parts = (
+        time_one_switch,
+        time_convex,
+        compare_switches,
+        compare_with_bound,
+        report_gaps,
+        time_changes,
+        time_figures,
+    )
+    for part in parts:
         part(quick)
         print()
 

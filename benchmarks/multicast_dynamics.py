@@ -26,26 +26,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from planner.table_files import write_table
-from planner_models.multicast import (
-    Channels,
-    Multicast,
-    allocation,
-    dynamics,
-    fabric,
-    failures,
-    forwarding,
-    generate,
-    repair,
-)
-from planner_models.multicast.plan import from_tables
-from planner_models.multicast.select import in_turn
+from planner.io.table_files import write_table
+from planner_models.multicast import Multicast
+from planner_models.multicast.plan import forwarding, rerouting, switch_updates, tree_repair
+from planner_models.multicast.plan.plan import build_plan
+from planner_models.multicast.problem import address_allocation, churn, failures, generators, topology
 
 MOST_GIB = 6.0
 
 
-def seconds(run: Callable[[], Any], times: int = 3) -> float:
-    """The median of some runs, after one that compiles."""
+def median_seconds(run: Callable[[], Any], times: int = 3) -> float:
+    """Return the median seconds of some runs, after one that compiles."""
     run()
     found = []
     for _ in range(times):
@@ -55,11 +46,11 @@ def seconds(run: Callable[[], Any], times: int = 3) -> float:
     return statistics.median(found)
 
 
-def datacenter(
-    groups: int, placement: generate.Placement = "near", sizes: generate.Sizes = "wve"
+def generate_datacenter(
+    groups: int, placement: generators.Placement = "near", sizes: generators.Sizes = "wve"
 ) -> Multicast:
-    """The network and tenants of section 4.1."""
-    return generate.datacenter(
+    """Return the network and tenants of section 4.1."""
+    return generators.datacenter(
         k=48,
         aggregation_copies=3,
         table_size=1000,
@@ -71,66 +62,57 @@ def datacenter(
     )
 
 
-def everything(problem: Multicast) -> Channels:
-    """All groups with entries, partitions given in turn."""
-    copies = problem.aggregation_copies
-    partition = in_turn(problem, copies).astype(float)
-    rows = {"group": problem.groups["group"], "partition": partition, "copies": float(copies)}
-    return from_tables(problem, {"partitions": pd.DataFrame(rows)})
-
-
-def churn(quick: bool) -> None:
-    """Events a second."""
-    problem = datacenter(10_000 if quick else 100_000)
+def count_churn(quick: bool) -> None:
+    """Time joins and leaves, compiled and in plain Python."""
+    problem = generate_datacenter(10_000 if quick else 100_000)
     events = 100_000 if quick else 1_000_000
-    whole = seconds(lambda: dynamics.churn(problem, events=events, rng=np.random.default_rng(1)))
+    whole = median_seconds(
+        lambda: switch_updates.count_updates(problem, events=events, rng=np.random.default_rng(1))
+    )
     rng = np.random.default_rng(2)
     few = events // 100
-    group = np.sort(rng.choice(len(problem.groups), size=few))
-    counts = problem.member_counts
     arguments = (
-        group,
+        np.sort(rng.choice(len(problem.groups), size=few)),
         rng.random(few) < 0.5,
         rng.random(few),
-        *dynamics.tenant_hosts(problem),
-        np.concatenate([[0], np.cumsum(counts)]),
-        problem.host_of,
-        problem.edge_of_host,
-        problem.wiring.edge_pod,
+        churn.tenant_hosts(problem),
+        churn.list_members(problem),
         0,
     )
-    fast = seconds(lambda: dynamics._run(*arguments))
+    fast = median_seconds(lambda: churn._replay_events(*arguments))
     start = time.perf_counter()
-    plain: tuple[Any, ...] = dynamics._run.py_func(*arguments)
+    plain: tuple[Any, ...] = churn._replay_events.py_func(*arguments)
     slow = time.perf_counter() - start
-    compiled: tuple[Any, ...] = dynamics._run(*arguments)
+    compiled: tuple[Any, ...] = churn._replay_events(*arguments)
     assert all(np.array_equal(one, two) for one, two in zip(compiled, plain, strict=True))
-    print(f"{events:,} joins and leaves in {len(counts):,} groups: {whole:.2f} s", flush=True)
+    print(f"{events:,} joins and leaves in {len(problem.groups):,} groups: {whole:.2f} s", flush=True)
     print(f"  {few:,} of them: compiled {fast:.3f} s, plain Python {slow:.2f} s, ratio {slow / fast:.0f}")
 
 
-def rerouting(quick: bool) -> None:
-    """All groups at once against packets one by one."""
-    problem = datacenter(10_000 if quick else 100_000)
-    plan = everything(problem)
+def reroute(quick: bool) -> None:
+    """Time rerouting of all groups at once, against packets one by one."""
+    problem = generate_datacenter(10_000 if quick else 100_000)
+    plan = build_plan(problem, np.ones(len(problem.groups), dtype=bool), problem.aggregation_copies)
     wires = problem.wiring
-    names = failures.draw(wires, 230, np.random.default_rng(0))
-    state = failures.alive(wires, switches=names)
-    fast = seconds(lambda: failures.rerouted(problem, plan, state))
-    tables = forwarding.compiled(problem, plan)
+    names = failures.draw_failures(wires, 230, np.random.default_rng(0))
+    state = failures.find_working_links(wires, switches=names)
+    fast = median_seconds(lambda: rerouting.reroute_groups(problem, plan, state))
+    tables = forwarding.compile_tables(problem, plan)
     held = problem.distribution(problem.aggregation_copies)
     chosen = np.random.default_rng(1).choice(len(problem.groups), size=100, replace=False)
     first = np.concatenate([[0], np.cumsum(problem.member_counts)])
     start = time.perf_counter()
     walked = [
-        forwarding.walk(problem, plan, tables, group=g, source=int(problem.host_of[first[g]]), state=state)
+        forwarding.send_packet(
+            problem, plan, tables, group=g, source=int(problem.host_of[first[g]]), state=state
+        )
         for g in chosen.tolist()
     ]
     slow = (time.perf_counter() - start) / len(chosen) * len(problem.groups)
     for g, got in zip(chosen.tolist(), walked, strict=True):
         if got.root is None:
             continue
-        found = failures.ways(wires, held, int(plan.partitions["partition"].iloc[g]), state)
+        found = rerouting.find_detours(wires, held, int(plan.partitions["partition"].iloc[g]), state)
         hops = found.hops[found.cores.tolist().index(got.root)]
         edges = np.unique(problem.edge_of_host[problem.host_of[first[g] : first[g + 1]]])
         pods = set(wires.edge_pod[edges].tolist())
@@ -144,17 +126,19 @@ def rerouting(quick: bool) -> None:
     )
 
 
-def rebuilding(quick: bool) -> None:
-    """Greedy and exact roots."""
-    problem = datacenter(1_000 if quick else 3_000, placement="random")
-    plan = everything(problem)
+def rebuild_trees(quick: bool) -> None:
+    """Time greedy and exact set cover."""
+    problem = generate_datacenter(1_000 if quick else 3_000, placement="random")
+    plan = build_plan(problem, np.ones(len(problem.groups), dtype=bool), problem.aggregation_copies)
     for count in (58, 230, 460):
         rng = np.random.default_rng(3)
-        state = failures.alive(problem.wiring, switches=failures.draw(problem.wiring, count, rng))
+        state = failures.find_working_links(
+            problem.wiring, switches=failures.draw_failures(problem.wiring, count, rng)
+        )
         start = time.perf_counter()
-        greedy = repair.repaired(problem, plan, state, exact=False, strangers=False)
+        greedy = tree_repair.repair_trees(problem, plan, state, exact=False, strangers=False)
         middle = time.perf_counter()
-        exact = repair.repaired(problem, plan, state, strangers=False)
+        exact = tree_repair.repair_trees(problem, plan, state, strangers=False)
         end = time.perf_counter()
         assert greedy.table["cost"].sum() >= exact.table["cost"].sum() - 1e-6
         assert (exact.table["bound"] <= greedy.table["cost"] + 1e-6).all()
@@ -168,8 +152,8 @@ def rebuilding(quick: bool) -> None:
         )
 
 
-def distributing(quick: bool) -> None:
-    """Trees with two links from each core to a pod."""
+def distribute_addresses(quick: bool) -> None:
+    """Time address distribution on trees with two links from each core to a pod."""
     for pods, switches, cores, parts in (
         (3, 4, 8, 8),
         (8, 8, 32, 16),
@@ -182,7 +166,7 @@ def distributing(quick: bool) -> None:
                 up[
                     np.arange(pods) * switches + (core + shift * (1 + np.arange(pods) % 3)) % switches, core
                 ] = True
-        wires = fabric.Wiring(
+        wires = topology.Wiring(
             cores=pd.Index([f"c{i}" for i in range(cores)]),
             aggregations=pd.Index([f"a{i}" for i in range(len(pod))]),
             edges=pd.Index([f"e{i}" for i in range(pods)]),
@@ -191,20 +175,20 @@ def distributing(quick: bool) -> None:
             up=up,
         )
         start = time.perf_counter()
-        held = allocation.allocated(
+        held = address_allocation.allocate_addresses(
             wires, partitions=parts, core_copies=cores // parts * 2, aggregation_copies=2
         )
         took = time.perf_counter() - start
-        assert not allocation.unreached(wires, held)
+        assert not address_allocation.find_unreachable_partitions(wires, held)
         print(
             f"{parts} partitions on {cores} cores, {pods} pods of {switches} switches: {took:.2f} s",
             flush=True,
         )
 
 
-def memberships(quick: bool) -> None:
-    """A plan for 50 million rows, in a process of its own."""
-    problem = datacenter(10_000 if quick else 100_000, sizes="uniform")
+def solve_large_problem(quick: bool) -> None:
+    """Time a plan for 50 million memberships, in its own process."""
+    problem = generate_datacenter(10_000 if quick else 100_000, sizes="uniform")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for table, frame in problem.to_tables().items():
@@ -226,12 +210,12 @@ def memberships(quick: bool) -> None:
 
 
 def main() -> None:
-    """Print every measurement as a line."""
+    """Run every measurement, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    for part in (churn, rerouting, rebuilding, distributing, memberships):
+    for part in (count_churn, reroute, rebuild_trees, distribute_addresses, solve_large_problem):
         part(quick)
 
 

@@ -1,11 +1,11 @@
-"""A sweep over three systems that is killed again and again, beside one that nobody disturbs.
+"""Robustness of sweeps: a sweep that is killed many times gives the same store as an undisturbed one.
 
     python -m benchmarks.sweep_kills [--kills 10] [--seeds 18] [--cluster] [--seed 1]
 
-Kills (SIGKILL) fall at random moments on a worker, on the process that minds it, or on the sweep
-itself; with --cluster, on a Dask scheduler and workers that were started as the documentation says, and
-on the sweep. Whoever ends is started again with the same command. In the end both stores must hold the
-same runs, metrics, settings, messages and plans, but for times.
+Kills (SIGKILL) hit a worker, its nanny or the sweep itself at random moments. With --cluster they hit a
+Dask scheduler, its workers, started as the documentation says, and the sweep. Every process that ends is
+started again with the same command. In the end both stores must contain the same runs, metrics, settings,
+messages and plans, except for times.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Any
 import pandas as pd
 import psutil
 
-from planner.record import TIMES
-from planner.store import Store
-from planner.tables import digest
+from planner.contract.tables import digest
+from planner.store.record import TIMES
+from planner.store.store import Store
 
 SCENARIOS = {
     "traffic": """
@@ -91,7 +91,7 @@ class Trial:
     cluster: str | None = None
     starts: int = 0
     process: subprocess.Popen[str] | None = None
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     def command(self) -> list[str]:
         names = [f"{name}.toml" for name in SCENARIOS]
@@ -116,12 +116,12 @@ class Trial:
 
     def wait(self) -> int:
         assert self.process is not None
-        _, said = self.process.communicate()
-        self.said.append(said)
+        _, messages = self.process.communicate()
+        self.messages.append(messages)
         return self.process.returncode
 
-    def kin(self) -> list[psutil.Process]:
-        """The sweep's own descendants: for each worker the process that minds it, and the worker."""
+    def descendants(self) -> list[psutil.Process]:
+        """Return the sweep's descendant processes: for each worker its nanny and the worker."""
         assert self.process is not None
         with contextlib.suppress(psutil.NoSuchProcess):
             found: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
@@ -130,43 +130,43 @@ class Trial:
 
 
 def kill(process: psutil.Process | subprocess.Popen[str]) -> None:
-    """SIGKILL, if it is still there."""
+    """Send SIGKILL to a process, if it still runs."""
     with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
         process.send_signal(signal.SIGKILL)
 
 
-def wait_a_while(trial: Trial, rng: random.Random) -> None:
-    """Until a random moment: while it starts, in one case of four, else while runs come in."""
+def wait_randomly(trial: Trial, rng: random.Random) -> None:
+    """Wait until a random moment: during the start in one case of four, else while runs are stored."""
     if rng.random() < 0.25:
         time.sleep(rng.uniform(0.2, 4.0))
         return
-    before = kept(trial)
+    before = stored_runs(trial)
     until = time.monotonic() + 60
-    while kept(trial) == before and time.monotonic() < until:
+    while stored_runs(trial) == before and time.monotonic() < until:
         if trial.process is not None and trial.process.poll() is not None:
             return
         time.sleep(0.05)
     time.sleep(rng.uniform(0.0, 1.0))
 
 
-def kept(trial: Trial) -> int:
-    """How many runs the store has."""
+def stored_runs(trial: Trial) -> int:
+    """Return the number of runs in the store; 0 while there is none."""
     with contextlib.suppress(Exception), Store(trial.folder / trial.store) as store:
         return len(store)
     return 0
 
 
-def disturbed(trial: Trial, kills: int, rng: random.Random) -> list[str]:
-    """Run a trial to its end through so many kills; says what was killed."""
+def run_with_kills(trial: Trial, kills: int, rng: random.Random) -> list[str]:
+    """Run a trial to its end with so many kills; return what was killed."""
     log: list[str] = []
     process = trial.start()
     while len(log) < kills:
-        wait_a_while(trial, rng)
-        if process.poll() is not None:  # done before it was killed: nothing is left to disturb
+        wait_randomly(trial, rng)
+        if process.poll() is not None:  # done before it could be killed
             break
-        kin = trial.kin()
-        if kin and rng.random() < 0.6:
-            victim = rng.choice(kin)
+        descendants = trial.descendants()
+        if descendants and rng.random() < 0.6:
+            victim = rng.choice(descendants)
             log.append(f"worker's process {victim.pid}")
             kill(victim)
             continue
@@ -205,7 +205,7 @@ class Cluster:
     def __enter__(self) -> Cluster:
         for name in ("scheduler", "worker 1", "worker 2"):
             self.start(name)
-        wait_for(self.port)
+        wait_for_port(self.port)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -213,7 +213,7 @@ class Cluster:
             self.kill(name)
 
     def kill(self, name: str) -> None:
-        """SIGKILL to a process with all that it started."""
+        """Send SIGKILL to a process and all its descendants."""
         process = self.processes.pop(name)
         family: list[Any] = [process]
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -223,9 +223,9 @@ class Cluster:
         process.wait()
 
 
-def wait_for(port: int, patience_s: float = 30.0) -> None:
-    """Until something listens there."""
-    until = time.monotonic() + patience_s
+def wait_for_port(port: int, limit_s: float = 30.0) -> None:
+    """Wait until something listens on a port."""
+    until = time.monotonic() + limit_s
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -237,21 +237,21 @@ def wait_for(port: int, patience_s: float = 30.0) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port that nobody listens on."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
 
 
-def disturbed_cluster(trial: Trial, cluster: Cluster, kills: int, rng: random.Random) -> list[str]:
-    """As `disturbed`, on a cluster: its scheduler and workers are killed and started again too."""
+def run_with_kills_on_cluster(trial: Trial, cluster: Cluster, kills: int, rng: random.Random) -> list[str]:
+    """Run as `run_with_kills`, but on a cluster; kill and restart its scheduler and workers too."""
     log: list[str] = []
     process = trial.start()
     while len(log) < kills:
-        wait_a_while(trial, rng)
+        wait_randomly(trial, rng)
         if process.poll() is not None:
             trial.wait()
-            if process.returncode in (0, 1) and complete(trial):
+            if process.returncode in (0, 1) and is_complete(trial):
                 break
             process = trial.start()
             continue
@@ -271,20 +271,20 @@ def disturbed_cluster(trial: Trial, cluster: Cluster, kills: int, rng: random.Ra
             process = trial.start()
         else:
             cluster.start(victim)
-    while not complete(trial):
+    while not is_complete(trial):
         if process.poll() is not None:
             process = trial.start()
         trial.wait()
     return log
 
 
-def complete(trial: Trial) -> bool:
-    """Whether all of its runs are in the store."""
-    return kept(trial) == 11 * trial.seeds
+def is_complete(trial: Trial) -> bool:
+    """Return whether the store has all runs of a trial."""
+    return stored_runs(trial) == 11 * trial.seeds
 
 
 def contents(store: Path) -> dict[str, Any]:
-    """All that a store holds but times, in an order that does not depend on when runs came."""
+    """Return everything in a store except times, in an order independent of that of the runs."""
     with Store(store) as opened:
         frame = opened.runs().drop(columns=[*TIMES, "machine"]).sort_values("digest", ignore_index=True)
         frame = frame[sorted(frame.columns)]
@@ -294,12 +294,12 @@ def contents(store: Path) -> dict[str, Any]:
         }
         named = frame["plan"].dropna().unique()
         plans = {name: digest(opened.plan(name)) for name in named}
-    assert plans == {name: name for name in named}, "a plan does not hold what its name says"
+    assert plans == {name: name for name in named}, "a plan differs from its digest"
     return {"frame": frame, "rows": rows, "plans": plans}
 
 
 def require_equal(one: Path, other: Path) -> int:
-    """The number of runs; AssertionError where the stores differ."""
+    """Return the number of runs; raise AssertionError where the stores differ."""
     ours, theirs = contents(one), contents(other)
     columns = [set(each["frame"].columns) for each in (ours, theirs)]
     assert columns[0] == columns[1], f"only in one of them: {sorted(columns[0] ^ columns[1])}"
@@ -310,7 +310,7 @@ def require_equal(one: Path, other: Path) -> int:
 
 
 def main() -> None:
-    """Compare a killed sweep with one that was left alone."""
+    """Compare a killed sweep with an undisturbed one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=19, help="eleven runs each")
@@ -320,28 +320,28 @@ def main() -> None:
     rng = random.Random(given.seed)
     with tempfile.TemporaryDirectory(prefix="sweep-kills-") as name:
         folder = Path(name)
-        calm = Trial(folder=folder, seeds=given.seeds, store="calm")
+        undisturbed = Trial(folder=folder, seeds=given.seeds, store="undisturbed")
         started = time.perf_counter()
-        calm.start()
-        code = calm.wait()
+        undisturbed.start()
+        code = undisturbed.wait()
         print(f"undisturbed: exit code {code}, {time.perf_counter() - started:.1f} s")
         started = time.perf_counter()
         if given.cluster:
             with Cluster(free_port()) as cluster:
                 killed = Trial(folder=folder, seeds=given.seeds, store="killed", cluster=cluster.address)
-                log = disturbed_cluster(killed, cluster, given.kills, rng)
+                log = run_with_kills_on_cluster(killed, cluster, given.kills, rng)
         else:
             killed = Trial(folder=folder, seeds=given.seeds, store="killed")
-            log = disturbed(killed, given.kills, rng)
+            log = run_with_kills(killed, given.kills, rng)
         print(
             f"killed {len(log)} times ({', '.join(log)}), started {killed.starts} times, "
             f"{time.perf_counter() - started:.1f} s"
         )
-        for text in killed.said:
+        for text in killed.messages:
             if text.strip():
-                print("   it said: " + text.strip().splitlines()[-1])
-        count = require_equal(folder / "calm", folder / "killed")
-        print(f"{count} runs are the same in both stores, but for times")
+                print("   last line: " + text.strip().splitlines()[-1])
+        count = require_equal(folder / "undisturbed", folder / "killed")
+        print(f"{count} runs are the same in both stores, except for times")
 
 
 if __name__ == "__main__":

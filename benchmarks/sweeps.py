@@ -1,4 +1,4 @@
-"""What sweeps cost: the store and the scheduler, several workers, warm starts, and charts of a million runs.
+"""Cost of sweeps: overhead of store and scheduler, parallel workers, warm starts, charts of a million runs.
 
 python -m benchmarks.sweeps [--quick] [overhead] [workers] [warm] [million]
 """
@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from planner import perform, sweeping
-from planner.grid import lay_out
-from planner.record import Record
-from planner.scenario import from_document, load
-from planner.store import Store
+from planner.scenarios.scenario import from_document, load
+from planner.store.record import Record
+from planner.store.store import Store
+from planner.sweeps import sweep, worker
+from planner.sweeps.grid import lay_out
 
-TINY: dict[str, Any] = {
+TINY_SCENARIO: dict[str, Any] = {
     "system": "traffic",
     "problem": {"source": "generate", "preset": "fat_tree", "k": 4},
     "designs": {"ecmp": {}, "shortest_path": {}},
 }
-BUSY: dict[str, Any] = {
+BUSY_SCENARIO: dict[str, Any] = {
     "system": "traffic",
     "problem": {"source": "topohub", "name": "sndlib/germany50", "peak_utilization": 1.2},
     "designs": {"optimum": {"objective": "total"}},
@@ -36,15 +36,15 @@ BUSY: dict[str, Any] = {
 
 
 def overhead(quick: bool) -> None:
-    """Wall time of a run beyond what its worker spends on the run itself, start-up apart."""
+    """Measure the wall time per run beyond the worker's own time for it, without start-up."""
     count = 200 if quick else 1000
-    scenario = from_document(TINY, name="tiny", folder=Path())
+    scenario = from_document(TINY_SCENARIO, name="tiny", folder=Path())
     grid = lay_out([scenario], axes={"problem.seed": list(range(count // 2))})
     print(f"\n{count:,} tiny runs, one worker ({load_average()})")
     for plans in (True, False):
         grid = lay_out([scenario], axes={"problem.seed": list(range(count // 2))}, plans=plans)
-        result, marks = swept(grid, workers=1)
-        began, ended = marks[len(marks) // 10], marks[-1]
+        result, progress = run_sweep(grid, workers=1)
+        began, ended = progress[len(progress) // 10], progress[-1]
         runs = ended[1] - began[1]
         own = result.runs["wall_s"].iloc[began[1] :].mean()
         wall = (ended[0] - began[0]) / runs
@@ -58,20 +58,23 @@ def overhead(quick: bool) -> None:
 
 
 def workers(quick: bool) -> None:
-    """How much faster two workers are than one, on runs that keep a core busy."""
+    """Measure the speed-up of two workers over one, on runs that keep a core busy."""
     count = 8 if quick else 40
-    scenario = from_document(BUSY, name="busy", folder=Path())
+    scenario = from_document(BUSY_SCENARIO, name="busy", folder=Path())
     grid = lay_out(
         [scenario],
-        axes={"designs.optimum.sees.seed": list(range(count)), "designs.optimum.sees.noise": [0.1]},
+        axes={
+            "designs.optimum.information.seed": list(range(count)),
+            "designs.optimum.information.noise": [0.1],
+        },
     )
     print(f"\n{count} runs that keep a core busy ({load_average()})")
     seconds, metrics = {}, {}
     for number in (1, 2):
-        result, marks = swept(grid, workers=number)
+        result, progress = run_sweep(grid, workers=number)
         # from the first result of each on: what a worker needs to start is the same for all
-        first = marks[2 * number]
-        seconds[number] = (marks[-1][0] - first[0]) / (marks[-1][1] - first[1])
+        first = progress[2 * number]
+        seconds[number] = (progress[-1][0] - first[0]) / (progress[-1][1] - first[1])
         metrics[number] = result.runs["max_utilization"].to_numpy()
         print(f"  {number} worker{'s' * (number > 1)}: {seconds[number] * 1e3:.0f} ms a run")
     assert np.array_equal(metrics[1], metrics[2])
@@ -79,7 +82,7 @@ def workers(quick: bool) -> None:
 
 
 def warm(quick: bool) -> None:
-    """Warm runs beside cold ones: same objective and bound, seconds of the decisions after the first."""
+    """Compare warm runs with cold ones: equal objectives, seconds of all decisions but the first."""
     print(f"\nwarm starts, seconds of all decisions after the first ({load_average()})")
     scales = [0.8, 0.9, 1.0, 1.1, 1.2] if quick else [round(0.5 + 0.05 * step, 2) for step in range(20)]
     cases: list[tuple[str, str, dict[str, list[Any]]]] = [
@@ -91,35 +94,40 @@ def warm(quick: bool) -> None:
         ),
         ("traffic/germany50", "optimum", {"problem.scale": scales, "designs.optimum.objective": ["total"]}),
         ("traffic/germany50", "optimum", {"problem.scale": scales, "designs.optimum.paths": [4]}),
-        ("traffic/germany50", "optimum", {"designs.optimum.sees.noise": [scale / 10 for scale in scales]}),
+        (
+            "traffic/germany50",
+            "optimum",
+            {"designs.optimum.information.noise": [scale / 10 for scale in scales]},
+        ),
     ]
     for name, label, axes in cases:
-        answers: dict[bool, list[Record]] = {}
+        records: dict[bool, list[Record]] = {}
         for is_warm in (False, True):
             grid = lay_out([load(name)], axes=axes, designs=[label], warm=is_warm, plans=False)
-            answers[is_warm] = perform.perform([point.request for point in grid.points])
-        cold, hot = answers[False], answers[True]
+            records[is_warm] = worker.run_requests([point.request for point in grid.points])
+        cold, hot = records[False], records[True]
         for one, other in zip(cold, hot, strict=True):
             assert one.status == other.status == "optimal"
             assert one.objective is not None
             assert other.objective is not None
             assert abs(one.objective - other.objective) <= 1e-6 * max(1.0, abs(one.objective))
-        own, others = (sum(record.seconds or 0.0 for record in runs[1:]) for runs in (cold, hot))
-        told = ", ".join(f"{key.split('.', 1)[1]} {len(values)}" for key, values in axes.items())
-        print(f"  {name} {label}, {told}: {own:.2f} s cold, {others:.2f} s warm, ratio {own / others:.1f}")
+        cold_s, warm_s = (sum(record.seconds or 0.0 for record in runs[1:]) for runs in (cold, hot))
+        axis_sizes = ", ".join(f"{key.split('.', 1)[1]} {len(values)}" for key, values in axes.items())
+        times = f"{cold_s:.2f} s cold, {warm_s:.2f} s warm, ratio {cold_s / warm_s:.1f}"
+        print(f"  {name} {label}, {axis_sizes}: {times}")
 
 
 def million(quick: bool) -> None:
-    """Filters and charts of a large store: median of five."""
+    """Measure filters and charts of a large store, medians of five."""
     count = 50_000 if quick else 1_000_000
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory(prefix="sweeps-") as folder, Store(folder, write=True) as store:
         started = time.perf_counter()
         for start in range(0, count, 10_000):
-            store.keep([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
-        kept = time.perf_counter() - started
+            store.add([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
+        seconds = time.perf_counter() - started
         size = store.file.stat().st_size / 2**20
-        print(f"\na store of {count:,} runs ({load_average()}): kept in {kept:.0f} s, {size:.0f} MiB")
+        print(f"\na store of {count:,} runs ({load_average()}): written in {seconds:.0f} s, {size:.0f} MiB")
         with Store(folder) as reader:
             for where in (
                 "system = traffic and design = design0",
@@ -133,13 +141,13 @@ def million(quick: bool) -> None:
                 chart = functools.partial(
                     reader.chart, "m1", by="problem.scale", series="design", where=where
                 )
-                print(f"  chart of {reader.count(where):9,} runs: {medians(chart)}   {where or 'all'}")
+                print(f"  chart of {reader.count(where):9,} runs: {median_times(chart)}   {where or 'all'}")
             first = functools.partial(reader.runs, "status = optimal", limit=50)
-            print(f"  the first 50 of a filter, whole rows: {medians(first)}")
+            print(f"  the first 50 of a filter, whole rows: {median_times(first)}")
 
 
 def synthetic(number: int, rng: np.random.Generator) -> Record:
-    """A run of three systems, eight designs, twenty scales; eight metrics."""
+    """Return a record of one of three systems, eight designs and twenty scales, with eight metrics."""
     system, design = ("traffic", "circuits", "brokering")[number % 3], f"design{number // 3 % 8}"
     figures = rng.random(8)
     return Record(
@@ -176,21 +184,21 @@ def synthetic(number: int, rng: np.random.Generator) -> Record:
     )
 
 
-def swept(grid: Any, workers: int) -> tuple[sweeping.Sweep, list[tuple[float, int, float]]]:
-    """A sweep into a fresh store; when how many runs were done, and the process's own time by then."""
-    marks: list[tuple[float, int, float]] = []
+def run_sweep(grid: Any, workers: int) -> tuple[sweep.Sweep, list[tuple[float, int, float]]]:
+    """Run a sweep into a fresh store; return wall time, runs done and process time at each progress."""
+    progress: list[tuple[float, int, float]] = []
 
-    def mark(done: int, failed: int, total: int) -> None:  # noqa: ARG001
-        marks.append((time.perf_counter(), done, time.process_time()))
+    def note_progress(done: int, failed: int, total: int) -> None:  # noqa: ARG001
+        progress.append((time.perf_counter(), done, time.process_time()))
 
     with tempfile.TemporaryDirectory(prefix="sweeps-") as folder:
-        result = sweeping.run_grid(grid, folder, workers=workers, advance=mark)
-        assert len(result.runs) == len(grid)  # read now, and kept
-    return result, marks
+        result = sweep.run_grid(grid, folder, workers=workers, advance=note_progress)
+        assert len(result.runs) == len(grid)  # reads the store, while it exists
+    return result, progress
 
 
-def medians(work: Callable[[], Any]) -> str:
-    """`0.120 s (0.080 s of processor time)`: medians of five calls."""
+def median_times(work: Callable[[], Any]) -> str:
+    """Return the median times of five calls, as `0.120 s (0.080 s of processor time)`."""
     wall, processor = [], []
     for _ in range(5):
         began = time.perf_counter(), time.process_time()
@@ -201,7 +209,7 @@ def medians(work: Callable[[], Any]) -> str:
 
 
 def load_average() -> str:
-    """`2 cores, load 0.5`."""
+    """Return cores and load, as `2 cores, load 0.5`."""
     return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 

@@ -1,8 +1,8 @@
-"""How fast LocalFlow's parts are, and what its theorems are worth on random switches.
+"""Times of LocalFlow's kernels, and its lemma and bounds on random switches.
 
     python -m benchmarks.traffic_designs [--quick]
 
-How the designs of the paper compare is `planner reproduce traffic`.
+`planner reproduce traffic` compares the designs of the paper.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from planner_models.traffic import localflow, rates
+from planner_models.traffic.designs import localflow
+from planner_models.traffic.plan import tcp_rates
 
 
-def theorems() -> None:
-    """Section 6 where it holds, and the two examples where it does not."""
-    flow, link, amount = localflow.at_switch([0, 0, 0], [8.0, 11.0, 11.0], links=3, delta=1.0)
+def check_theorems() -> None:
+    """Check the bound of section 6 on random switches, and an example that exceeds Lemma 6.2."""
+    flow, link, amount = localflow.schedule_switch([0, 0, 0], [8.0, 11.0, 11.0], links=3, delta=1.0)
     load = np.bincount(link, amount, 3)
     print(
         f"\nLemma 6.2: flows 8, 11, 11 on three links, delta 1: "
@@ -38,7 +39,7 @@ def theorems() -> None:
             int(random.integers(2, 9)),
             float(random.uniform(0.1, 10)),
         )
-        _, link, amount = localflow.at_switch(
+        _, link, amount = localflow.schedule_switch(
             random.integers(0, 5, count),
             random.integers(1, 60, count).astype(float),
             links=links,
@@ -49,8 +50,8 @@ def theorems() -> None:
     assert worst <= 1 + 1e-9
 
 
-def kernels(quick: bool) -> None:
-    """The compiled parts, alone: medians, and how the time grows."""
+def time_kernels(quick: bool) -> None:
+    """Print the median time of each compiled kernel, for increasing sizes."""
 
     def median_ms(run: Callable[[], object], repeats: int) -> float:
         run()  # compiles
@@ -66,29 +67,31 @@ def kernels(quick: bool) -> None:
     rate, destination = random.lognormal(0, 2, 2000), random.integers(0, 500, 2000)
     for delta in (0.0, 0.01, 0.05):
         slack = delta * rate.sum() / 8
-        flow, _, _ = localflow.at_switch(destination, rate, links=8, delta=slack)
+        flow, _, _ = localflow.schedule_switch(destination, rate, links=8, delta=slack)
         split = float((np.bincount(flow) > 1).mean())
-        took = median_ms(lambda: localflow.at_switch(destination, rate, links=8, delta=slack), 15)  # noqa: B023
-        print(f"{f'Algorithm 1, 2,000 flows, 8 links, delta {delta}: {split:.1%} split':58} {took:10.3f}   2")
+        median = median_ms(lambda: localflow.schedule_switch(destination, rate, links=8, delta=slack), 15)  # noqa: B023
+        print(
+            f"{f'Algorithm 1, 2,000 flows, 8 links, delta {delta}: {split:.1%} split':58} {median:10.3f}   2"
+        )
     cases = [(16, 1_024, 2.0)] + ([] if quick else [(48, 1_000_000, 10_000.0)])
     for k, flows, goal in cases:
-        share = _hashed(k, flows, random)
+        share = _random_routes(k, flows, random)
         links, caps = np.ones(share.shape[1]), np.ones(flows)
-        found = rates.max_min(share, links, caps)
-        load = share.T @ found
+        rates = tcp_rates.max_min_rates(share, links, caps)
+        load = share.T @ rates
         assert (load <= 1 + 1e-9).all()
-        # every flow is at its cap or crosses a full link: it cannot grow
-        held = (share @ (load >= 1 - 1e-9).astype(float) > 0) | (found >= 1 - 1e-9)
-        assert held.all()
-        took = median_ms(lambda: rates.max_min(share, links, caps), 3 if flows > 10_000 else 50)  # noqa: B023
-        print(f"{f'max-min rates, {flows:,} flows, k = {k}':58} {took:10.3f}   {goal:g}")
+        # every flow is at its cap or crosses a full link, so none can increase
+        is_bounded = (share @ (load >= 1 - 1e-9).astype(float) > 0) | (rates >= 1 - 1e-9)
+        assert is_bounded.all()
+        median = median_ms(lambda: tcp_rates.max_min_rates(share, links, caps), 3 if flows > 10_000 else 50)  # noqa: B023
+        print(f"{f'max-min rates, {flows:,} flows, k = {k}':58} {median:10.3f}   {goal:g}")
         if flows <= 10_000:
-            took = median_ms(lambda: rates.proportional(share, links, caps), 9)  # noqa: B023
-            print(f"{f'proportionally fair rates, {flows:,} flows, k = {k}':58} {took:10.3f}")
+            median = median_ms(lambda: tcp_rates.proportional_rates(share, links, caps), 9)  # noqa: B023
+            print(f"{f'proportionally fair rates, {flows:,} flows, k = {k}':58} {median:10.3f}")
 
 
-def _hashed(k: int, flows: int, random: np.random.Generator) -> sp.csr_array:
-    """Flows between random hosts of a fat tree, each on a random shortest path, by arithmetic alone."""
+def _random_routes(k: int, flows: int, random: np.random.Generator) -> sp.csr_array:
+    """Return the links of random flows of a fat tree, each on a random shortest path: flows by links."""
     half, hosts = k // 2, k**3 // 4
     source = random.integers(0, hosts, flows)
     target = (source + random.integers(1, hosts, flows)) % hosts
@@ -101,14 +104,15 @@ def _hashed(k: int, flows: int, random: np.random.Generator) -> sp.csr_array:
          hosts + target],
         axis=1,
     )  # fmt: skip
-    taken = np.ones(hops.shape, dtype=bool)
-    taken[rack == to_rack, 1] = taken[rack == to_rack, 4] = False
-    taken[pod == to_pod, 2:4] = False
-    row = np.broadcast_to(np.arange(flows)[:, None], hops.shape)[taken]
-    return sp.csr_array((np.ones(len(row)), (row, hops[taken])), shape=(flows, 6 * hosts))
+    is_used = np.ones(hops.shape, dtype=bool)
+    is_used[rack == to_rack, 1] = is_used[rack == to_rack, 4] = False
+    is_used[pod == to_pod, 2:4] = False
+    row = np.broadcast_to(np.arange(flows)[:, None], hops.shape)[is_used]
+    return sp.csr_array((np.ones(len(row)), (row, hops[is_used])), shape=(flows, 6 * hosts))
 
 
 def main() -> None:
+    """Time the kernels and check the theorems."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -117,8 +121,8 @@ def main() -> None:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     print(f"python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}")
 
-    kernels(arguments.quick)
-    theorems()
+    time_kernels(arguments.quick)
+    check_theorems()
 
     print("every assertion holds")
 

@@ -1,7 +1,7 @@
-"""How fast flows in time are simulated, by hosts: LocalFlow every 50 ms over fat trees.
+"""Speed of the flow-level simulation by number of hosts: LocalFlow every 50 ms on fat trees.
 
-Flow sizes are those of the VL2 distribution where PLANNER_TRACES names a folder that has it, else
-lognormal. What LocalFlow gains in time is `planner reproduce traffic/figure_10`.
+Flow sizes have the VL2 distribution where PLANNER_TRACES names a folder that has it, else they are
+lognormal. `planner reproduce traffic/figure_10` shows the gain of LocalFlow over time.
 
     python -m benchmarks.traffic_dynamics [--quick]
 """
@@ -15,58 +15,58 @@ from pathlib import Path
 
 import pandas as pd
 
-from planner_models.traffic import execution, flow_sizes, generate
-from planner_models.traffic.designs import DESIGNS
-from planner_models.traffic.flow_sizes import Lognormal, Sizes
+from planner_models.traffic.designs.table import DESIGNS
+from planner_models.traffic.problem import generators
+from planner_models.traffic.simulation import flow_level_simulation, flow_sizes
+from planner_models.traffic.simulation.flow_sizes import Lognormal, SizeDistribution
 
 LOCALFLOW = next(design for design in DESIGNS if design.name == "localflow")
 
 
-def sizes() -> tuple[Sizes, str]:
-    """VL2's flow sizes where they can be had, else lognormal ones of a like mean and spread."""
+def size_distribution() -> SizeDistribution:
+    """Return the VL2 distribution of flow sizes, or a lognormal one where VL2 is missing."""
     folder = os.environ.get("PLANNER_TRACES")
     path = Path(folder or "") / "flowsizes" / "VL2_CDF.txt"
     if folder and path.is_file():
-        return flow_sizes.read(path), "VL2"
-    return Lognormal(median_bytes=40_000, sigma=3.0), "lognormal"
+        return flow_sizes.read(path)
+    return Lognormal(median_bytes=40_000, sigma=3.0)
 
 
-def by_size(quick: bool) -> pd.DataFrame:
-    """Wall seconds for a second of network time."""
+def time_simulations(quick: bool) -> None:
+    """Print the wall seconds for a second of network time; check that settling changes throughput little."""
     rows = []
     cases = [(8, 0.0), (8, 1e-4)] if quick else [(8, 0.0), (8, 1e-4), (16, 0.0), (16, 1e-4), (16, 1e-3)]
-    drawn, _ = sizes()
+    sizes = size_distribution()
     exact: dict[int, float] = {}
     for k, settle_s in cases:
-        problem = generate.fat_tree(k=k, seed=1)
+        problem = generators.fat_tree(k=k, seed=1)
         seconds = 1.0 if k == 8 else 0.5
-        started = time.perf_counter()
-        done = execution.simulate(
+        start = time.perf_counter()
+        result = flow_level_simulation.simulate(
             problem,
-            sizes=drawn,
+            sizes=sizes,
             until_s=seconds,
             design=LOCALFLOW,
             interval_s=0.05,
             settle_s=settle_s,
         )
-        wall = time.perf_counter() - started
-        throughput = done.throughput_mbps(seconds / 4) / 1e3
+        wall = time.perf_counter() - start
+        throughput = result.throughput_mbps(seconds / 4) / 1e3
         exact.setdefault(k, throughput)
         rows.append(
             {
                 "hosts": len(problem.demands),
                 "settle_s": settle_s,
-                "flows": len(done.flows),
+                "flows": len(result.flows),
                 "wall_per_network_s": wall / seconds,
                 "throughput_gbps": throughput,
                 "vs_exact": throughput / exact[k] - 1,
             }
         )
     table = pd.DataFrame(rows)
-    print("\nHow fast: LocalFlow every 50 ms")
+    print("\nLocalFlow every 50 ms")
     print(table.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
     assert (table["vs_exact"].abs() < 0.2).all()
-    return table
 
 
 def main() -> None:
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="128 hosts only")
     given = parser.parse_args()
     print(f"cores: {os.cpu_count()}, load: {os.getloadavg()[0]:.2f}")
-    by_size(given.quick)
+    time_simulations(given.quick)
 
 
 if __name__ == "__main__":

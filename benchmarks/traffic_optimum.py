@@ -2,16 +2,15 @@
 
     python -m benchmarks.traffic_optimum [--quick] [--limit 120] [--repeats 3] [--only NAME]
 
-Each instance is routed to its goal's gap, and to the gap that `optimum` goes to by itself (1e-6);
-times are medians, with reduction, search and plan, after a first run that compiles. The peers get
-the same network as a linear program over links with one commodity a target, each in a process of
-its own, one thread, and are ended at the limit; "-" is no answer by then, and the ratio what is known of
-it. PDLP is asked for the gap of 1e-4, and keeps the limits as exactly as its answers are checked.
-Where that has more than five million variables, they get the network without dead ends and chains,
-and nothing where that has still more.
+Each instance is solved to the gap of its goal, and to the default gap of `optimum` (1e-6). Times are
+medians of reduction, search and plan, after a first run that compiles. The other solvers get the same
+network as a linear program over links with one commodity per target. Each runs in its own process with
+one thread and is stopped at the time limit; "-" means no answer by then. PDLP gets a gap of 1e-4. A program
+with more than five million variables is built on the network without dead ends and chains. If it is
+still larger, the other solvers are skipped.
 
-Asserted: the gap that is the goal, plans that pass the check with the worth they claim, bounds that
-no solver beats, and objectives that agree.
+Asserted: gaps, valid plans with the objective value that they claim, bounds that no solver beats, and
+objective values that agree.
 """
 
 from __future__ import annotations
@@ -31,18 +30,23 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from planner import Options, backends
-from planner_models.traffic import Traffic, check, columns, edges, failures, fptas, generate, measure
-from planner_models.traffic.readers import topohub
-from planner_models.traffic.rooted import Rooted
+from planner_models.traffic import Traffic, check, measure
+from planner_models.traffic.designs import concurrent_flow_fptas, link_flow_program
+from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.problem import generators
+from planner_models.traffic.problem.adjustments import adjust
+from planner_models.traffic.problem.readers import topohub
 
-PEERS = {"HiGHS": "highs", "GLOP": "ortools:glop", "PDLP": "ortools:pdlp"}
-MOST_VARIABLES = 5_000_000
-AGREE = {"HiGHS": 1e-5, "GLOP": 1e-5, "PDLP": 1e-3}  # how exact a peer's objective is
+SOLVERS = {"HiGHS": "highs", "GLOP": "ortools:glop", "PDLP": "ortools:pdlp"}
+MAX_VARIABLES = 5_000_000
+TOLERANCES = {"HiGHS": 1e-5, "GLOP": 1e-5, "PDLP": 1e-3}
+"""Relative accuracy of each solver's objective value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """A network, the gap that is the goal, and the seconds that the goal allows."""
+    """A network, and the gap to reach within a time."""
 
     make: Callable[[], Traffic]
     gap: float
@@ -56,8 +60,8 @@ def backbone(name: str, seed: int = 1) -> Callable[[], Traffic]:
 
 def fat_tree(k: int, links: int, seed: int) -> Callable[[], Traffic]:
     def make() -> Traffic:
-        whole = generate.fat_tree(k=k, seed=seed)
-        return failures.fail(whole, fail_random_links=links, failure_seed=seed, lost_demands="drop")
+        whole = generators.fat_tree(k=k, seed=seed)
+        return adjust(whole, fail_random_links=links, failure_seed=seed, lost_demands="drop")
 
     return make
 
@@ -77,84 +81,90 @@ INSTANCES = {
 
 
 def main() -> None:
+    """Compare the solvers on each instance."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small instances only")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds for each peer")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for each other solver")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", action="append", default=None, help="instances whose name holds this")
+    parser.add_argument(
+        "--only", action="append", default=None, help="only instances with this in their name; repeatable"
+    )
     given = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; one thread each\n")
     for network in (backbone("sndlib/abilene"), fat_tree(4, 1, 1)):  # compiles
-        columns.route(network())
+        column_generation.route(network())
     for name, instance in INSTANCES.items():
-        wanted = given.only is None or any(part in name for part in given.only)
-        if wanted and (instance.quick or not given.quick):
-            run(name, instance, given.limit, given.repeats)
+        is_selected = given.only is None or any(part in name for part in given.only)
+        if is_selected and (instance.quick or not given.quick):
+            compare(name, instance, given.limit, given.repeats)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
-def run(name: str, instance: Instance, limit: float, repeats: int) -> None:
+def compare(name: str, instance: Instance, limit: float, repeats: int) -> None:
+    """Solve an instance by all solvers; print and check the results."""
     started = time.perf_counter()
     problem = instance.make()
-    made = time.perf_counter() - started
+    made_s = time.perf_counter() - started
     size = problem.size()
     variables = len(problem.targets) * len(problem.links)
     print(f"{name}: {size['nodes']:,} nodes, {size['links']:,} links, {size['demands']:,} demands", end="")
-    print(f" (made in {made:.1f} s); {variables:,} variables over links")
-    small = Rooted.of(problem)
+    print(f" (made in {made_s:.1f} s); {variables:,} variables over links")
+    small = ReducedProblem.of(problem)
     arcs, roots = len(small.capacity_mbps), len(small.roots)
     print(f"  reduced to {small.graph.nodes:,} nodes, {arcs:,} arcs, {roots:,} roots")
 
-    seconds, bound, value = 0.0, None, None
-    for gap in (instance.gap, columns.GAP):
+    reference_s, bound, value = 0.0, None, None
+    for gap in (instance.gap, column_generation.DEFAULT_GAP):
         options = Options(gap=gap)
-        taken, decision = timed(functools.partial(columns.route, problem, options=options), repeats)
+        seconds, decision = measure_time(
+            functools.partial(column_generation.route, problem, options=options), repeats
+        )
         proof, plan = decision.proof, decision.plan
         assert proof.gap is not None
         assert proof.gap <= gap, (name, proof)
         check(problem, plan)
-        worth = measure(problem, plan, None)["concurrent_flow"]
-        assert worth is not None
-        assert abs(worth / proof.objective - 1) <= 1e-6, (name, worth, proof)
+        objective = measure(problem, plan, None)["concurrent_flow"]
+        assert objective is not None
+        assert abs(objective / proof.objective - 1) <= 1e-6, (name, objective, proof)
         goal = f"  goal {instance.seconds:g} s" if gap == instance.gap else ""
-        print(f"  columns to {gap:.0e}   {taken:9.3f} s   {proof.objective:.8f}  gap {proof.gap:.1e}{goal}")
-        seconds = seconds or taken
+        print(f"  columns to {gap:.0e}   {seconds:9.3f} s   {proof.objective:.8f}  gap {proof.gap:.1e}{goal}")
+        reference_s = reference_s or seconds
         bound, value = proof.bound, proof.objective
 
     assert bound is not None
     assert value is not None
     if variables <= 100_000:
-        taken, decision = timed(lambda: fptas.route(problem, epsilon=0.1), 1)
+        seconds, decision = measure_time(lambda: concurrent_flow_fptas.route(problem, epsilon=0.1), 1)
         assert decision.proof.objective <= bound * (1 + 1e-9)
         reached = f"{decision.proof.objective:.8f}  gap {decision.proof.gap:.1e}"
-        print(f"  fptas, eps 0.1   {taken:9.3f} s   {reached}")
-    if variables > MOST_VARIABLES:
-        lesser = peers_problem(problem)
-        variables = len(lesser.targets) * len(lesser.links)
-        if variables > MOST_VARIABLES:
+        print(f"  fptas, eps 0.1   {seconds:9.3f} s   {reached}")
+    if variables > MAX_VARIABLES:
+        reduced = solver_problem(problem)
+        variables = len(reduced.targets) * len(reduced.links)
+        if variables > MAX_VARIABLES:
             print("  the program over links is not built\n")
             return
-        print(f"  peers get {variables:,} variables: the network without dead ends and chains")
-    for peer, backend in PEERS.items():
-        answer = apart(name, backend, limit)
+        print(f"  other solvers get {variables:,} variables: the network without dead ends and chains")
+    for solver, backend in SOLVERS.items():
+        answer = solve_in_process(name, backend, limit)
         if answer is None:
-            least = f"more than {limit / seconds:,.0f} times as long"
-            print(f"  {peer:16} {'-':>9}     no answer in {limit:g} s: {least}")
+            ratio = f"more than {limit / reference_s:,.0f} times as long"
+            print(f"  {solver:16} {'-':>9}     no answer in {limit:g} s: {ratio}")
             continue
-        taken, objective = answer
-        if small.forced > 0:  # by links that the peers may not have been given
-            objective = min(objective, 1 / small.forced)
-        assert objective <= bound * (1 + AGREE[peer]), (name, peer, objective, bound)
-        assert abs(objective / value - 1) <= AGREE[peer], (name, peer, objective, value)
-        print(f"  {peer:16} {taken:9.3f} s   {objective:.8f}  {taken / seconds:,.1f} times as long")
+        seconds, objective = answer
+        if small.fixed_utilization > 0:  # of links that the reduced problem may lack
+            objective = min(objective, 1 / small.fixed_utilization)
+        assert objective <= bound * (1 + TOLERANCES[solver]), (name, solver, objective, bound)
+        assert abs(objective / value - 1) <= TOLERANCES[solver], (name, solver, objective, value)
+        print(f"  {solver:16} {seconds:9.3f} s   {objective:.8f}  {seconds / reference_s:,.1f} times as long")
     print()
 
 
-def peers_problem(problem: Traffic) -> Traffic:
-    """What the peers are given: the problem, or where its program is too large, the reduced one."""
-    if len(problem.targets) * len(problem.links) <= MOST_VARIABLES:
+def solver_problem(problem: Traffic) -> Traffic:
+    """Return the problem for other solvers: reduced where its program is too large."""
+    if len(problem.targets) * len(problem.links) <= MAX_VARIABLES:
         return problem
-    small = Rooted.of(problem, symmetry=False)
+    small = ReducedProblem.of(problem, symmetry=False)
     row, node, rate = small.pairs
     ends = (small.roots[row], node) if small.by_source else (node, small.roots[row])
     tail, head = small.graph.tail, small.graph.head
@@ -172,8 +182,8 @@ def peers_problem(problem: Traffic) -> Traffic:
     )
 
 
-def timed(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """The median of the seconds, and what came out last."""
+def measure_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Return the median of the seconds, and the last result."""
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -182,16 +192,16 @@ def timed(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     return statistics.median(seconds), result
 
 
-def apart(name: str, backend: str, limit: float) -> tuple[float, float] | None:
-    """Seconds and objective of a peer in a process of its own; None where it has no answer by the limit."""
+def solve_in_process(name: str, backend: str, limit: float) -> tuple[float, float] | None:
+    """Return seconds and objective value of a solver in its own process; None without an answer in time."""
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_peer, args=(there, name, backend, limit))
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_solve, args=(sender, name, backend, limit))
     process.start()
-    there.close()
+    sender.close()
     try:
-        # making the network and the program is on top; the peer itself is timed without
-        answer: tuple[float, float] | None = here.recv() if here.poll(limit + 120.0) else None
+        # the time to build network and program is added to the limit, and not measured
+        answer: tuple[float, float] | None = receiver.recv() if receiver.poll(limit + 120.0) else None
     except EOFError:
         answer = None
     process.kill()
@@ -199,15 +209,15 @@ def apart(name: str, backend: str, limit: float) -> tuple[float, float] | None:
     return answer
 
 
-def _peer(pipe: Any, name: str, backend: str, limit: float) -> None:
-    program = edges.build(peers_problem(INSTANCES[name].make()), "concurrent").program
+def _solve(pipe: Any, name: str, backend: str, limit: float) -> None:
+    program = link_flow_program.build(solver_problem(INSTANCES[name].make()), "concurrent").program
     gap = 1e-4 if backend.endswith("pdlp") else None
     started = time.perf_counter()
     with threadpool_limits(limits=1):
         solution = backends.solve(program, Options(backend=backend, time_limit_s=limit, threads=1, gap=gap))
     seconds = time.perf_counter() - started
-    reached = solution.objective is not None and (str(solution.status) == "optimal" or gap is not None)
-    pipe.send((seconds, solution.objective) if reached and seconds < 1.2 * limit else None)
+    is_solved = solution.objective is not None and (str(solution.status) == "optimal" or gap is not None)
+    pipe.send((seconds, solution.objective) if is_solved and seconds < 1.2 * limit else None)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
     python -m benchmarks.traffic_peers [--quick] [--repeats 3]
 
-Times are of everything from the tables in memory to the answer: building, solving and, for planner,
-the plan. cvxpy gets the model in whole matrices and HiGHS to solve it, Pyomo the formulation as it
-is printed in the paper, with one commodity a target. networkx knows one commodity only, so it is
-beside planner on the largest flow of one demand.
+Times begin with tables in memory and end with the answer: building, solving and, for planner, the plan.
+cvxpy gets the model in matrices and solves it with HiGHS. Pyomo gets the formulation of the paper, with
+one commodity per target. networkx supports one commodity only, so it is compared on the largest flow of
+one demand.
 
 Asserted: all find the same value.
 """
@@ -25,21 +25,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner import Options
-from planner_models.traffic import Traffic, generate, optimum
-from planner_models.traffic.readers import topohub
+from planner_models.traffic import Traffic
+from planner_models.traffic.designs import optimum
+from planner_models.traffic.problem import generators
+from planner_models.traffic.problem.readers import topohub
 
-Way = Callable[[Traffic], float]
+Solve = Callable[[Traffic], float]
 
 
-def by_planner(problem: Traffic) -> float:
+def solve_by_planner(problem: Traffic) -> float:
     return optimum.route(problem).proof.objective or 0.0
 
 
-def by_planner_lp(problem: Traffic) -> float:
+def solve_by_planner_lp(problem: Traffic) -> float:
     return optimum.route(problem, method="lp").proof.objective or 0.0
 
 
-def by_cvxpy(problem: Traffic) -> float:
+def solve_by_cvxpy(problem: Traffic) -> float:
     cp: Any = importlib.import_module("cvxpy")
 
     nodes, links = len(problem.nodes), len(problem.links)
@@ -52,18 +54,18 @@ def by_cvxpy(problem: Traffic) -> float:
     model = cp.Problem(
         cp.Maximize(factor),
         [
-            flow @ sp.csr_matrix(problem.balance.T) == factor * surplus,
+            flow @ sp.csr_matrix(problem.incidence.T) == factor * surplus,
             cp.sum(flow, axis=0) <= problem.capacity_mbps,
         ],
     )
     return float(model.solve(solver=cp.HIGHS))
 
 
-def by_pyomo(problem: Traffic) -> float:
+def solve_by_pyomo(problem: Traffic) -> float:
     return optimum.route(problem, options=Options(backend="pyomo:highs")).proof.objective or 0.0
 
 
-def by_networkx(problem: Traffic) -> float:
+def solve_by_networkx(problem: Traffic) -> float:
     graph = nx.DiGraph()
     for link in problem.links.to_dict(orient="records"):
         before = graph.get_edge_data(link["tail"], link["head"], {"capacity": 0.0})["capacity"]
@@ -73,30 +75,31 @@ def by_networkx(problem: Traffic) -> float:
     return flow / float(demand["rate_mbps"])
 
 
-def one_demand(problem: Traffic) -> Traffic:
-    """The problem with its first demand alone."""
+def keep_first_demand(problem: Traffic) -> Traffic:
+    """Return the problem with its first demand only."""
     return Traffic(nodes=problem.nodes, links=problem.links, demands=problem.demands.iloc[:1])
 
 
-def measure(name: str, problem: Traffic, ways: dict[str, Way], repeats: int) -> None:
-    """A row for each way: median seconds, its ratio to the first way, the value."""
+def measure(name: str, problem: Traffic, tools: dict[str, Solve], repeats: int) -> None:
+    """Print a row for each tool: median seconds, their ratio to the first tool's, and the value."""
     values, seconds = {}, {}
-    for way, solve in ways.items():
+    for tool, solve in tools.items():
         solve(problem)  # imports and compiles
         times = []
         for _ in range(repeats):
             start = time.perf_counter()
-            values[way] = solve(problem)
+            values[tool] = solve(problem)
             times.append(time.perf_counter() - start)
-        seconds[way] = statistics.median(times)
-    first = next(iter(ways))
-    for way in ways:
-        ratio = seconds[way] / seconds[first]
-        print(f"{name:<24}{way:<20}{seconds[way]:>10.3f} s{ratio:>9.1f} x   {values[way]:.6f}")
-        assert abs(values[way] - values[first]) <= 2e-6 * values[first], f"{way} disagrees on {name}"
+        seconds[tool] = statistics.median(times)
+    first = next(iter(tools))
+    for tool in tools:
+        ratio = seconds[tool] / seconds[first]
+        print(f"{name:<24}{tool:<20}{seconds[tool]:>10.3f} s{ratio:>9.1f} x   {values[tool]:.6f}")
+        assert abs(values[tool] - values[first]) <= 2e-6 * values[first], f"{tool} disagrees on {name}"
 
 
 def main() -> None:
+    """Compare the tools on each network."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -104,20 +107,23 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {arguments.repeats}")
-    ways: dict[str, Way] = {
-        "planner": by_planner,
-        "planner, plain LP": by_planner_lp,
-        "cvxpy": by_cvxpy,
-        "Pyomo": by_pyomo,
+    tools: dict[str, Solve] = {
+        "planner": solve_by_planner,
+        "planner, plain LP": solve_by_planner_lp,
+        "cvxpy": solve_by_cvxpy,
+        "Pyomo": solve_by_pyomo,
     }
-    networks = {"abilene": generate.abilene(), "germany50": generate.germany50()}
+    networks = {"abilene": generators.abilene(), "germany50": generators.germany50()}
     if not arguments.quick:
         networks["TataNld"] = Traffic.from_tables(topohub.read("topozoo/TataNld", seed=1))
     for name, problem in networks.items():
-        measure(name, problem, ways, arguments.repeats)
-        alone = one_demand(problem)
+        measure(name, problem, tools, arguments.repeats)
+        alone = keep_first_demand(problem)
         measure(
-            f"{name}, one demand", alone, {"planner": by_planner, "networkx": by_networkx}, arguments.repeats
+            f"{name}, one demand",
+            alone,
+            {"planner": solve_by_planner, "networkx": solve_by_networkx},
+            arguments.repeats,
         )
 
 

@@ -20,14 +20,14 @@ _HOMES = {
     "InputError": "planner.errors",
     "PlanRejected": "planner.errors",
     "SolverFailure": "planner.errors",
-    "Proof": "planner.proof",
-    "Status": "planner.proof",
-    "load": "planner.scenario",
-    "solve": "planner.run",
-    "compare": "planner.run",
-    "roll": "planner.run",
-    "sweep": "planner.sweeping",
-    "Store": "planner.store",
+    "Proof": "planner.contract.proof",
+    "Status": "planner.contract.proof",
+    "load": "planner.scenarios.scenario",
+    "solve": "planner.runs.run",
+    "compare": "planner.runs.run",
+    "roll": "planner.runs.run",
+    "sweep": "planner.sweeps.sweep",
+    "Store": "planner.store.store",
 }
 
 __all__ = [
@@ -48,13 +48,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from planner.contract.proof import Proof, Status
     from planner.errors import InputError, PlannerError, PlanRejected, SolverFailure
     from planner.options import Options
-    from planner.proof import Proof, Status
-    from planner.run import compare, roll, solve
-    from planner.scenario import load
-    from planner.store import Store
-    from planner.sweeping import sweep
+    from planner.runs.run import compare, roll, solve
+    from planner.scenarios.scenario import load
+    from planner.store.store import Store
+    from planner.sweeps.sweep import sweep
 
 
 def __getattr__(name: str) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Final
 
 
 class PlannerError(Exception):
@@ -14,9 +14,9 @@ class PlannerError(Exception):
 
 
 class InputError(PlannerError):
-    """What was given cannot be used. Holds every fault found, one line each.
+    """Invalid input. `faults` has every fault found, one line each.
 
-    A line names where (file, row, field), the value, and the rule that it breaks.
+    A line names the place (file, row, field), the value, and the rule that it violates.
     """
 
     exit_code = 1
@@ -27,20 +27,35 @@ class InputError(PlannerError):
 
 
 class PlanRejected(PlannerError):
-    """A plan is no plan for its problem, or breaks a limit that its maker claimed to keep."""
+    """A plan that is none for its problem, or violates a constraint that its design guarantees."""
 
     exit_code = 5
 
 
 class SolverFailure(PlannerError):
-    """A solver crashed, refused its licence, or called the model invalid."""
+    """A solver that crashed, refused its licence, or called the model invalid."""
 
     exit_code = 6
 
 
+RENAMED: Final[Mapping[str, str]] = {
+    "sees": "information",
+    "grain": "granularity",
+    "grain_km": "granularity_km",
+    "grain_groups": "granularity_groups",
+    "grain_bytes": "granularity_bytes",
+    "exchanged_bytes": "signalling_bytes",
+    "bound_within": "bound_scope",
+    "within": "bound_scope",
+}
+"""New names by the names that users wrote before version 0.2."""
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest valid name, else the valid names where they are few."""
+    """Return `; did you mean 'x'?` for the nearest valid name, else the valid names if they are few."""
     names: Sequence[str] = sorted(valid)
+    if RENAMED.get(name) in names:
+        return f"; it is now called '{RENAMED[name]}'"
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"; did you mean '{near[0]}'?"

@@ -1,4 +1,4 @@
-"""How to solve: the options that every solver function takes."""
+"""Solver options, as every design and backend takes them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
+from planner.backends.registry import name_faults
 from planner.errors import InputError, did_you_mean
 
 Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
-
-SOLVERS = ("highs", "ortools", "pyomo")
-ORTOOLS_SOLVERS = ("glop", "pdlp", "cp-sat", "scip")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Solver options; None leaves the solver's own default.
 
-    backend       "highs", "ortools" (picks by the model's shape), "ortools:glop", "ortools:pdlp",
-                  "ortools:cp-sat", "ortools:scip", or "pyomo:<solver>" such as "pyomo:highs"
+    backend       a registered backend, such as "highs", "ortools" (picks a solver by the model's
+                  shape), "ortools:cp-sat", "pyomo:highs" or "scip"; `planner doctor` lists all
     algorithm     for linear programs: "simplex", "interior-point" or "pdlp"; "auto" follows the
                   model's shape
-    time_limit_s  wall seconds; the best plan found until then is returned with its bound
+    time_limit_s  wall seconds; the incumbent at that time is returned with its bound
     gap           relative gap at which a plan counts as optimal
-    threads       the most threads that the solver may use
+    threads       largest number of threads that the solver may use
     seed          the solver's random seed
 
     A backend that cannot honour an option refuses it by name (InputError).
@@ -38,7 +36,8 @@ class Options:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        faults = [*self._backend_faults(), *self._number_faults()]
+        faults = [f"backend: {fault}" for fault in name_faults(str(self.backend))]
+        faults += self._number_faults()
         if self.algorithm not in get_args(Algorithm):
             faults.append(
                 f"algorithm: no such algorithm '{self.algorithm}'"
@@ -46,18 +45,6 @@ class Options:
             )
         if faults:
             raise InputError(*faults)
-
-    def _backend_faults(self) -> list[str]:
-        name, _, solver = str(self.backend).partition(":")
-        if name not in SOLVERS:
-            return [f"backend: no such backend '{self.backend}'" + did_you_mean(name, SOLVERS)]
-        if name == "highs" and solver:
-            return [f"backend: 'highs' takes no solver name, got '{self.backend}'"]
-        if name == "ortools" and solver and solver not in ORTOOLS_SOLVERS:
-            return [f"backend: ortools has no solver '{solver}'" + did_you_mean(solver, ORTOOLS_SOLVERS)]
-        if name == "pyomo" and not solver:
-            return ["backend: 'pyomo' needs the name of a solver, such as 'pyomo:highs'"]
-        return []
 
     def _number_faults(self) -> list[str]:
         faults = []

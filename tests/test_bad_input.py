@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from planner.scenario import shipped
+from planner.scenarios.scenario import scenario_names
 from tests.commands import planner
 
 LINKS = "tail,head,capacity_mbps\na,b,10\nb,c,10\nc,a,10\n"
@@ -269,7 +269,7 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
         SCENARIO.replace("designs.optimum", "designs.optimun").replace('"tables"', '"table"')
         + "[solver]\nthreads = 0\ngap = 2\n[extra]\n",
         [
-            "s.toml: extra: no such key; valid: designs, problem, solver, sweep, system",
+            "s.toml: extra: no such key; valid: designs, problem, simulation, solver, sweep, system",
             "s.toml: solver.gap is 2.0, must be at least 0 and less than 1",
             "s.toml: solver.threads is 0, must be from 1 to 1024",
             "s.toml: designs.optimun: no such design of traffic; did you mean 'optimum'?",
@@ -306,7 +306,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         ["solve", "circuitflows"],
         1,
         "circuitflows: no such scenario; those of circuitflows that ship with planner: "
-        + ", ".join(name for name in shipped() if name.startswith("circuitflows/")),
+        + ", ".join(name for name in scenario_names() if name.startswith("circuitflows/")),
     ),
     "a folder": (["solve", "net"], 1, "net: is a folder, must be a file"),
     "no design": (["compare", "s.toml", "--designs", ","], 1, "s.toml: designs: none is named"),
@@ -353,7 +353,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "an option that a solver has not": (
         ["solve", "s.toml", "--backend", "ortools:pdlp", "--seed", "3"],
         1,
-        "ortools:pdlp has no random seed: leave 'seed' unset",
+        "ortools:pdlp takes no 'seed': leave it unset",
     ),
     "no such system": (["list", "traffik"], 1, "traffik: no such system; did you mean 'traffic'?"),
     "no such system to generate": (["generate", "x", "--out", "o"], 1, "x: no such system"),
@@ -370,15 +370,15 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a seed for nothing drawn": (
         ["generate", "traffic", "--preset", "abilene", "--seed", "3", "--out", "o"],
         1,
-        "--seed 3: preset abilene draws nothing; leave the seed out",
+        "--seed 3: preset abilene has no random draws; leave the seed out",
     ),
     "output where a file is": (
         ["solve", "s.toml", "--out", "s.toml"],
         1,
-        "s.toml: cannot be made a folder (File exists)",
+        "s.toml: cannot be created as a folder (File exists)",
     ),
     "a plan that is not there": (["check", "s.toml", "--plan", "nowhere"], 1, "nowhere: no such folder"),
-    "a folder without a plan": (["check", "s.toml", "--plan", "."], 1, ".: holds no table of a plan"),
+    "a folder without a plan": (["check", "s.toml", "--plan", "."], 1, ".: has no table of a plan"),
     "an export that has no format": (
         ["export", "s.toml", "--out", "model.txt"],
         1,
@@ -459,7 +459,7 @@ def test_a_crash_is_one_line_too(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("deep inside")
 
-    monkeypatch.setattr("planner.run.solve", broken)
+    monkeypatch.setattr("planner.runs.run.solve", broken)
     done = planner("solve", "s.toml")
     assert done.code == 70
     assert done.err.startswith("internal error: KeyError: 'deep inside'; set PLANNER_DEBUG=1")
@@ -469,7 +469,7 @@ def test_an_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatc
     def stopped(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("planner.run.solve", stopped)
+    monkeypatch.setattr("planner.runs.run.solve", stopped)
     done = planner("solve", "s.toml")
     assert done.code == 130
     assert "Traceback" not in done.err

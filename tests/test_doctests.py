@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from planner.catalogue import system_names
+from planner.scenarios.catalogue import system_names
 
 
 @pytest.mark.parametrize("name", system_names())

@@ -48,7 +48,7 @@ def test_json_is_whole_in_any_encoding(scenario: Path, encoding: str) -> None:
 
 def test_tables_are_shown_with_the_letters_that_there_are(scenario: Path) -> None:
     text = solved(scenario, "ascii")
-    assert "max_utilization" in text
+    assert "Max utilization" in text
     assert "gr?n" in text
 
 

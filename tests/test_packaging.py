@@ -21,6 +21,7 @@ HEAVY = (
     "highspy",
     "ortools",
     "pyomo",
+    "pyscipopt",
     "pandera",
     "networkx",
     "numba",
@@ -52,7 +53,7 @@ def test_every_package_is_listed() -> None:
 
 
 def test_every_entry_point_leads_somewhere() -> None:
-    for group in ("console_scripts", "planner.systems"):
+    for group in ("console_scripts", "planner.systems", "planner.backends"):
         for line in setup()["options.entry_points"][group].strip().splitlines():
             module, _, name = line.partition("=")[2].strip().partition(":")
             assert hasattr(import_module(module), name)
@@ -95,10 +96,19 @@ print([m for m in {HEAVY} if m in sys.modules])
 
 def test_systems_load_no_solver_and_nothing_slow() -> None:
     """So that `planner list`, which loads all of them, answers soon."""
-    late = ("highspy", "ortools", "pyomo", "networkx", "plotly", "scipy.cluster", "scipy.optimize")
+    late = (
+        "highspy",
+        "ortools",
+        "pyomo",
+        "pyscipopt",
+        "networkx",
+        "plotly",
+        "scipy.cluster",
+        "scipy.optimize",
+    )
     code = f"""
 import sys
-from planner.catalogue import find_system, system_names
+from planner.scenarios.catalogue import find_system, system_names
 for name in system_names():
     find_system(name)
 print([m for m in {late} if m in sys.modules])

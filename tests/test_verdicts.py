@@ -11,14 +11,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from planner import reproduce
-from tests.brokering import expected as brokering
-from tests.livevideo import expected as livevideo
-from tests.multicast import expected as multicast
+from planner.runs import reproduction
+from tests.models.brokering import expected as brokering
+from tests.models.livevideo import expected as livevideo
+from tests.models.multicast import expected as multicast
 
 EXPECTED = {**brokering.EXPECTED, **livevideo.EXPECTED, **multicast.EXPECTED}
 HELD = pd.read_csv(Path(__file__).with_name("verdicts.csv")).set_index("target")
-TARGETS = {f"{system.name}/{target.name}": (system, target) for system, target in reproduce.find_targets()}
+TARGETS = {f"{system.name}/{target.name}": (system, target) for system, target in reproduction.find_targets()}
 
 
 def test_every_target_is_held() -> None:
@@ -30,7 +30,7 @@ def test_every_target_is_held() -> None:
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_verdicts_stay(name: str) -> None:
     system, target = TARGETS[name]
-    done = reproduce.reproduce(system, target, quick=True)
+    done = reproduction.reproduce(system, target, quick=True)
     assert done.error is None
     rows = "\n".join(
         f"{row.id or row.quantity}: {row.published} / {row.ours}: {row.verdict}" for row in done.rows

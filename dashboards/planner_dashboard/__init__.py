@@ -1,5 +1,5 @@
 """The what-if dashboard: `planner dashboard`.
 
-It decides nothing itself. What is asked goes to worker processes that call `planner`, so a long
-solve never blocks a page and can be cancelled; what comes back is plain data and charts.
+Worker processes run `planner`; pages submit questions to them and show plain data and charts. A long
+solve therefore never blocks a page and can be cancelled.
 """

@@ -7,16 +7,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+# module, address, title and icon of each page (streamlit would show a docstring of this constant)
 PAGES: Final = (
-    ("what_if", "What if", ":material/tune:"),
-    ("recipes", "Recipes", ":material/account_tree:"),
-    ("sweeps", "Sweeps", ":material/grid_on:"),
-    ("reproduction", "Reproduction", ":material/fact_check:"),
+    ("what_if", "what_if", "What if", ":material/tune:"),
+    ("design_space", "recipes", "Recipes", ":material/account_tree:"),
+    ("stored_runs", "sweeps", "Sweeps", ":material/grid_on:"),
+    ("reproduction", "reproduction", "Reproduction", ":material/fact_check:"),
 )
 
 
 def main() -> None:
-    """Show the page that is asked for."""
+    """Show the page of the address."""
     import streamlit as st  # here: worker processes import this file too, and show nothing
 
     st.set_page_config(
@@ -24,20 +25,22 @@ def main() -> None:
     )
     st.navigation(
         [
-            st.Page(_page(name, title), title=title, url_path=name, icon=icon, default=name == "what_if")
-            for name, title, icon in PAGES
+            st.Page(
+                _page(module, title), title=title, url_path=address, icon=icon, default=address == "what_if"
+            )
+            for module, address, title, icon in PAGES
         ]
     ).run()
 
 
-def _page(name: str, title: str) -> Callable[[], None]:
-    """A page that is loaded when it is first shown, below its title."""
+def _page(module: str, title: str) -> Callable[[], None]:
+    """Return a function that shows a page below its title; it imports the page at its first call."""
 
     def page() -> None:
         import streamlit as st
 
         st.title(title)
-        import_module(f"planner_dashboard.{name}").page()
+        import_module(f"planner_dashboard.{module}").page()
 
     return page
 

@@ -1,4 +1,4 @@
-"""Forms made from what parameters take: a slider, a switch, a choice."""
+"""Form fields of parameters: a slider, a switch or a choice, by the values that a parameter takes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from typing import Any, Final
 
 import streamlit as st
 
-from planner.parameters import Parameter
+from planner.contract.parameters import Parameter
+from planner.formatting import UNIT_WORDS
 
-LARGE: Final = 200
-"""A count that is larger is written, not slid to."""
+MAX_SLIDER_COUNT: Final = 200
+"""A larger count has a field for a number instead of a slider."""
+
+UNITS: Final = {"s": "s", "ms": "ms", "us": "µs", "min": "min", "km": "km", "gb": "GB", **UNIT_WORDS}
 
 
-def ask(
-    key: str, parameter: Parameter, value: Any, options: Sequence[str] = (), most: float | None = None
+def show_field(
+    key: str, parameter: Parameter, value: Any, options: Sequence[str] = (), upper: float | None = None
 ) -> Any:
-    """The field of a parameter, at `value`; returns what it is set to.
+    """Show the field of a parameter at `value`; return the value that it is set to.
 
-    options  what a list may hold, where that is known
-    most     how far a number is worth moving, where the parameter itself sets no end
+    options  choices of a list, where they are known
+    upper    end of a slider, where the parameter itself has none
     """
     schema = parameter.schema
-    label = parameter.name.replace("_", " ")
-    given: dict[str, Any] = {"label": label, "help": parameter.about or None, "key": f"field {key}"}
+    given: dict[str, Any] = {
+        "label": field_label(parameter.name),
+        "help": parameter.about or None,
+        "key": f"field {key}",
+    }
     kinds = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     may_be_none = len(kinds) < len(schema.get("anyOf", [schema]))
     kind = kinds[0] if kinds else schema
@@ -34,32 +40,42 @@ def ask(
     if len(kinds) == 1 and kind.get("type") == "boolean":
         return st.toggle(value=bool(value), **given)
     if len(kinds) == 1 and kind.get("type") in ("integer", "number"):
-        return _number(given, kind, value, may_be_none, most)
+        return _number(given, kind, value, may_be_none, upper)
     if len(kinds) == 1 and kind.get("type") == "array":
-        held = [str(one) for one in value or ()]
-        choices = [*dict.fromkeys([*held, *options])]
-        return tuple(st.multiselect(options=choices, default=held, accept_new_options=True, **given))
+        chosen = [str(one) for one in value or ()]
+        choices = [*dict.fromkeys([*chosen, *options])]
+        return tuple(st.multiselect(options=choices, default=chosen, accept_new_options=True, **given))
     if kind.get("type") == "object":
         return value  # tables of values are for scenario files
     return _text(given, kinds, value, may_be_none)
 
 
+def field_label(name: str) -> str:
+    """Return a parameter's name in words, with the unit that it ends in: `Time limit [s]`."""
+    words, unit = name.replace("_", " "), ""
+    for ending, symbol in UNITS.items():
+        if name.endswith(f"_{ending}"):
+            words, unit = words[: -len(ending) - 1], f" [{symbol}]"
+            break
+    return words[:1].upper() + words[1:] + unit
+
+
 def _number(
-    given: Mapping[str, Any], kind: Mapping[str, Any], value: Any, may_be_none: bool, most: float | None
+    given: Mapping[str, Any], kind: Mapping[str, Any], value: Any, may_be_none: bool, upper: float | None
 ) -> Any:
-    """A slider where the value has a scale of its own, else a field for a number."""
+    """Show a slider where the value has a scale of its own, else a field for a number."""
     number: Any = int if kind["type"] == "integer" else float
     low = kind.get("minimum", kind.get("exclusiveMinimum"))
     high = kind.get("maximum", kind.get("exclusiveMaximum"))
-    written = value is None or may_be_none or low is None or "seed" in given["label"]
-    if written or (high is None and number is int and value > LARGE):
+    has_scale = not (value is None or may_be_none or low is None or "seed" in given["label"].lower())
+    if not has_scale or (high is None and number is int and value > MAX_SLIDER_COUNT):
         limits: dict[str, Any] = {"min_value": low, "max_value": high, "value": value}
         limits = {name: None if limit is None else number(limit) for name, limit in limits.items()}
         limits["format"] = None if number is int else "%g"
         return st.number_input(step=1 if number is int else None, placeholder="none", **limits, **given)
     if high is None:
-        # far enough to see what more does; a scenario file takes any value
-        high = max(4 * value, 10 if number is int else 1) if most is None else max(most, value)
+        # a range that shows the effect of larger values; a scenario file takes any value
+        high = max(4 * value, 10 if number is int else 1) if upper is None else max(upper, value)
     step: Any = 1 if number is int else 10.0 ** math.floor(math.log10((high - low) / 100))
     first = number(low) + (step if "exclusiveMinimum" in kind else 0)
     last = number(high) - (step if "exclusiveMaximum" in kind else 0)
@@ -74,7 +90,7 @@ def _number(
 
 
 def _text(given: Mapping[str, Any], kinds: Sequence[Mapping[str, Any]], value: Any, may_be_none: bool) -> Any:
-    """A word or a number, where a parameter takes both."""
+    """Show a field for text; return a number where the parameter takes one and the text is one."""
     text = st.text_input(value="" if value is None else str(value), **given)
     if not text and may_be_none:
         return None

@@ -1,7 +1,7 @@
-"""Questions on their way: a few worker processes for all sessions, each question to be cancelled.
+"""Jobs of worker processes: a few processes answer the questions of all sessions.
 
-Pebble's pool is used because it can stop a task that runs, by ending its process and starting
-another; the standard library's cannot.
+Pebble's pool is used because it can stop a task that runs: it ends the task's process and starts
+another. The standard library's pool cannot.
 """
 
 from __future__ import annotations
@@ -17,70 +17,72 @@ from typing import Any, Final
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from planner.errors import InputError, PlannerError
-from planner_dashboard import work
+from planner_dashboard import worker
 
-LONGEST_S: Final = 600.0
-"""A question that takes longer is given up."""
+TIME_LIMIT_S: Final = 600.0
+"""After this time a job is stopped."""
 
 
 class Workers:
-    """The processes that answer, the same for all sessions of a server."""
+    """The worker processes, the same for all sessions of a server."""
 
     def __init__(self, count: int, memory_mb: int) -> None:
-        # workers are copies of one process that has loaded everything, so that one that was ended to
-        # cancel what it did is replaced at once, and what they have in common is in memory once
-        self.started = False
+        # workers are forks of one process that has loaded everything: a stopped one is replaced at
+        # once, and they share memory
+        self.are_started = False
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["planner_dashboard.ready"])
+        context.set_forkserver_preload(["planner_dashboard.preload"])
         self._pool = ProcessPool(
-            max_workers=count, context=context, initializer=work.limit_memory, initargs=[memory_mb]
+            max_workers=count, context=context, initializer=worker.limit_memory, initargs=[memory_mb]
         )
 
-    def ask(self, function: Callable[..., Any], *given: Any, longest_s: float = LONGEST_S) -> Job:
-        """Put a question; it waits while all workers are busy. The first starts them, which takes seconds."""
-        future = self._pool.schedule(function, args=list(given), timeout=longest_s)
-        self.started = True
-        return Job(future, longest_s=longest_s)
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, time_limit_s: float = TIME_LIMIT_S
+    ) -> Job:
+        """Submit a call; it waits while all workers are busy. The first one starts them, in seconds."""
+        future = self._pool.schedule(function, args=list(arguments), timeout=time_limit_s)
+        self.are_started = True
+        return Job(future, time_limit_s=time_limit_s)
 
     def close(self) -> None:
-        """Stop all workers, whatever they do."""
+        """Stop all workers, also busy ones."""
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
 
 
 @dataclass(eq=False)
 class Job:
-    """A question that was put. Where nobody holds it any more, as its session has ended, it is cancelled."""
+    """A submitted call. It is cancelled when nothing refers to it any more, as when its session ends."""
 
     future: ProcessFuture[Any]
-    longest_s: float = LONGEST_S
-    since: float = field(default_factory=time.monotonic)
+    time_limit_s: float = TIME_LIMIT_S
+    start: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         weakref.finalize(self, self.future.cancel).atexit = False
 
     @property
-    def running(self) -> bool:
-        """Whether it is on its way, with a worker or waiting for one."""
+    def is_pending(self) -> bool:
+        """True until the job has a result: it runs, or waits for a worker."""
         return not self.future.done()
 
     @property
-    def waiting(self) -> bool:
-        """Whether all workers are busy with others."""
+    def is_waiting(self) -> bool:
+        """True while all workers are busy with other jobs."""
         return not self.future.running() and not self.future.done()
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.since
+        return time.monotonic() - self.start
 
     def cancel(self) -> None:
-        """Stop it, also where it runs."""
+        """Stop the job, also while it runs."""
         self.future.cancel()  # type: ignore[no-untyped-call]
 
-    def answer(self) -> Any:
-        """What came of it, once it runs no more.
+    def result(self) -> Any:
+        """Return the result of a job that is no longer pending.
 
-        raises  PlannerError as the worker raised it, or with why there is no answer
+        raises  PlannerError as the worker raised it, or with the reason for having no result
         """
         try:
             return self.future.result(timeout=0)
@@ -90,7 +92,7 @@ class Job:
             raise InputError("cancelled") from None
         except futures.TimeoutError:
             raise InputError(
-                f"no answer within {self.longest_s:g} s; set a shorter time limit for the solver"
+                f"no answer within {self.time_limit_s:g} s; set a shorter time limit for the solver"
             ) from None
         except (ProcessExpired, MemoryError):
             raise InputError(

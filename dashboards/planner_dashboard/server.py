@@ -1,6 +1,6 @@
-"""The server's process: `python -m planner_dashboard.server run app.py ...`, with streamlit's own words.
+"""The server's process: `python -m planner_dashboard.server run app.py ...`, with streamlit's arguments.
 
-What the first page needs is loaded while the browser still loads what it needs itself.
+It loads what the first page needs while the browser still loads its own files.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import threading
 import time
 from typing import Final
 
-START: Final = "traffic/germany50"
-"""The scenario of a page whose address asks for nothing."""
+FIRST_SCENARIO: Final = "traffic/germany50"
+"""The scenario of a page whose address names none."""
 
-SHARED_S: Final = 1e-4
-"""How long loading keeps the interpreter from who serves the page's many small files."""
+SWITCH_INTERVAL_S: Final = 1e-4
+"""While modules load, the interpreter switches to the threads that serve files after this time."""
 
 
 def main() -> None:
@@ -29,19 +29,18 @@ def main() -> None:
 def _load() -> None:
     from streamlit import runtime
 
-    while not runtime.exists():  # who listens is found sooner
+    while not runtime.exists():  # the server listens first
         time.sleep(0.01)
     usual = sys.getswitchinterval()
-    sys.setswitchinterval(SHARED_S)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        from planner.scenario import load
-        from planner_dashboard import what_if  # noqa: F401 - loaded for later
-        from planner_dashboard.asked import forms
+        from planner_dashboard import what_if
+        from planner_dashboard.question import form_fields
 
-        forms(load(START))
+        form_fields(what_if.unchanged_scenario(FIRST_SCENARIO))
     finally:
         sys.setswitchinterval(usual)
-    # streamlit collects garbage after every run of a page: it need not look at what stays for good
+    # streamlit collects garbage after every run of a page: it need not visit permanent objects
     gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""What a session holds: its folder, its workers' questions, its answers."""
+"""A session: its folder, its jobs and their results."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from typing import Any, Final
 import streamlit as st
 
 from planner.errors import InputError
-from planner_dashboard.jobs import LONGEST_S, Job, Workers
+from planner_dashboard.jobs import TIME_LIMIT_S, Job, Workers
 
 WORKERS: Final = "PLANNER_DASHBOARD_WORKERS"
 MEMORY_MB: Final = "PLANNER_DASHBOARD_MEMORY_MB"
 STORES: Final = "PLANNER_DASHBOARD_STORES"
+MAX_ERROR_LINES: Final = 8
 
 
 @st.cache_resource(show_spinner=False)
 def workers() -> Workers:
-    """The server's worker processes, started with its first session."""
+    """Return the server's worker processes; its first session starts them."""
     count = int(os.environ.get(WORKERS) or min(4, max(1, (os.cpu_count() or 2))))
-    made = Workers(count, int(os.environ.get(MEMORY_MB) or 2048))
-    atexit.register(made.close)
-    return made
+    pool = Workers(count, int(os.environ.get(MEMORY_MB) or 2048))
+    atexit.register(pool.close)
+    return pool
 
 
 @st.cache_resource(show_spinner=False)
@@ -40,8 +41,8 @@ def _root() -> Path:
 
 
 @dataclass(eq=False)
-class _Home:
-    """A folder that is gone with its session."""
+class _Folder:
+    """A folder that is removed with its session."""
 
     path: Path
 
@@ -50,98 +51,101 @@ class _Home:
 
 
 def folder() -> Path:
-    """The session's own folder, gone with the session."""
-    if "home" not in st.session_state:
-        st.session_state["home"] = _Home(Path(tempfile.mkdtemp(dir=_root())))
-    home: _Home = st.session_state["home"]
-    return home.path
+    """Return the session's own folder, which is removed with the session."""
+    if "folder" not in st.session_state:
+        st.session_state["folder"] = _Folder(Path(tempfile.mkdtemp(dir=_root())))
+    own: _Folder = st.session_state["folder"]
+    return own.path
 
 
 def stores() -> list[Path]:
-    """The stores that the command named: a page opens no others."""
+    """Return the stores that the command named; a page opens no others."""
     return [Path(text) for text in os.environ.get(STORES, "").split(os.pathsep) if text]
 
 
-# --- questions ----------------------------------------------------------------------------
+# --- jobs ---------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
-class _Later:
-    """A question that is put once its page is there: the first one starts the workers."""
+class _DeferredJob:
+    """A job that is submitted after its page is shown: the first one starts the workers."""
 
-    ask: Callable[[], Job]
-    shown: bool = False
+    submit: Callable[[], Job]
+    is_shown: bool = False
 
     def cancel(self) -> None:
-        """It was never put."""
+        """Do nothing: it was never submitted."""
 
 
-def put(name: str, function: Callable[..., Any], *given: Any, longest_s: float = LONGEST_S) -> None:
-    """Ask the workers; what was asked by that name before is of no use any more."""
-    withdraw(name)
-    ask = partial(workers().ask, function, *given, longest_s=longest_s)
-    st.session_state[f"job {name}"] = ask() if workers().started else _Later(ask)
+def submit(
+    name: str, function: Callable[..., Any], *arguments: Any, time_limit_s: float = TIME_LIMIT_S
+) -> None:
+    """Submit a job to the workers; cancel the job of the same name before it."""
+    cancel(name)
+    later = partial(workers().submit, function, *arguments, time_limit_s=time_limit_s)
+    st.session_state[f"job {name}"] = later() if workers().are_started else _DeferredJob(later)
 
 
-def withdraw(name: str) -> None:
-    """Cancel what was asked by that name, if it is on its way."""
-    job: Job | _Later | None = st.session_state.pop(f"job {name}", None)
+def cancel(name: str) -> None:
+    """Cancel the job of a name, if it is pending."""
+    job: Job | _DeferredJob | None = st.session_state.pop(f"job {name}", None)
     if job is not None:
         job.cancel()
 
 
-def is_asked(name: str) -> bool:
-    """Whether something was asked by that name and is not answered yet."""
+def is_pending(name: str) -> bool:
+    """Return whether the job of a name is submitted and its result not yet taken."""
     return f"job {name}" in st.session_state
 
 
-def answer(name: str) -> Any:
-    """What came of the question of that name; None while it is on its way, or where none was put.
+def take_result(name: str) -> Any:
+    """Return the result of the job of a name; None while it is pending, or where there is none.
 
     raises  PlannerError where it failed or was cancelled
     """
-    job: Job | _Later | None = st.session_state.get(f"job {name}")
-    if not isinstance(job, Job) or job.running:
+    job: Job | _DeferredJob | None = st.session_state.get(f"job {name}")
+    if not isinstance(job, Job) or job.is_pending:
         return None
     del st.session_state[f"job {name}"]
-    return job.answer()
+    return job.result()
 
 
-def progress(name: str, what: str, hint: str = "cancelled") -> None:
-    """How long the question of that name is on its way, and a button that cancels it.
+def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> None:
+    """Show how long the job of a name has run, and a button that cancels it.
 
-    hint  what is said when it was cancelled
+    activity   text beside the time, such as "solving"
+    cancelled  text after it was cancelled
     """
 
     @st.fragment(run_every=0.2)
-    def shown() -> None:
-        job: Job | _Later | None = st.session_state.get(f"job {name}")
-        if isinstance(job, _Later):
-            if not job.shown:
-                job.shown = True
+    def bar() -> None:
+        job: Job | _DeferredJob | None = st.session_state.get(f"job {name}")
+        if isinstance(job, _DeferredJob):
+            if not job.is_shown:
+                job.is_shown = True
                 st.progress(0.0, text="starting")
                 return
-            job = st.session_state[f"job {name}"] = job.ask()
-        if job is None or not job.running:
+            job = st.session_state[f"job {name}"] = job.submit()
+        if job is None or not job.is_pending:
             st.rerun()
             return
         with st.container(horizontal=True, vertical_alignment="center"):
-            text = "waiting for a free worker" if job.waiting else what
-            far = told(name)
+            text = "waiting for a free worker" if job.is_waiting else activity
+            share = read_progress(name)
             st.progress(
-                min(0.99, job.seconds / (job.seconds + 5)) if far is None else far,
+                min(0.99, job.seconds / (job.seconds + 5)) if share is None else share,
                 text=f"{text}, {job.seconds:.0f} s",
             )
             if st.button("Cancel", key=f"cancel {name}"):
-                withdraw(name)
-                st.session_state[f"trouble {name}"] = InputError(hint)
+                cancel(name)
+                st.session_state[f"error {name}"] = InputError(cancelled)
                 st.rerun()
 
-    shown()
+    bar()
 
 
-def told(name: str) -> float | None:
-    """How far the question of that name is, where its worker tells: 0 to 1."""
+def read_progress(name: str) -> float | None:
+    """Return the finished share of the job of a name, 0 to 1; None where its worker reports none."""
     path = folder() / f"{name}.progress"
     try:
         done, _, total = path.read_text().partition("/")
@@ -153,15 +157,15 @@ def told(name: str) -> float | None:
 # --- words --------------------------------------------------------------------------------
 
 
-def said(error: Any) -> None:
-    """A failure, a line for each fault, as text and nothing else."""
+def show_error(error: Any) -> None:
+    """Show a failure as plain text, a line for each fault."""
     lines = str(error).splitlines() or [type(error).__name__]
-    for line in lines[:8]:
-        st.error(plain(line))
-    if len(lines) > 8:
-        st.error(f"and {len(lines) - 8} more")
+    for line in lines[:MAX_ERROR_LINES]:
+        st.error(escape_markdown(line))
+    if len(lines) > MAX_ERROR_LINES:
+        st.error(f"and {len(lines) - MAX_ERROR_LINES} more")
 
 
-def plain(text: str) -> str:
-    """Text that markdown shows as it is."""
+def escape_markdown(text: str) -> str:
+    """Return text that markdown shows unchanged."""
     return "".join("\\" + letter if letter in "\\`*_{}[]()#+-.!|<>$~:" else letter for letter in text)

@@ -1,7 +1,6 @@
-"""Tables from a user's disk: taken by what they hold, never by what they are called.
+"""Uploaded tables: validated by their content and stored under names of ours in the session's folder.
 
-A file is given to the table of the system that it fits, under a name of ours, in a folder of the
-session. Nothing in it is executed, and what a spreadsheet or a page might run is refused.
+Nothing in a file is executed. Cells that a spreadsheet or a page might execute are refused.
 """
 
 from __future__ import annotations
@@ -18,57 +17,56 @@ from typing import Final
 
 import pandas as pd
 
-from planner.catalogue import find_system
+from planner.contract.system import System
+from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
-from planner.system import System
-from planner.table_files import read_table
-from planner.tables import few
+from planner.io.table_files import read_table
+from planner.scenarios.catalogue import find_system
 
-MOST_MB: Final = 50
+MAX_FILE_MB: Final = 50
 SUFFIXES: Final = (".csv", ".parquet")
-MOST_COLUMNS: Final = 200
-MOST_ROWS: Final = 10_000_000
-"""Of a Parquet file, whose rows may take no place at all."""
-MOST_DECODED_MB: Final = 256
-LONGEST: Final = 1_000
-"""Letters of a name."""
+MAX_COLUMNS: Final = 200
+MAX_ROWS: Final = 10_000_000
+"""Rows of a Parquet file; compressed rows may take almost no bytes."""
+MAX_DECODED_MB: Final = 256
+MAX_LETTERS: Final = 1_000
 ACTIVE: Final = re.compile(r"^\s*[=+@\t＝＋－＠]|^\s*-(?!\d+(?:\.\d+)?$)|<\s*[A-Za-z!/]")
-"""A cell that a spreadsheet would compute, or a page would take for its own text."""
+"""A cell that a spreadsheet would compute, or a page would treat as markup."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
-    """A file as a browser sent it, and the table that its sender says it is."""
+class UploadedFile:
+    """A file as a browser sent it, and the table that the user assigned it to."""
 
     name: str
     table: str
     content: bytes
 
     @property
-    def shown(self) -> str:
-        """Its name as faults tell it: without the folders that a name may pretend."""
+    def display_name(self) -> str:
+        """The name for error lines: without folders, at most 60 letters."""
         return Path(self.name.replace("\\", "/")).name[:60]
 
 
-def keep(system_name: str, given: Sequence[Sent], home: Path) -> tuple[Path, str]:
-    """Validate uploaded files as tables of a system and keep them; returns their folder and digest.
+def store_tables(system_name: str, files: Sequence[UploadedFile], root: Path) -> tuple[Path, str]:
+    """Validate uploaded files as tables of a system and store them; return their folder and digest.
 
-    raises  InputError with every fault; then nothing is kept
+    raises  InputError with every fault; then nothing is stored
     """
     system = find_system(system_name)
     faults: list[str] = []
-    if len({sent.table for sent in given}) != len(given):
+    if len({file.table for file in files}) != len(files):
         faults.append("two files are given for the same table")
-    mark = hashlib.sha256(system.name.encode())
-    for sent in sorted(given, key=lambda sent: sent.table):
-        mark.update(sent.table.encode() + b"\0" + sent.content)
-    digest = mark.hexdigest()[:16]
-    folder, partial = home / digest, home / f".{digest}.partial"
+    whole = hashlib.sha256(system.name.encode())
+    for file in sorted(files, key=lambda file: file.table):
+        whole.update(file.table.encode() + b"\0" + file.content)
+    digest = whole.hexdigest()[:16]
+    folder, partial = root / digest, root / f".{digest}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        for sent in given:
-            faults += _one(system, sent, partial)
+        for file in files:
+            faults += _store_file(system, file, partial)
         if faults:
             raise InputError(*faults)
         shutil.rmtree(folder, ignore_errors=True)
@@ -78,55 +76,57 @@ def keep(system_name: str, given: Sequence[Sent], home: Path) -> tuple[Path, str
     return folder, digest
 
 
-def guess(system: System, file_name: str) -> str | None:
-    """The table that a file is by its name, if it is one's."""
+def guess_table(tables: Sequence[str], file_name: str) -> str:
+    """Return the table with the name of a file; nothing where there is none."""
     stem = Path(file_name.replace("\\", "/")).stem.lower()
-    return next((table.name for table in system.tables if table.name == stem), None)
+    return stem if stem in tables else ""
 
 
-def _one(system: System, sent: Sent, folder: Path) -> list[str]:
-    """Keep one file; its faults."""
-    tables = {table.name: table for table in system.tables}
-    if sent.table not in tables:
-        return [f"{sent.shown}: which table is it?" + did_you_mean(sent.table, tables)]
-    suffix = Path(sent.shown).suffix.lower()
+def _store_file(system: System, file: UploadedFile, folder: Path) -> list[str]:
+    """Store one file; return its faults."""
+    tables = {table.name: table for table in system.problem.tables}
+    if file.table not in tables:
+        return [f"{file.display_name}: which table is it?" + did_you_mean(file.table, tables)]
+    suffix = Path(file.display_name).suffix.lower()
     if suffix not in SUFFIXES:
-        return [f"{sent.shown}: must end in {' or '.join(SUFFIXES)}"]
-    if len(sent.content) > MOST_MB << 20:
-        return [f"{sent.shown}: has {len(sent.content) >> 20} MB, at most {MOST_MB} can be uploaded"]
-    path = folder / f"{sent.table}{suffix}"
-    path.write_bytes(sent.content)
-    if fault := _too_large(path):
+        return [f"{file.display_name}: must end in {' or '.join(SUFFIXES)}"]
+    if len(file.content) > MAX_FILE_MB << 20:
+        return [
+            f"{file.display_name}: has {len(file.content) >> 20} MB, at most {MAX_FILE_MB} can be uploaded"
+        ]
+    path = folder / f"{file.table}{suffix}"
+    path.write_bytes(file.content)
+    if fault := _size_fault(path):
         return [f"{path.name}: {fault}"]
     try:
-        frame = read_table(tables[sent.table], path)
+        frame = read_table(tables[file.table], path)
     except InputError as error:
         return [fault.replace(f"{folder}/", "") for fault in error.faults]
-    return _active(frame, path.name)
+    return _active_cells(frame, path.name)
 
 
-def _too_large(path: Path) -> str | None:
-    """Why a file is not read at all, though it is small: what it holds may be large."""
+def _size_fault(path: Path) -> str | None:
+    """Return why a file is too large to be read; a small compressed file may have a large content."""
     if path.suffix == ".csv":
-        with path.open("rb") as file:
-            columns = file.readline(1 << 20).count(b",") + 1
-        return None if columns <= MOST_COLUMNS else f"has over {MOST_COLUMNS} columns"
+        with path.open("rb") as opened:
+            columns = opened.readline(1 << 20).count(b",") + 1
+        return None if columns <= MAX_COLUMNS else f"has over {MAX_COLUMNS} columns"
     from pyarrow import ArrowException, parquet
 
     try:
-        held = parquet.read_metadata(path)
+        metadata = parquet.read_metadata(path)
     except (ArrowException, OSError, ValueError):
-        return None  # what is wrong with it is said where it is read
-    if held.num_columns > MOST_COLUMNS:
-        return f"has {held.num_columns:,} columns, at most {MOST_COLUMNS} can be uploaded"
-    if held.num_rows > MOST_ROWS:
-        return f"has {held.num_rows:,} rows, at most {MOST_ROWS:,} can be uploaded"
-    decoded = sum(held.row_group(place).total_byte_size for place in range(held.num_row_groups)) >> 20
-    return None if decoded <= MOST_DECODED_MB else f"unpacks to {decoded:,} MB, at most {MOST_DECODED_MB}"
+        return None  # reading it reports the fault
+    if metadata.num_columns > MAX_COLUMNS:
+        return f"has {metadata.num_columns:,} columns, at most {MAX_COLUMNS} can be uploaded"
+    if metadata.num_rows > MAX_ROWS:
+        return f"has {metadata.num_rows:,} rows, at most {MAX_ROWS:,} can be uploaded"
+    decoded = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups)) >> 20
+    return None if decoded <= MAX_DECODED_MB else f"unpacks to {decoded:,} MB, at most {MAX_DECODED_MB}"
 
 
-def _active(frame: pd.DataFrame, name: str) -> list[str]:
-    """A fault for each cell that might do something where it is shown."""
+def _active_cells(frame: pd.DataFrame, name: str) -> list[str]:
+    """Return a fault for each cell that a spreadsheet or a page might execute, and for each long one."""
     faults = []
     for column in frame:
         if pd.api.types.is_numeric_dtype(frame[column]):
@@ -137,35 +137,35 @@ def _active(frame: pd.DataFrame, name: str) -> list[str]:
             for row in texts.index[texts.str.contains(ACTIVE)]
         ]
         faults += [
-            f"{name} row {int(row) + 2}: {column} has {len(texts[row]):,} letters, at most {LONGEST:,}"
-            for row in texts.index[texts.str.len() > LONGEST]
+            f"{name} row {int(row) + 2}: {column} has {len(texts[row]):,} letters, at most {MAX_LETTERS:,}"
+            for row in texts.index[texts.str.len() > MAX_LETTERS]
         ]
-    return few(faults, name, "cells with formulas or markup")
+    return shorten_faults(faults, name, "cells with formulas or markup")
 
 
-# --- faults, at the cell ------------------------------------------------------------------
+# --- faults at their cells ----------------------------------------------------------------
 
 FAULT: Final = re.compile(r"^(?P<file>[\w.-]+) row (?P<row>\d+): (?P<column>\w+) ")
 
 
-def marked(faults: Sequence[str], given: Sequence[Sent]) -> dict[str, pd.DataFrame]:
-    """The rows of uploaded CSV files that faults speak of, with a column `fault`, by table."""
+def faulty_rows(faults: Sequence[str], files: Sequence[UploadedFile]) -> dict[str, pd.DataFrame]:
+    """Return the rows of uploaded CSV files that faults name, with a column `fault`, by table."""
     found: dict[str, pd.DataFrame] = {}
-    for sent in given:
+    for file in files:
         rows: dict[int, list[str]] = {}
         for fault in faults:
             match = FAULT.match(fault)
-            if match and Path(match["file"]).stem == sent.table:
+            if match and Path(match["file"]).stem == file.table:
                 rows.setdefault(int(match["row"]), []).append(fault.partition(": ")[2])
-        if not rows or not sent.name.lower().endswith(".csv"):
+        if not rows or not file.name.lower().endswith(".csv"):
             continue
-        lines = list(csv.reader(io.StringIO(sent.content.decode("utf-8-sig", errors="replace"))))
-        heads = lines[0] if lines else []
+        lines = list(csv.reader(io.StringIO(file.content.decode("utf-8-sig", errors="replace"))))
+        header = lines[0] if lines else []
         table = [
-            {"row": row, **dict(zip(heads, lines[row - 1], strict=False)), "fault": "; ".join(said)}
-            for row, said in sorted(rows.items())
+            {"row": row, **dict(zip(header, lines[row - 1], strict=False)), "fault": "; ".join(texts)}
+            for row, texts in sorted(rows.items())
             if row <= len(lines)
         ]
         if table:
-            found[sent.table] = pd.DataFrame(table)
+            found[file.table] = pd.DataFrame(table)
     return found

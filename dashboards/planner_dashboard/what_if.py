@@ -1,211 +1,236 @@
-"""Pick a system, change what matters, and see what each design makes of it."""
+"""The what-if page: choose a scenario, change its parameters, and compare the plans of its designs."""
 
 from __future__ import annotations
 
 import io
 import shutil
 import zipfile
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import streamlit as st
 
-from planner.catalogue import find_system, system_names
+from planner.contract.parameters import parameters_of
 from planner.errors import InputError, PlannerError
-from planner.parameters import parameters_of
-from planner.scenario import Scenario, load, shipped
-from planner_dashboard import fields, session, show, uploads, work
-from planner_dashboard.asked import SOLVER, UPLOADED, Asked, current, forms
-from planner_dashboard.server import START
-from planner_dashboard.uploads import Sent
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import Scenario, load, scenario_names
+from planner_dashboard import fields, rendering, session, uploads, worker
+from planner_dashboard.question import SOLVER_OPTIONS, UPLOADED, Question, field_value, form_fields
+from planner_dashboard.server import FIRST_SCENARIO
+from planner_dashboard.uploads import UploadedFile
 
-FIRST: Final = 3
-"""Designs that are shown of a problem that names none."""
-SIDE_BY_SIDE: Final = "Designs"
-ELSEWHERE: Final = "The same elsewhere"
+DEFAULT_DESIGNS: Final = 3
+"""Number of designs for a scenario that names none."""
+COMPARISON: Final = "Designs"
+EXPORT: Final = "Command and files"
 
 
 def page() -> None:
-    """The page below its title."""
+    """Show the page below its title."""
     state = st.session_state
-    _collect()
-    _collect_explained()
+    _take_answer()
+    _take_explanation()
     if "restored" not in state:
         try:
             query = {key: st.query_params.get_all(key) for key in st.query_params}
-            state["restored"] = Asked.from_query(query) or Asked(scenario=START)
+            state["restored"] = Question.from_query(query) or Question(scenario=FIRST_SCENARIO)
         except PlannerError as error:
-            session.said(error)
-            state["restored"] = Asked(scenario=START)
-    restored: Asked = state["restored"]
+            session.show_error(error)
+            state["restored"] = Question(scenario=FIRST_SCENARIO)
+    restored: Question = state["restored"]
     with st.sidebar:
-        names = [*shipped(), UPLOADED]
-        name = st.selectbox("scenario", names, index=names.index(restored.scenario), key="scenario")
+        names = [*scenario_names(), UPLOADED]
+        name = st.selectbox("Scenario", names, index=names.index(restored.scenario), key="scenario")
     upload = ""
     if name == UPLOADED:
         with st.expander("Your tables", expanded="uploaded" not in state):
-            upload = _upload(restored.upload)
+            upload = _show_upload(restored.upload)
         if not upload:
             return
-    home = session.folder() / upload if upload else session.folder()
+    chosen = Question(scenario=name, upload=upload)
+    tables = session.folder() / upload if upload else session.folder()
     try:
-        plain = load(home / "scenario.toml" if upload else name)
-        asked = _asked(plain, name, upload, _restorable(restored, home, name))
+        scenario = unchanged_scenario(chosen.source(tables))
+        question = _show_forms(scenario, chosen, _restored_question(scenario, chosen, restored))
     except PlannerError as error:
-        session.said(error)
+        session.show_error(error)
         return
-    st.query_params.from_dict(asked.to_query())
-    _put(asked, home)
-    _answer(asked, home)
+    st.query_params.from_dict(question.to_query())
+    _submit(question, tables)
+    _show_answer(question, tables)
 
 
-# --- what is asked ------------------------------------------------------------------------
+# --- the question -------------------------------------------------------------------------
 
 
-def _restorable(restored: Asked, home: Path, name: str) -> Asked:
-    """What the address asks of this scenario; without its changes where they are none that can be asked."""
+@lru_cache(maxsize=64)
+def unchanged_scenario(source: str | Path) -> Scenario:
+    """Load a scenario without changes; its form needs it at each run of the page."""
+    return load(source)
+
+
+def _restored_question(scenario: Scenario, chosen: Question, restored: Question) -> Question:
+    """Return the question of the address, or without its changes where they are invalid."""
     state = st.session_state
-    if name != restored.scenario:
-        return Asked(scenario=name)
-    if "trouble address" not in state:
+    if chosen.scenario != restored.scenario:
+        return chosen
+    if "error address" not in state:
         try:
-            restored.load(home)
-            state["trouble address"] = None
+            restored.check(form_fields(scenario))
+            state["error address"] = None
         except PlannerError as error:
-            state["trouble address"] = error
-    if state["trouble address"] is None:
+            state["error address"] = error
+    if state["error address"] is None:
         return restored
-    session.said(state["trouble address"])
-    return Asked(scenario=name, upload=restored.upload)
+    session.show_error(state["error address"])
+    return chosen
 
 
-def _asked(plain: Scenario, name: str, upload: str, restored: Asked) -> Asked:
-    """The forms, and what they say."""
-    offered = forms(plain)
-    own = [entry.label for entry in plain.designs]
-    labels = list(dict.fromkeys([*own, *(design.name for design in plain.system.designs)]))
-    first = restored.designs or own or labels[:FIRST]
-    blurs = plain.system.coordination.blurs if plain.system.coordination else ()
-    most = {blur.parameter: max(blur.values) for blur in blurs}
+def _show_forms(scenario: Scenario, chosen: Question, restored: Question) -> Question:
+    """Show the forms at the values of a restored question; return the question that they ask."""
+    offered = form_fields(scenario)
+    name = chosen.scenario + chosen.upload
+    own = [entry.label for entry in scenario.designs]
+    labels = list(dict.fromkeys([*own, *(design.name for design in scenario.system.designs)]))
+    first = restored.designs or own or labels[:DEFAULT_DESIGNS]
+    study = scenario.system.studies.coordination
+    worst = {one.parameter: max(one.values) for one in study.degradations} if study else {}
     changes: dict[str, Any] = {}
 
-    def ask(keys: list[str]) -> None:
+    def show(keys: list[str]) -> None:
         for key in keys:
-            stands = current(plain, key, offered[key])
-            options = _links() if key.endswith("fail_links") else ()
-            far = most.get(offered[key].name) if ".sees." in key else None
-            value = fields.ask(
-                f"{name}{upload} {key}", offered[key], restored.changes.get(key, stands), options, far
+            default = field_value(scenario, key, offered[key])
+            value = fields.show_field(
+                f"{name} {key}",
+                offered[key],
+                restored.changes.get(key, default),
+                options=_map_links() if key.endswith("fail_links") else (),
+                upper=worst.get(offered[key].name) if ".information." in key else None,
             )
-            if not _same(value, stands):
+            if not _is_default(value, default):
                 changes[key] = value
 
-    always = [f"problem.{key}" for key in parameters_of(plain.system.adjust)]
+    adjustments = [f"problem.{key}" for key in parameters_of(scenario.system.problem.adjust)]
     with st.sidebar:
         st.subheader("Designs")
-        chosen = st.multiselect(
-            "designs to compare",
+        designs = st.multiselect(
+            "Designs to compare",
             labels,
             default=[label for label in first if label in labels],
-            key=f"designs {name}{upload}",
+            key=f"designs {name}",
             label_visibility="collapsed",
         )
         st.subheader("Problem")
-        ask([key for key in offered if key in always])
-        if made := [key for key in offered if key.startswith("problem.") and key not in always]:
-            with st.expander("how it is made"):
-                ask([key for key in made if not offered[key].required])
-        for label in chosen:
+        show([key for key in offered if key in adjustments])
+        if made := [key for key in offered if key.startswith("problem.") and key not in adjustments]:
+            with st.expander("Source of the problem"):
+                show([key for key in made if not offered[key].is_required])
+        for label in designs:
             if keys := [key for key in offered if key.startswith(f"designs.{label}.")]:
                 with st.expander(f"{label}: parameters"):
-                    ask([key for key in keys if ".sees." not in key])
-                    if seen := [key for key in keys if ".sees." in key]:
-                        st.caption("what it sees")
-                        ask(seen)
-        with st.expander("solver"):
-            ask([f"solver.{key}" for key in SOLVER])
-    if not chosen:
+                    show([key for key in keys if ".information." not in key])
+                    if information := [key for key in keys if ".information." in key]:
+                        st.caption("Observation")
+                        show(information)
+        with st.expander("Solver"):
+            show([f"solver.{key}" for key in SOLVER_OPTIONS])
+    if not designs:
         raise InputError("choose a design")
-    designs = () if chosen == own else tuple(chosen)
-    return Asked(scenario=name, upload=upload, changes=changes, designs=designs)
+    return Question(
+        scenario=chosen.scenario,
+        upload=chosen.upload,
+        changes=changes,
+        designs=() if designs == own else tuple(designs),
+    )
 
 
-def _same(value: Any, stands: Any) -> bool:
-    """Whether a field is as it stands; an empty list is none."""
-    return value == stands or (value in ((), None) and stands in ((), [], None))
+def _is_default(value: Any, default: Any) -> bool:
+    """Return whether a field has its default; an empty list equals none."""
+    return value == default or (value in ((), None) and default in ((), [], None))
 
 
-def _links() -> list[str]:
-    """The links of the last answer's map, as lists of failures name them."""
+def _map_links() -> list[str]:
+    """Return the links of the last answer's map, as lists of failures name them."""
     answer = st.session_state.get("answer")
     found = () if answer is None else (design.links for design in answer.designs if design.links)
     return list(next(iter(found), ()))
 
 
-def _upload(restored: str) -> str:
-    """The form for own tables; the digest of those that were taken."""
+# --- uploaded tables ----------------------------------------------------------------------
+
+
+def _show_upload(restored: str) -> str:
+    """Show the form for the user's tables; return the digest of the stored ones, or nothing."""
     state = st.session_state
     if restored and "uploaded" not in state and (session.folder() / restored / "scenario.toml").is_file():
         state["uploaded"] = restored
-    system = find_system(st.selectbox("system", system_names(), key="upload system"))
+    system = find_system(st.selectbox("System", system_names(), key="upload system"))
     needed = ", ".join(
-        f"**{table.name}**" + (" (optional)" if table.name in system.optional_tables else "")
-        for table in system.tables
+        f"**{table.name}**" + (" (optional)" if table.name in system.problem.optional_tables else "")
+        for table in system.problem.tables
     )
     st.markdown(f"CSV or Parquet, a file for each table: {needed}")
-    with st.popover("what the tables hold"):
-        for table in system.tables:
+    with st.popover("Columns of the tables"):
+        for table in system.problem.tables:
             columns = "\n".join(
                 f"- `{name}`{'' if column.required else ' (optional)'}: {column.description or ''}"
                 for name, column in table.columns.items()
             )
             st.markdown(f"**{table.name}**: {table.about}\n{columns}")
-    given = st.file_uploader("tables", accept_multiple_files=True, key="files", label_visibility="collapsed")
-    names = [table.name for table in system.tables]
-    sent = []
-    for place, file in enumerate(given):
-        guessed = uploads.guess(system, file.name)
-        shown = Path(file.name.replace("\\", "/")).name[:60]
-        choices = ["", *names]
-        chosen = st.selectbox(
-            f"which table is {shown}?",
-            choices,
-            index=choices.index(guessed or ""),
-            key=f"table {place} {shown}",
-        )
-        sent.append(Sent(name=file.name, table=chosen, content=file.getvalue()))
+    files = _show_uploader([table.name for table in system.problem.tables])
     try:
-        taken = session.answer("upload")
+        stored = session.take_result("upload")
     except PlannerError as error:
-        taken = None
-        state["trouble upload"] = error
-    if taken is not None:
-        state["uploaded"], _ = taken
-        state["sent"] = None
+        stored = None
+        state["error upload"] = error
+    if stored is not None:
+        state["uploaded"], _ = stored
+        state["submitted files"] = None
         st.rerun()
-    if sent and st.button("Use these tables", type="primary", disabled=session.is_asked("upload")):
-        state["trouble upload"] = None
-        state["sent"] = sent
-        session.put("upload", work.upload, system.name, sent, session.folder())
-    if session.is_asked("upload"):
-        session.progress("upload", "reading")
-    if sent and sent == state.get("sent") and state.get("trouble upload") is not None:
-        _refused(state["trouble upload"], sent)
-    if "uploaded" not in state and restored and not sent:
+    if files and st.button("Use these tables", type="primary", disabled=session.is_pending("upload")):
+        state["error upload"] = None
+        state["submitted files"] = files
+        session.submit("upload", worker.upload, system.name, files, session.folder())
+    if session.is_pending("upload"):
+        session.show_progress("upload", "reading")
+    if files and files == state.get("submitted files") and state.get("error upload") is not None:
+        _show_faults(state["error upload"], files)
+    if "uploaded" not in state and restored and not files:
         st.warning("The tables of this address are not here any more: upload them again.")
     return str(state.get("uploaded", ""))
 
 
-def _refused(error: PlannerError, sent: list[Sent]) -> None:
-    """What is wrong with uploaded tables, and where."""
-    session.said(error)
+def _show_uploader(tables: list[str]) -> list[UploadedFile]:
+    """Show the field for files and the table that each is for; return the files."""
+    uploaded = st.file_uploader(
+        "Tables", accept_multiple_files=True, key="files", label_visibility="collapsed"
+    )
+    files = []
+    for place, given in enumerate(uploaded):
+        file = UploadedFile(name=given.name, table="", content=given.getvalue())
+        choices = ["", *tables]
+        table = st.selectbox(
+            f"Table of {file.display_name}",
+            choices,
+            index=choices.index(uploads.guess_table(tables, file.name)),
+            key=f"table {place} {file.display_name}",
+        )
+        files.append(replace(file, table=table))
+    return files
+
+
+def _show_faults(error: PlannerError, files: list[UploadedFile]) -> None:
+    """Show the faults of uploaded tables, and their rows with the faulty cells in red."""
+    session.show_error(error)
     faults = error.faults if isinstance(error, InputError) else (str(error),)
-    for name, rows in uploads.marked(faults, sent).items():
-        st.caption(f"{name}: the rows that are wrong")
-        st.dataframe(rows.style.apply(_red, axis=1), hide_index=True)
+    for name, rows in uploads.faulty_rows(faults, files).items():
+        st.caption(f"{name}: rows with faults")
+        st.dataframe(rows.style.apply(_cell_colours, axis=1), hide_index=True)
 
 
-def _red(row: Any) -> list[str]:
+def _cell_colours(row: Any) -> list[str]:
     return [
         "background-color: rgba(213, 94, 0, 0.35)" if f"{name} is" in str(row["fault"]) else ""
         for name in row.index
@@ -215,171 +240,153 @@ def _red(row: Any) -> list[str]:
 # --- the answer ---------------------------------------------------------------------------
 
 
-def _put(asked: Asked, home: Path) -> None:
-    """Ask, if this is not asked or answered yet; what was asked before is of no use any more."""
+def _submit(question: Question, tables: Path) -> None:
+    """Submit a question that is neither pending nor answered, in place of the one before."""
     state = st.session_state
-    if state.get("asked") == asked:
+    if state.get("question") == question:
         return
-    before = _before(asked)
+    baseline = _baseline(question)
     state["count"] = state.get("count", 0) + 1
     out = session.folder() / f"answer {state['count']}"
-    state["asked"] = asked
-    state["trouble answer"] = None
-    session.put("answer", work.compare, asked, home, out, before.folder if before else None)
+    state["question"] = question
+    state["error answer"] = None
+    session.submit("answer", worker.compare, question, tables, out, baseline.folder if baseline else None)
 
 
-def _before(asked: Asked) -> Any:
-    """The answer to compare to: the last one kept, of the same scenario."""
-    before = st.session_state.get("before")
-    return before if before is not None and before.asked.scenario == asked.scenario else None
+def _baseline(question: Question) -> worker.Answer | None:
+    """Return the answer to compare to, if it is for the same scenario."""
+    baseline: worker.Answer | None = st.session_state.get("baseline")
+    return baseline if baseline is not None and baseline.question.scenario == question.scenario else None
 
 
-def _collect() -> None:
-    """Take in the answer that has come, if one has."""
+def _take_answer() -> None:
+    """Take the answer of the workers, if there is one."""
     state = st.session_state
     try:
-        answer: work.Answer | None = session.answer("answer")
+        answer: worker.Answer | None = session.take_result("answer")
     except PlannerError as error:
-        state["trouble answer"] = error
+        state["error answer"] = error
         return
     if answer is None:
         return
     former = state.get("answer")
     state["answer"] = answer
-    state["explained"] = {}
-    session.withdraw("explain")
-    if _before(answer.asked) is None:
-        state["before"] = work.plain(answer)
-    keep = {answer.folder, state["before"].folder}
-    if former is not None and former.folder not in keep:
+    state["explanations"] = {}
+    session.cancel("explain")
+    if _baseline(answer.question) is None:
+        state["baseline"] = worker.without_content(answer)
+    needed = {answer.folder, state["baseline"].folder}
+    if former is not None and former.folder not in needed:
         shutil.rmtree(former.folder, ignore_errors=True)
 
 
-def _collect_explained() -> None:
-    """Take in the explanation that has come, if one has."""
+def _take_explanation() -> None:
+    """Take the explanation of the workers, if there is one."""
     state = st.session_state
     try:
-        found = session.answer("explain")
+        explanation = session.take_result("explain")
     except PlannerError as error:
-        state["trouble explain"] = error
+        state["error explain"] = error
         return
-    if found is not None:
-        state["explained"][state["explaining"]] = found
+    if explanation is not None:
+        state["explanations"][state["explaining"]] = explanation
 
 
-def _answer(asked: Asked, home: Path) -> None:
+def _show_answer(question: Question, tables: Path) -> None:
     state = st.session_state
-    if session.is_asked("answer"):
-        session.progress("answer", "solving", "cancelled; change something to ask again")
-    if state.get("trouble answer") is not None:
-        session.said(state["trouble answer"])
-    answer = state.get("answer")
-    if answer is None or answer.asked.scenario != asked.scenario:
+    if session.is_pending("answer"):
+        session.show_progress("answer", "solving", "cancelled; change a setting to solve again")
+    if state.get("error answer") is not None:
+        session.show_error(state["error answer"])
+    answer: worker.Answer | None = state.get("answer")
+    if answer is None or answer.question.scenario != question.scenario:
         return
-    if answer.asked != asked:
-        st.caption("The answer below is to the question before.")
-    _shown(answer, home)
-
-
-def _shown(answer: work.Answer, home: Path) -> None:
-    before = _before(answer.asked)
-    since = None if before is None or before.asked == answer.asked else before
+    if answer.question != question:
+        st.caption("The results below are for the previous settings.")
+    baseline = _baseline(answer.question)
+    baseline = None if baseline is None or baseline.question == answer.question else baseline
     st.caption(f"{answer.size}; answered in {answer.seconds:.1f} s")
-    show.metrics(answer, since)
-    for design in answer.designs:
-        if design.trouble:
-            st.error(f"{design.label}: {design.status}: {session.plain(design.trouble)}")
-    _keep(answer, since)
+    rendering.show_metrics(answer, baseline)
+    rendering.show_lines(answer.notes)
+    _show_baseline(answer, baseline)
     names = [design.label for design in answer.designs]
-    # what is in the others is neither sent nor drawn
-    tabs = st.tabs([SIDE_BY_SIDE, *names, ELSEWHERE], key="view", on_change="rerun")
+    # the contents of closed tabs are neither sent nor drawn
+    tabs = st.tabs([COMPARISON, *names, EXPORT], key="view", on_change="rerun")
     if tabs[0].open:
         with tabs[0]:
-            show.charts(answer.charts, "comparison")
+            rendering.show_charts(answer.charts, "comparison")
     for tab, design in zip(tabs[1:-1], answer.designs, strict=True):
         if tab.open:
             with tab:
-                _design(answer, design, since, home)
+                _show_design(answer, design, tables, has_baseline=baseline is not None)
     if tabs[-1].open:
         with tabs[-1]:
-            where = ", in the folder of what the zip below holds" if answer.asked.upload else ""
-            st.caption(f"the same answer from the command line{where}")
-            st.code(answer.asked.command(), language="shell", wrap_lines=True)
-            st.caption("and in Python")
-            st.code(answer.asked.python(), language="python", wrap_lines=True)
-            _downloads(answer)
+            _show_export(answer)
 
 
-def _design(answer: work.Answer, design: work.Design, since: work.Answer | None, home: Path) -> None:
-    for sentence in design.violations:
-        st.warning(session.plain(sentence))
-    show.charts(design.charts, f"drawing {design.label}")
-    if since is not None:
-        st.subheader("What changed since the plan before")
-        show.tables(design.changed, "nothing")
-    if design.explains:
-        _explained(answer, home, design.label)
+def _show_design(
+    answer: worker.Answer, design: worker.DesignAnswer, tables: Path, *, has_baseline: bool
+) -> None:
+    rendering.show_lines(design.sentences)
+    rendering.show_charts(design.charts, f"drawing {design.label}")
+    if has_baseline:
+        st.subheader("Changes since the baseline")
+        rendering.show_frames(design.changes, "No changes.")
+    if design.can_explain:
+        _show_explanation(answer, tables, design.label)
     st.subheader("The plan")
-    show.tables(design.tables, "no tables")
+    rendering.show_frames(design.tables, "No tables.")
 
 
-def _keep(answer: work.Answer, since: work.Answer | None) -> None:
+def _show_baseline(answer: worker.Answer, baseline: worker.Answer | None) -> None:
     left, right = st.columns(2)
-    if left.button(
-        "Compare what comes to this", help="what changes is shown against this answer from now on"
-    ):
-        st.session_state["before"] = work.plain(answer)
+    if left.button("Use as baseline", help="Later answers show their changes since this one."):
+        st.session_state["baseline"] = worker.without_content(answer)
         st.rerun()
-    if since is not None:
-        right.caption("compared to: " + (since.asked.command().partition(" compare ")[2]))
+    if baseline is not None:
+        right.caption("Baseline: " + (baseline.question.command().partition(" compare ")[2]))
 
 
-def _explained(answer: work.Answer, home: Path, label: str) -> None:
-    """What binds and which upgrade pays, on demand: it solves many times."""
+def _show_explanation(answer: worker.Answer, tables: Path, label: str) -> None:
+    """Show what limits a plan and which upgrade pays, on request: it solves many times."""
     state = st.session_state
-    st.subheader("What limits it")
-    name = "explain"
-    if session.is_asked(name) and state["explaining"] == label:
-        session.progress(name, "solving again with each candidate")
+    st.subheader("What limits the plan")
+    if session.is_pending("explain") and state["explaining"] == label:
+        session.show_progress("explain", "solving with each candidate")
         return
-    found = state["explained"].get(label)
-    if found is None:
-        if st.button(
-            "Explain", key=f"explain {label}", help="solves again to find the upgrade that pays most"
-        ):
-            state["explaining"] = label
-            state["trouble explain"] = None
-            session.put(name, work.explain, answer.asked, home, label)
-            st.rerun()
-        if state.get("trouble explain") is not None:
-            session.said(state["trouble explain"])
+    if label in state["explanations"]:
+        rendering.show_part(state["explanations"][label], f"explanation {label}")
         return
-    sentences, sections = found
-    for sentence in sentences:
-        st.markdown("- " + session.plain(sentence))
-    for section in sections:
-        if len(section.frame):
-            st.caption(section.title)
-            st.dataframe(section.frame, hide_index=True)
+    if st.button("Explain", key=f"explain {label}", help="Solve again to find the upgrade that pays most."):
+        state["explaining"] = label
+        state["error explain"] = None
+        session.submit("explain", worker.explain, answer.question, tables, label)
+        st.rerun()
+    if state.get("error explain") is not None:
+        session.show_error(state["error explain"])
 
 
-def _downloads(answer: work.Answer) -> None:
-    columns = st.columns(3)
-    columns[0].download_button(
-        "Plans and metrics (zip)", _zipped(answer.folder), "planner.zip", on_click="ignore"
+def _show_export(answer: worker.Answer) -> None:
+    """Show the question as a command and as Python, and the downloads."""
+    place = ", in the folder of the unpacked zip file" if answer.question.upload else ""
+    st.caption(f"The same answer from the command line{place}")
+    st.code(answer.question.command(), language="shell", wrap_lines=True)
+    st.caption("The same answer in Python")
+    st.code(answer.question.python(), language="python", wrap_lines=True)
+    downloads = (
+        ("Plans and metrics (zip)", "planner.zip", zip_folder(answer.folder)),
+        ("Scenario (TOML)", "scenario.toml", (answer.folder / "scenario.toml").read_bytes()),
+        ("Report (HTML)", "report.html", (answer.folder / "report.html").read_bytes()),
     )
-    columns[1].download_button(
-        "Scenario (TOML)", (answer.folder / "scenario.toml").read_bytes(), "scenario.toml", on_click="ignore"
-    )
-    columns[2].download_button(
-        "Report (HTML)", (answer.folder / "report.html").read_bytes(), "report.html", on_click="ignore"
-    )
+    for column, (label, name, content) in zip(st.columns(3), downloads, strict=True):
+        column.download_button(label, content, name, on_click="ignore")
 
 
-def _zipped(folder: Path) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+def zip_folder(folder: Path) -> bytes:
+    """Return the files of an answer, without its report, as a zip archive."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.name != "report.html":
                 archive.write(path, path.relative_to(folder))
-    return held.getvalue()
+    return content.getvalue()

@@ -1,4 +1,4 @@
-"""Places on the globe, for every system that has them: distances, and squares of the map."""
+"""Geometry on the globe: great-circle distances, and squares of the map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 def distance_km(
     latitude: Floats, longitude: Floats, other_latitude: Floats, other_longitude: Floats, *, radius_km: float
 ) -> Floats:
-    """(n, m) length of the great circles from n places to m others, all in degrees (haversine)."""
+    """Return the great-circle distance of n places to m others, (n, m), by haversine; angles in degrees."""
     lat, lon = np.radians(latitude)[:, None], np.radians(longitude)[:, None]
     other_lat, other_lon = np.radians(other_latitude)[None, :], np.radians(other_longitude)[None, :]
     half = (
@@ -22,12 +22,12 @@ def distance_km(
 
 
 def km_per_degree(radius_km: float) -> float:
-    """Length of a degree of latitude."""
+    """Return the length of a degree of latitude."""
     return float(np.pi * radius_km / 180)
 
 
 def squares(latitude: Floats, longitude: Floats, *, side_km: float, radius_km: float) -> Floats:
-    """(n, 2) row and column of the square of the map that each place, in degrees, lies in.
+    """Return row and column of the map square of each place, (n, 2); angles in degrees.
 
     Rows run along latitudes; columns are as wide in the middle of their row as it is high.
     """

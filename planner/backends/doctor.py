@@ -1,27 +1,29 @@
-"""Which backends this system has, and whether each solves a tiny model right."""
+"""Diagnosis of the backends: which are installed, and whether each solves a tiny model correctly."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from importlib import import_module, metadata
+from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner.backends import solve
-from planner.backends.linear import LinearProgram, Rows
-from planner.options import ORTOOLS_SOLVERS, Options
-from planner.proof import Status
+from planner.backends.backend import Backend
+from planner.backends.dispatch import solve
+from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.registry import backend_names, find_backend
+from planner.contract.proof import Status
+from planner.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """One backend, by the name that `Options.backend` takes.
+class Diagnosis:
+    """State of one backend, by the name that `Options.backend` takes.
 
-    version   of what solves; None where it is missing
-    missing   why it is; None where it is there
-    passed    whether the tiny model came out right; None where it is missing
+    version   of the solver; None where it is missing
+    missing   why it cannot be used; None where it can
+    passed    whether the tiny model was solved correctly; None where the solver is missing
     seconds   wall time of the tiny solve, imports aside
     problem   what went wrong where it did not pass
     """
@@ -34,61 +36,51 @@ class Found:
     problem: str | None = None
 
 
-def find() -> list[Found]:
-    """HiGHS, OR-Tools' solvers, and the solvers that Pyomo finds, each tried once."""
-    return [
-        *_package("highs", "highspy", ("highs",)),
-        *_package("ortools", "ortools", tuple(f"ortools:{solver}" for solver in ORTOOLS_SOLVERS)),
-        *_pyomo(),
-    ]
+def diagnose() -> list[Diagnosis]:
+    """Solve a tiny model with every solver of every declared backend, once each."""
+    return [diagnosis for name in backend_names() for diagnosis in _diagnose_backend(name)]
 
 
-def _package(module: str, distribution: str, backends: tuple[str, ...]) -> list[Found]:
-    if missing := _missing(module):
-        return [Found(backend=backend, missing=missing) for backend in backends]
-    return [_tried(backend, metadata.version(distribution)) for backend in backends]
-
-
-def _pyomo() -> list[Found]:
-    if missing := _missing("pyomo"):
-        return [Found(backend="pyomo", missing=missing)]
-    from planner.backends import pyomo
-
-    return [_tried(f"pyomo:{name}", pyomo.version(name)) for name in pyomo.found()]
-
-
-def _missing(module: str) -> str | None:
+def _diagnose_backend(backend_name: str) -> list[Diagnosis]:
+    declared = [backend_name]
     try:
-        import_module(f"planner.backends.{module}")
-    except ImportError as error:
-        return str(error)
-    return None
+        backend = find_backend(backend_name)
+        declared = backend.names() or declared
+        implementation, names = backend.load(), backend.installed_names()
+    except Exception as error:  # whatever breaks, the others are still to be tried
+        return [Diagnosis(backend=name, missing=str(error)) for name in declared]
+    if not names:
+        return [Diagnosis(backend=backend.name, missing=f"{backend.name} finds none of the solvers it knows")]
+    return [_diagnose_solver(backend, name, implementation.version(name.partition(":")[2])) for name in names]
 
 
-def _tried(backend: str, version: str) -> Found:
+def _diagnose_solver(backend: Backend, name: str, version: str) -> Diagnosis:
     started = time.perf_counter()
     problem = None
     try:
-        solution = solve(_tiny(whole=backend == "ortools:cp-sat"), Options(backend=backend))
-        if solution.status is not Status.OPTIMAL or not np.isclose(solution.objective or np.nan, _OPTIMUM):
-            problem = f"{solution.status} with {solution.objective}, not optimal with {_OPTIMUM:g}"
-    except Exception as error:  # whatever breaks, the others are still to be tried
+        is_integer = not backend.capabilities_of(name.partition(":")[2]).linear
+        solution = solve(_tiny_model(is_integer), Options(backend=name))
+        if solution.status is not Status.OPTIMAL or not np.isclose(
+            solution.objective or np.nan, TINY_OPTIMUM
+        ):
+            problem = f"{solution.status} with {solution.objective}, not optimal with {TINY_OPTIMUM:g}"
+    except Exception as error:  # as above
         problem = f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - started
-    return Found(backend=backend, version=version, passed=problem is None, seconds=seconds, problem=problem)
+    return Diagnosis(backend=name, version=version, passed=problem is None, seconds=seconds, problem=problem)
 
 
-def _tiny(whole: bool) -> LinearProgram:
-    """Most of 3 x + 2 y within x + y <= 4, x <= 3; the best point is whole, so any solver may take it."""
+def _tiny_model(is_integer: bool) -> LinearProgram:
+    """Return max 3 x + 2 y + 1 with x + y <= 4 and x <= 3; its optimum is integer in either case."""
     return LinearProgram.build(
         sense="max",
         cost=[3.0, 2.0],
         rows=[Rows("sum", sp.csr_array([[1.0, 1.0]]), upper=4.0)],
         upper=[3.0, 4.0],
-        integer=whole,
+        integer=is_integer,
         offset=1.0,
         name="tiny",
     )
 
 
-_OPTIMUM = 12.0
+TINY_OPTIMUM: Final = 12.0

@@ -1,8 +1,8 @@
-"""Writing a model as an LP or MPS file that other solvers read as the same model.
+"""Writes a model as an LP or MPS file that other solvers read as the same model.
 
 Numbers keep every digit. Both formats keep the sense: LP by its first word, MPS by the section
 OBJSENSE where it maximises. HiGHS, CPLEX, Gurobi, SCIP and OR-Tools know that section; GLPK refuses
-it, and CBC ignores it with a message: give those two the LP file. An offset is
+it, and CBC ignores it with a message: use the LP file for those two. An offset is
 carried by a variable `offset` that is fixed at 1, for readers disagree on constants. Rows without
 limits are left out; a row with two different limits becomes two rows in LP, `.lo` and `.up`.
 """
@@ -18,11 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from planner.backends.linear import LinearProgram
+from planner.backends.linear_program import LinearProgram
 from planner.errors import InputError, did_you_mean
 
-LONGEST = 200
-"""Characters of a name; some readers stop at 255."""
+MAX_NAME_LENGTH = 200
+"""Characters of a name; some readers take 255."""
 
 TERMS_PER_LINE = 6
 
@@ -36,16 +36,19 @@ RESERVED = frozenset(
     )
     for word in words.split()
 )
-"""Words that a reader may take for its own, whatever their case."""
+"""Keywords of readers, whatever their case."""
 
 
-def write(model: LinearProgram, path: Path, format: Literal["lp", "mps"] | None = None) -> None:  # noqa: A002
-    """Write `path` in the format asked for, else in the one that its suffix names.
+def write_model(
+    model: LinearProgram, path: str | Path, file_format: Literal["lp", "mps"] | None = None
+) -> None:
+    """Write a model to an LP or MPS file; the path's suffix names the format where none is given.
 
-    Raises InputError for another suffix or a path that cannot be written.
+    raises  InputError for another suffix or a path that cannot be written
     """
+    path = Path(path)
     formats = {"lp": lp_lines, "mps": mps_lines}
-    name = format or path.suffix.lower().removeprefix(".")
+    name = file_format or path.suffix.lower().removeprefix(".")
     if name not in formats:
         raise InputError(f"{path}: '{path.suffix}' names no format{did_you_mean(name, formats)}")
     try:
@@ -56,18 +59,18 @@ def write(model: LinearProgram, path: Path, format: Literal["lp", "mps"] | None 
 
 
 def file_names(model: LinearProgram) -> tuple[list[str], list[str]]:
-    """Names of columns and of rows as the files have them, in the model's order.
+    """Return the names of columns and of rows in the files, in the model's order.
 
     `flow[Köln->Genève]` becomes `flow(Koln_Geneve)`: letters, digits and `_.()` only. Names that
     coincide are numbered in order, so equal models give equal files.
     """
-    return _plain(model.column_names()), _plain(model.row_names())
+    return _plain_names(model.column_names()), _plain_names(model.row_names())
 
 
 def lp_lines(model: LinearProgram) -> Iterator[str]:
-    """Lines of the CPLEX LP format."""
+    """Yield the lines of the CPLEX LP format."""
     columns, rows = file_names(model)
-    idle = columns[0] if columns else "offset"  # an expression without terms is no expression
+    idle = columns[0] if columns else "offset"  # an expression needs a term
     yield f"\\ {_ascii(model.name)}"
     yield "Maximize" if model.sense == "max" else "Minimize"
     objective = [(value, columns[j]) for j, value in enumerate(model.cost.tolist()) if value != 0.0]
@@ -93,7 +96,7 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
 
 
 def _lp_limits(name: str, low: float, high: float) -> Iterator[tuple[str, str]]:
-    """The row's names and right-hand sides; two where it has two limits."""
+    """Yield the row's names and right-hand sides; two where it has two limits."""
     if low == high:
         yield name, f" = {low!r}"
         return
@@ -115,66 +118,66 @@ def _lp_bounds(name: str, low: float, high: float) -> Iterator[str]:
 
 
 def mps_lines(model: LinearProgram) -> Iterator[str]:
-    """Lines of the free MPS format."""
+    """Yield the lines of the free MPS format."""
     columns, rows = file_names(model)
     low, high = model.row_lower.tolist(), model.row_upper.tolist()
-    limited = np.flatnonzero(np.isfinite(model.row_lower) | np.isfinite(model.row_upper)).tolist()
-    whole = [False] * len(columns) if model.integer is None else model.integer.tolist()
-    yield f"NAME {_plain([model.name])[0]} FREE"
+    limited_rows = np.flatnonzero(np.isfinite(model.row_lower) | np.isfinite(model.row_upper)).tolist()
+    is_integer = [False] * len(columns) if model.integer is None else model.integer.tolist()
+    yield f"NAME {_plain_names([model.name])[0]} FREE"
     if model.sense == "max":
         yield from ("OBJSENSE", "    MAX")
     yield "ROWS"
     yield " N obj"
-    for i in limited:
+    for i in limited_rows:
         kind = "E" if low[i] == high[i] else "L" if np.isfinite(high[i]) else "G"
         yield f" {kind} {rows[i]}"
     yield "COLUMNS"
-    yield from _mps_columns(model, columns, rows, set(limited), whole)
+    yield from _mps_columns(model, columns, rows, set(limited_rows), is_integer)
     if model.offset:
         yield f" offset obj {model.offset!r}"
     yield "RHS"
-    for i in limited:
+    for i in limited_rows:
         yield f" RHS {rows[i]} {high[i] if np.isfinite(high[i]) else low[i]!r}"
     yield "RANGES"
-    for i in limited:
+    for i in limited_rows:
         if low[i] != high[i] and np.isfinite(high[i] - low[i]):
             yield f" RANGE {rows[i]} {high[i] - low[i]!r}"
     yield "BOUNDS"
-    bounds = zip(columns, model.lower.tolist(), model.upper.tolist(), whole, strict=True)
-    for name, least, most, is_whole in bounds:
-        yield from _mps_bounds(name, least, most, is_whole)
+    bounds = zip(columns, model.lower.tolist(), model.upper.tolist(), is_integer, strict=True)
+    for name, low_limit, high_limit, is_column_integer in bounds:
+        yield from _mps_bounds(name, low_limit, high_limit, is_column_integer)
     if model.offset:
         yield " FX BOUND offset 1"
     yield "ENDATA"
 
 
 def _mps_columns(
-    model: LinearProgram, columns: list[str], rows: list[str], limited: set[int], whole: list[bool]
+    model: LinearProgram, columns: list[str], rows: list[str], limited_rows: set[int], is_integer: list[bool]
 ) -> Iterator[str]:
     by_column = model.matrix.tocsc()
     starts, indices = by_column.indptr.tolist(), by_column.indices.tolist()
     values = by_column.data.tolist()
-    inside = False  # between the marks around whole variables
+    in_integers = False  # between the markers around integer variables
     for j, cost in enumerate(model.cost.tolist()):
-        if whole[j] != inside:
-            inside = whole[j]
-            yield f" MARKER 'MARKER' '{'INTORG' if inside else 'INTEND'}'"
+        if is_integer[j] != in_integers:
+            in_integers = is_integer[j]
+            yield f" MARKER 'MARKER' '{'INTORG' if in_integers else 'INTEND'}'"
         yield f" {columns[j]} obj {cost!r}"  # also where 0: every column is named here
         part = slice(starts[j], starts[j + 1])
         for i, value in zip(indices[part], values[part], strict=True):
-            if i in limited:
+            if i in limited_rows:
                 yield f" {columns[j]} {rows[i]} {value!r}"
-    if inside:
+    if in_integers:
         yield " MARKER 'MARKER' 'INTEND'"
 
 
-def _mps_bounds(name: str, low: float, high: float, whole: bool) -> Iterator[str]:
-    """Nothing is left to a reader's default where readers differ: whole or negative variables."""
+def _mps_bounds(name: str, low: float, high: float, is_integer: bool) -> Iterator[str]:
+    """Yield the limits of a variable; state them where the defaults of readers differ."""
     if low == high:
         yield f" FX BOUND {name} {low!r}"
     elif (low, high) == (-np.inf, np.inf):
         yield f" FR BOUND {name}"
-    elif (low, high) != (0.0, np.inf) or whole:
+    elif (low, high) != (0.0, np.inf) or is_integer:
         yield f" MI BOUND {name}" if low == -np.inf else f" LO BOUND {name} {low!r}"
         yield f" PL BOUND {name}" if high == np.inf else f" UP BOUND {name} {high!r}"
 
@@ -188,15 +191,17 @@ def _expression(name: str, terms: Iterable[tuple[float, str]], limit: str = "") 
     yield from lines
 
 
-def _plain(names: Sequence[str]) -> list[str]:
+def _plain_names(names: Sequence[str]) -> list[str]:
     taken: set[str] = set()
-    return [_unique(_safe(name), taken) for name in names]
+    return [_unique_name(_safe_name(name), taken) for name in names]
 
 
-def _safe(name: str) -> str:
-    """ASCII letters, digits and `_.()`, readable as a name and nothing else."""
-    text = re.sub(r"[^A-Za-z0-9_.()]+", "_", _ascii(name).replace("[", "(").replace("]", ")"))[:LONGEST]
-    # What starts as a number (3x, .5, e5, inflow, nano) or is a word of the format would be misread.
+def _safe_name(name: str) -> str:
+    """Return a name of ASCII letters, digits and `_.()` that no reader takes for anything else."""
+    text = re.sub(r"[^A-Za-z0-9_.()]+", "_", _ascii(name).replace("[", "(").replace("]", ")"))[
+        :MAX_NAME_LENGTH
+    ]
+    # A name that starts as a number (3x, .5, e5, inflow, nano) or is a keyword would be misread.
     if not re.match(r"(?!e\d|inf|nan)[a-z_]", text, re.IGNORECASE) or text.lower() in RESERVED:
         text = f"n_{text}"
     return text
@@ -206,7 +211,7 @@ def _ascii(name: str) -> str:
     return unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().replace("\n", " ")
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def _unique_name(name: str, taken: set[str]) -> str:
     candidate, count = name, 1
     # `.lo` and `.up` are for the halves of rows; case-blind, for some readers are.
     while candidate.lower() in taken or candidate.lower().endswith((".lo", ".up")):

@@ -1,6 +1,6 @@
 """HiGHS, fed with sparse arrays.
 
-What `auto` means for a linear program, and the measurements behind it, stand at `_auto`.
+`_solve_auto` says how `auto` chooses an algorithm for a linear program, and by which measurements.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import highspy
 import numpy as np
 from highspy import HighsModelStatus
 
-from planner.backends import Solution, memory
-from planner.backends.apart import apart
-from planner.backends.linear import LinearProgram
-from planner.backends.verify import InfeasibleOrUnbounded, judge
-from planner.errors import InputError, SolverFailure
+from planner.backends import basis_cache
+from planner.backends.linear_program import LinearProgram
+from planner.backends.solution import Solution
+from planner.backends.solver_thread import run_in_thread
+from planner.backends.verification import InfeasibleOrUnbounded, judge
+from planner.contract.proof import Status
+from planner.errors import SolverFailure
 from planner.options import Options
-from planner.proof import Status
 
-NAME = f"highs {highspy.HIGHS_VERSION_MAJOR}.{highspy.HIGHS_VERSION_MINOR}.{highspy.HIGHS_VERSION_PATCH}"
+VERSION = f"{highspy.HIGHS_VERSION_MAJOR}.{highspy.HIGHS_VERSION_MINOR}.{highspy.HIGHS_VERSION_PATCH}"
+NAME = f"highs {VERSION}"
 
 STATUS = {  # https://ergo-code.github.io/HiGHS/dev/structures/enums/#HighsModelStatus
     HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -39,7 +41,7 @@ STATUS = {  # https://ergo-code.github.io/HiGHS/dev/structures/enums/#HighsModel
     HighsModelStatus.kUnknown: Status.UNDECIDED,  # also said of right answers without a basis
 }
 
-SOLVER = {"simplex": "simplex", "interior-point": "ipm", "pdlp": "pdlp"}
+SOLVER_OPTION = {"simplex": "simplex", "interior-point": "ipm", "pdlp": "pdlp"}
 
 
 def solve(model: LinearProgram, options: Options, *, crossover: bool = True) -> Solution:
@@ -48,28 +50,24 @@ def solve(model: LinearProgram, options: Options, *, crossover: bool = True) -> 
     crossover  after an interior point, move on to a vertex: few nonzeros, and a basis as proof.
                Without it the answer counts only as far as its values prove it.
 
-    Raises InfeasibleOrUnbounded where HiGHS cannot tell which, InputError for an algorithm that
-    integer programs do not have, SolverFailure where HiGHS fails or rejects the model.
+    raises  InfeasibleOrUnbounded where HiGHS does not tell which; SolverFailure where HiGHS fails or
+            rejects the model
     """
-    if refused := faults(model, options):
-        raise InputError(*refused)
     if model.is_integer:
-        return _integer(model, options)
+        return _solve_integer(model, options)
     if options.algorithm == "auto":
-        return _auto(model, options, crossover)
-    start = memory.basis_for(model) if options.algorithm == "simplex" else None
-    return _linear(model, options, options.algorithm, crossover, start=start)
+        return _solve_auto(model, options, crossover)
+    start = basis_cache.get_basis(model) if options.algorithm == "simplex" else None
+    return _solve_linear(model, options, options.algorithm, crossover, start=start)
 
 
-def faults(model: LinearProgram, options: Options) -> list[str]:
-    """Why this cannot run, one line each; [] if it can."""
-    if model.is_integer and options.algorithm in ("interior-point", "pdlp"):
-        return [f"highs has no algorithm '{options.algorithm}' for integer programs: leave it at 'auto'"]
-    return []
+def version(solver: str) -> str:  # noqa: ARG001 - it is one solver
+    """Return the version of HiGHS."""
+    return VERSION
 
 
-def _auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
-    """The algorithm that the model's shape suggests; the same model always takes the same way.
+def _solve_auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
+    """Solve a linear program with the algorithm that its shape suggests, the same for the same model.
 
     Seconds on one core (simplex / interior point with crossover), and simplex iterations per row:
 
@@ -82,53 +80,54 @@ def _auto(model: LinearProgram, options: Options, crossover: bool) -> Solution:
         concurrent flow,  8,514 x 37,261      32    /  3.6
         concurrent flow, 20,234 x 88,761     >40    / 12
 
-    Where hardly any variable has a cost (the best worst share of many) most steps of the simplex
-    gain nothing: the interior point goes first. Elsewhere the simplex goes first, and two
-    iterations per row tell whether it goes well; unlike seconds, they make the answer repeat.
-    PDLP pays on the largest fat trees only, and its answers may miss the accuracy asked of it: it
-    is left to those who ask for it.
+    Where hardly any variable has a cost (as in max-min objectives) most simplex iterations improve
+    nothing: the interior point goes first. Elsewhere the simplex goes first and gets two iterations
+    per row; unlike a limit in seconds, this makes the answer reproducible. PDLP is faster on the
+    largest fat trees only, and its answers may miss the accuracy requested: it runs only by name.
     """
     rows, columns = model.shape
     started = time.perf_counter()
-    start = memory.basis_for(model)
+    start = basis_cache.get_basis(model)
     if start is not None:
-        steps = int(WARM_ITERATIONS_PER_ROW * max(rows, SMALL))
-        solution = _linear(model, options, "simplex", iterations=steps, start=start)
-        left = _left(options, started)
-        if solution.status in CONCLUSIVE or left == 0.0:
+        iterations = int(WARM_ITERATIONS_PER_ROW * max(rows, SMALL_ROWS))
+        solution = _solve_linear(model, options, "simplex", iterations=iterations, start=start)
+        left_s = _time_left_s(options, started)
+        if solution.status in CONCLUSIVE or left_s == 0.0:
             return solution
-        memory.give_up(model)
-        options = replace(options, time_limit_s=left)
-    if rows > SMALL and np.count_nonzero(model.cost) < SPARSE_COST * columns:
-        return _linear(model, options, "interior-point", crossover)
+        basis_cache.exclude_basis(model)
+        options = replace(options, time_limit_s=left_s)
+    if rows > SMALL_ROWS and np.count_nonzero(model.cost) < SPARSE_COST_SHARE * columns:
+        return _solve_linear(model, options, "interior-point", crossover)
     started = time.perf_counter()
-    solution = _linear(model, options, "simplex", iterations=int(ITERATIONS_PER_ROW * max(rows, SMALL)))
-    left = _left(options, started)
-    if solution.status in CONCLUSIVE or left == 0.0:
+    solution = _solve_linear(
+        model, options, "simplex", iterations=int(ITERATIONS_PER_ROW * max(rows, SMALL_ROWS))
+    )
+    left_s = _time_left_s(options, started)
+    if solution.status in CONCLUSIVE or left_s == 0.0:
         return solution
-    return _linear(model, replace(options, time_limit_s=left), "interior-point", crossover)
+    return _solve_linear(model, replace(options, time_limit_s=left_s), "interior-point", crossover)
 
 
-SMALL = 1000
-"""Rows up to which the simplex is quick whatever the shape."""
+SMALL_ROWS = 1000
+"""Rows up to which the simplex is quick for any shape."""
 
 ITERATIONS_PER_ROW = 2.0
-"""Steps of the simplex per row after which the interior point takes over."""
+"""Simplex iterations per row after which the interior point takes over."""
 
 WARM_ITERATIONS_PER_ROW = 0.25
-"""Steps per row from a basis at hand (`memory`) after which that was no help, and all starts afresh:
-few were needed where demands grew, most of a cold start's where other demands were let in."""
+"""Simplex iterations per row from a cached basis after which the solve starts again without it. Few were
+needed where demands grew, nearly as many as without a basis where other demands entered."""
 
-SPARSE_COST = 0.01
+SPARSE_COST_SHARE = 0.01
 """Share of variables with a cost below which the interior point goes first."""
 
-PDLP_ACCURACY = 1e-10
-"""What HiGHS' PDLP is asked for, so that most of its answers pass the check at 1e-6."""
+PDLP_TOLERANCE = 1e-10
+"""Optimality tolerance of PDLP, with which most of its answers pass the verification at 1e-6."""
 
 CONCLUSIVE = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 
 
-def _linear(
+def _solve_linear(
     model: LinearProgram,
     options: Options,
     algorithm: str,
@@ -137,48 +136,50 @@ def _linear(
     start: Any = None,
 ) -> Solution:
     started = time.perf_counter()
-    basis = algorithm == "simplex" or (algorithm == "interior-point" and crossover)
-    highs = _prepared(model, options, algorithm, crossover)
+    has_basis = algorithm == "simplex" or (algorithm == "interior-point" and crossover)
+    highs = _load_with_algorithm(model, options, algorithm, crossover)
     if iterations is not None:
         _set(highs, "simplex_iteration_limit", iterations)
     if start is not None:
         highs.setBasis(start)
-    solution = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
-    left = _left(options, started)
-    if left == 0.0:
+    solution = _run_and_judge(model, highs, options, f"{NAME} {algorithm}", has_basis)
+    left_s = _time_left_s(options, started)
+    if left_s == 0.0:
         return solution
-    if solution.status is Status.INFEASIBLE and _may_be_unbounded(model):
-        algorithm, basis = "simplex", True  # presolve calls some unbounded models infeasible
-    elif basis or solution.status in CONCLUSIVE:
+    if solution.status is Status.INFEASIBLE and _has_unlimited_gain(model):
+        algorithm, has_basis = "simplex", True  # presolve calls some unbounded models infeasible
+    elif has_basis or solution.status in CONCLUSIVE:
         return solution
-    # Else, without a basis: what presolve takes out comes back without its right dual values.
-    highs = _prepared(model, replace(options, time_limit_s=left), algorithm, crossover)
+    # Without a basis, variables that presolve removed come back with wrong dual values: solve without it.
+    highs = _load_with_algorithm(model, replace(options, time_limit_s=left_s), algorithm, crossover)
     _set(highs, "presolve", "off")
-    again = _answer(model, highs, options, f"{NAME} {algorithm}", basis)
+    again = _run_and_judge(model, highs, options, f"{NAME} {algorithm}", has_basis)
     return again if again.x is not None or again.status in CONCLUSIVE else solution
 
 
-def _prepared(model: LinearProgram, options: Options, algorithm: str, crossover: bool) -> highspy.Highs:
+def _load_with_algorithm(
+    model: LinearProgram, options: Options, algorithm: str, crossover: bool
+) -> highspy.Highs:
     highs = load(model, options)
-    _set(highs, "solver", SOLVER[algorithm])
+    _set(highs, "solver", SOLVER_OPTION[algorithm])
     _set(highs, "run_crossover", "on" if crossover else "off")
     if algorithm == "pdlp":
         # Relative to the norm of all limits together; at the default some rows stay far off.
-        _set(highs, "pdlp_optimality_tolerance", PDLP_ACCURACY)
+        _set(highs, "pdlp_optimality_tolerance", PDLP_TOLERANCE)
     return highs
 
 
-def _answer(
-    model: LinearProgram, highs: highspy.Highs, options: Options, backend: str, basis: bool
+def _run_and_judge(
+    model: LinearProgram, highs: highspy.Highs, options: Options, backend: str, has_basis: bool
 ) -> Solution:
     claimed = run(highs, backend)
     values = highs.getSolution()
     if claimed is Status.OPTIMAL:
-        memory.keep(model, highs)
+        basis_cache.store_basis(model, highs)
     return judge(
         model,
         claimed=claimed,
-        vertex=basis,
+        has_basis=has_basis,
         x=np.array(values.col_value) if values.value_valid else None,
         row_duals=_sign(model) * np.array(values.row_dual) if values.dual_valid else None,
         gap=options.gap,
@@ -186,37 +187,37 @@ def _answer(
     )
 
 
-def _left(options: Options, started: float) -> float | None:
-    """Seconds left of the time limit, at least 0; None without one."""
+def _time_left_s(options: Options, started: float) -> float | None:
+    """Return the seconds left of the time limit, at least 0; None without a limit."""
     if options.time_limit_s is None:
         return None
     return max(0.0, options.time_limit_s - (time.perf_counter() - started))
 
 
-def _may_be_unbounded(model: LinearProgram) -> bool:
-    """True where some variable gains without a limit of its own."""
+def _has_unlimited_gain(model: LinearProgram) -> bool:
+    """Return whether some variable improves the objective in a direction where it has no limit."""
     gain = -_sign(model) * model.cost
     return bool(np.any(((gain > 0) & np.isinf(model.upper)) | ((gain < 0) & np.isinf(model.lower))))
 
 
-def _integer(model: LinearProgram, options: Options) -> Solution:
+def _solve_integer(model: LinearProgram, options: Options) -> Solution:
     started = time.perf_counter()
     solution = _branch_and_bound(model, options)
-    left = _left(options, started)
-    if solution.status is not Status.INFEASIBLE or left == 0.0:
+    left_s = _time_left_s(options, started)
+    if solution.status is not Status.INFEASIBLE or left_s == 0.0:
         return solution
-    # Probing in presolve calls a few models infeasible that are not: a second look without it.
-    again = _branch_and_bound(model, replace(options, time_limit_s=left), without=PROBING)
+    # Probing in presolve calls a few feasible models infeasible: solve again without it.
+    again = _branch_and_bound(model, replace(options, time_limit_s=left_s), disabled_rule=PROBING_RULE)
     return again if again.x is not None else solution
 
 
-PROBING = 1 << 15
-"""HiGHS' bit for this rule of presolve."""
+PROBING_RULE = 1 << 15
+"""Bit of this rule in HiGHS' option `presolve_rule_off`."""
 
 
-def _branch_and_bound(model: LinearProgram, options: Options, without: int = 0) -> Solution:
+def _branch_and_bound(model: LinearProgram, options: Options, disabled_rule: int = 0) -> Solution:
     highs = load(model, options)
-    _set(highs, "presolve_rule_off", without)
+    _set(highs, "presolve_rule_off", disabled_rule)
     if options.gap is not None:
         _set(highs, "mip_rel_gap", options.gap)
         _set(highs, "mip_abs_gap", 1e-9)  # its default, 1e-6, would end small objectives early
@@ -239,10 +240,10 @@ def _sign(model: LinearProgram) -> float:
 
 
 def load(model: LinearProgram, options: Options = Options()) -> highspy.Highs:
-    """A silent HiGHS that holds the model and the options' limits, ready to run.
+    """Return a silent HiGHS with the model and the options, ready to run.
 
-    A maximum is handed over as the minimum of the negated costs: HiGHS 1.13 confuses the signs of
-    dual values when PDLP or the interior point maximises.
+    A maximum is passed as the minimum of the negated costs: HiGHS 1.13 confuses the signs of dual
+    values when PDLP or the interior point maximises.
     """
     highs = highspy.Highs()
     _set(highs, "output_flag", False)
@@ -278,8 +279,8 @@ def load(model: LinearProgram, options: Options = Options()) -> highspy.Highs:
 
 
 def run(highs: highspy.Highs, backend: str) -> Status:
-    """Run to the end and translate the status."""
-    apart(highs.run, cancel=highs.cancelSolve)
+    """Run HiGHS to its end and return its status in our terms."""
+    run_in_thread(highs.run, cancel=highs.cancelSolve)
     status = highs.getModelStatus()
     if status == HighsModelStatus.kUnboundedOrInfeasible:
         raise InfeasibleOrUnbounded(backend)

@@ -1,10 +1,9 @@
-"""OR-Tools (GLOP, PDLP, CP-SAT, SCIP), fed with sparse arrays."""
+"""OR-Tools (GLOP, PDLP, CP-SAT, SCIP), given sparse arrays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import version
+from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,20 @@ from ortools.linear_solver.python.model_builder_helper import (
 )
 from ortools.pdlp import solve_log_pb2
 
-from planner.backends import Solution
-from planner.backends.apart import apart
-from planner.backends.linear import LinearProgram
-from planner.backends.verify import InfeasibleOrUnbounded, implied_limits, judge
-from planner.errors import InputError, SolverFailure
+from planner.backends.declarations import ORTOOLS
+from planner.backends.linear_program import LinearProgram
+from planner.backends.registry import capability_faults
+from planner.backends.solution import Solution
+from planner.backends.solver_thread import run_in_thread
+from planner.backends.verification import InfeasibleOrUnbounded, implied_limits, judge
+from planner.contract.proof import Status
+from planner.errors import SolverFailure
 from planner.options import Options
-from planner.proof import Status
 
 import_module("ortools.linear_solver.linear_solver_pb2")  # makes `response()` readable
 
-NAME = f"ortools {version('ortools')}"
+VERSION = metadata.version("ortools")
+NAME = f"ortools {VERSION}"
 
 AMBIGUOUS = "infeasible or unbounded"
 
@@ -45,30 +47,28 @@ STATUS: dict[SolveStatus, Status | str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Solver:
-    """What one of the solvers can do and how it is told.
+    """Names that one of the solvers has for our options; `declarations.ORTOOLS` says which it honours.
 
-    linear, integer   whether it takes such programs
-    threads           parameter for the most threads; None where it uses one anyway
-    seed              parameter for the seed; None where it has none
-    gap               parameter for the relative gap; None where the answer is exact
-    least_gap         what the gap is where none is asked for, and at least; None for the solver's own
-    own_signals       keeps its hands off Ctrl-C, which is Python's to handle
-    infeasible        what it means when the solver says so: GLOP and SCIP say it of unbounded too
+    id             name in OR-Tools
+    threads        parameter for the most threads; None where it uses one anyway
+    seed           parameter for the seed; None where it has none
+    gap            parameter for the relative gap; None where the answer is exact
+    default_gap    the gap where none is requested, and the smallest; None for the solver's own
+    signals        parameter that leaves Ctrl-C to Python
+    infeasible     meaning of the answer "infeasible": GLOP and SCIP give it for unbounded too
     """
 
     id: str
-    linear: bool
-    integer: bool
-    threads: str | None
-    seed: str | None
-    gap: str | None
-    least_gap: float | None = None
-    own_signals: str = ""
+    threads: str | None = None
+    seed: str | None = None
+    gap: str | None = None
+    default_gap: float | None = None
+    signals: str = ""
     infeasible: Status | str = Status.INFEASIBLE
 
 
-# Each row on its own, not the norm of all: one row far off is no plan.
-PDLP_ENDS = """termination_criteria {
+# Tolerances per row, not for the norm of all rows: a plan with one row far off is no plan.
+PDLP_TERMINATION = """termination_criteria {
   optimality_norm: OPTIMALITY_NORM_L_INF_COMPONENTWISE
   detailed_optimality_criteria {
     eps_optimal_primal_residual_absolute: 1e-8
@@ -81,100 +81,81 @@ PDLP_ENDS = """termination_criteria {
 }"""
 
 SOLVERS = {
-    "glop": Solver(
-        id="glop",
-        linear=True,
-        integer=False,
-        threads=None,
-        seed="random_seed: {}",
-        gap=None,
-        infeasible=AMBIGUOUS,
-    ),
-    "pdlp": Solver(
-        id="pdlp",
-        linear=True,
-        integer=False,
-        threads="num_threads: {}",
-        seed=None,
-        gap=PDLP_ENDS,
-        least_gap=1e-8,
-    ),
+    "glop": Solver(id="glop", seed="random_seed: {}", infeasible=AMBIGUOUS),
+    "pdlp": Solver(id="pdlp", threads="num_threads: {}", gap=PDLP_TERMINATION, default_gap=1e-8),
     "cp-sat": Solver(
         id="sat",
-        linear=False,
-        integer=True,
         threads="num_workers: {}",
         seed="random_seed: {}",
         gap="relative_gap_limit: {}",
-        own_signals="catch_sigint_signal: false",
+        signals="catch_sigint_signal: false",
     ),
     "scip": Solver(
         id="scip",
-        linear=True,
-        integer=True,
-        threads=None,
         seed="randomization/randomseedshift = {}",
         gap="limits/gap = {}",
-        own_signals="misc/catchctrlc = FALSE",
+        signals="misc/catchctrlc = FALSE",
         infeasible=AMBIGUOUS,
     ),
 }
 
 CP_SAT_LIMIT = 1e7
-"""CP-SAT cuts variables off here: its answer would be that of another program."""
+"""Largest magnitude of a variable in CP-SAT; it truncates the domain of others without a word."""
 
 PDLP_NONZEROS = 100_000
-"""Coefficients from which `auto` takes PDLP before GLOP."""
+"""Number of coefficients from which `auto` takes PDLP instead of GLOP."""
 
 
 def solve(model: LinearProgram, options: Options) -> Solution:
     """Solve with the solver that `options.backend` names, or that suits the model.
 
-    Raises InputError where the solver cannot take the model or an option, SolverFailure where it
-    fails, InfeasibleOrUnbounded where it cannot tell which.
+    raises  SolverFailure where the solver fails; InfeasibleOrUnbounded where it does not tell which
     """
-    if refused := faults(model, options):
-        raise InputError(*refused)
-    name = choose(model, options)
+    name = choose_solver(model, options)
     backend = f"{NAME} {name}"
 
-    told = parameters(options, name)
+    text = parameters(options, name)
     program = load(model)
-    helper = _run(program, name, told, options.time_limit_s)
+    helper = _run(program, name, text, options.time_limit_s)
     if name == "cp-sat" and helper.has_response() and helper.status() == SolveStatus.MODEL_INVALID:
         # Its presolve of rows may leave `2 x = 1`, and then calls the model invalid.
-        helper = _run(program, name, f"{told}\nmip_presolve_level: 0", options.time_limit_s)
+        helper = _run(program, name, f"{text}\nmip_presolve_level: 0", options.time_limit_s)
 
     claimed = _status(helper, name, backend)
-    found = helper.has_solution()
-    has_duals = name in ("glop", "pdlp")  # the others give no dual values
+    has_solution = helper.has_solution()
+    has_duals = ORTOOLS.solvers[name].dual_values
     return judge(
         model,
         claimed=claimed,
-        vertex=name != "pdlp",
-        x=helper.variable_values() if found else None,
-        row_duals=helper.dual_values() if found and has_duals else None,
-        bound=helper.best_objective_bound() if found and not has_duals else None,
+        has_basis=name != "pdlp",
+        x=helper.variable_values() if has_solution else None,
+        row_duals=helper.dual_values() if has_solution and has_duals else None,
+        bound=helper.best_objective_bound() if has_solution and not has_duals else None,
         gap=options.gap,
         backend=backend,
     )
 
 
-def _run(program: Any, name: str, told: str, seconds: float | None) -> Any:
+def version(solver: str) -> str:  # noqa: ARG001 - one for all of them
+    """Return the version of OR-Tools."""
+    return VERSION
+
+
+def _run(program: Any, name: str, text: str, seconds: float | None) -> Any:
     helper: Any = ModelSolverHelper(SOLVERS[name].id)
     helper.enable_output(False)
     if seconds is not None:
         helper.set_time_limit_in_seconds(float(seconds))
-    helper.set_solver_specific_parameters(told)
-    apart(lambda: helper.solve(program), cancel=helper.interrupt_solve)
+    helper.set_solver_specific_parameters(text)
+    run_in_thread(lambda: helper.solve(program), cancel=helper.interrupt_solve)
     return helper
 
 
-def choose(model: LinearProgram, options: Options) -> str:
-    """The solver that `options.backend` names, or for plain `ortools` the one that suits the model.
+def choose_solver(model: LinearProgram, options: Options) -> str:
+    """Return the solver that `options.backend` names, or for plain `ortools` one by the model's shape.
 
-    Linear programs go to GLOP, large ones to PDLP. All-integer programs with whole numbers go to
-    CP-SAT, other integer programs to SCIP.
+    Linear programs go to GLOP, large ones to PDLP. Programs whose variables and numbers are all integer
+    go to CP-SAT, other integer programs to SCIP.
     """
     if named := options.backend.partition(":")[2]:
         return named
@@ -185,23 +166,25 @@ def choose(model: LinearProgram, options: Options) -> str:
         return "pdlp" if options.algorithm == "pdlp" or (options.algorithm == "auto" and large) else "glop"
     assert model.integer is not None
     numbers = (model.cost, model.matrix.data, _finite(model.row_lower), _finite(model.row_upper))
-    whole = model.integer.all() and all((part == np.round(part)).all() for part in numbers)
-    return "cp-sat" if whole and _beyond_cp_sat(model) is None else "scip"
+    is_all_integer = model.integer.all() and all((part == np.round(part)).all() for part in numbers)
+    return "cp-sat" if is_all_integer and _first_beyond_cp_sat(model) is None else "scip"
 
 
 def parameters(options: Options, name: str) -> str:
-    """The options in the solver's own parameter text."""
+    """Return the options as the solver's own parameter text."""
     solver = SOLVERS[name]
-    gap = options.gap if solver.least_gap is None else max(options.gap or 0.0, solver.least_gap)
-    told = ((options.threads, solver.threads), (options.seed, solver.seed), (gap, solver.gap))
-    lines = [text.replace("{}", str(value)) for value, text in told if value is not None and text is not None]
-    return "\n".join([*lines, *filter(None, [solver.own_signals])])
+    gap = options.gap if solver.default_gap is None else max(options.gap or 0.0, solver.default_gap)
+    pairs = ((options.threads, solver.threads), (options.seed, solver.seed), (gap, solver.gap))
+    lines = [
+        text.replace("{}", str(value)) for value, text in pairs if value is not None and text is not None
+    ]
+    return "\n".join([*lines, *filter(None, [solver.signals])])
 
 
 def load(model: LinearProgram) -> Any:
-    """The program inside OR-Tools."""
+    """Return the program inside OR-Tools."""
     matrix = model.matrix
-    helper: Any = ModelBuilderHelper()  # its stubs do not know how NumPy's types are written
+    helper: Any = ModelBuilderHelper()  # its type stubs do not accept NumPy's array types
     helper.fill_model_from_sparse_data(
         model.lower,
         model.upper,
@@ -219,33 +202,19 @@ def load(model: LinearProgram) -> Any:
 
 
 def faults(model: LinearProgram, options: Options) -> list[str]:
-    """Why this cannot run, one line each; [] if it can."""
-    name = choose(model, options)
-    solver, refused = SOLVERS[name], []
-    if model.is_integer and not solver.integer:
-        refused.append(f"ortools:{name} solves no integer programs: use 'ortools:cp-sat' or 'ortools:scip'")
-    if name == "cp-sat":
-        if model.integer is None or not model.integer.all():
-            continuous = model.shape[1] - (0 if model.integer is None else int(model.integer.sum()))
-            refused.append(
-                f"ortools:cp-sat takes whole variables only, and {continuous} are continuous: "
-                "use 'ortools:scip'"
-            )
-        elif (j := _beyond_cp_sat(model)) is not None:
-            refused.append(
-                f"ortools:cp-sat needs limits within 1e7, and variable '{model.column_name(j)}' has none: "
-                "give it limits or use 'ortools:scip'"
-            )
-    if options.seed is not None and solver.seed is None:
-        refused.append(f"ortools:{name} has no random seed: leave 'seed' unset")
-    own = {"glop": ("auto", "simplex"), "pdlp": ("auto", "pdlp")}.get(name, ("auto",))
-    if options.algorithm not in own:
-        refused.append(f"ortools:{name} has no algorithm '{options.algorithm}': leave 'algorithm' at 'auto'")
+    """Return why the solver, named or chosen, cannot solve the model so, one line each."""
+    name = choose_solver(model, options)
+    refused = capability_faults(f"ortools:{name}", ORTOOLS.solvers[name], model, options)
+    if name == "cp-sat" and not refused and (j := _first_beyond_cp_sat(model)) is not None:
+        refused.append(
+            f"ortools:cp-sat needs limits within 1e7, and variable '{model.column_name(j)}' has none: "
+            "give it limits or use 'ortools:scip'"
+        )
     return refused
 
 
-def _beyond_cp_sat(model: LinearProgram) -> int | None:
-    """First variable that neither its limits nor a row keeps within CP-SAT's range."""
+def _first_beyond_cp_sat(model: LinearProgram) -> int | None:
+    """Return the first variable that neither its limits nor a row keeps within CP-SAT's range."""
     if max(-model.lower.min(initial=0.0), model.upper.max(initial=0.0)) <= CP_SAT_LIMIT:
         return None
     low, high = implied_limits(model)
@@ -264,15 +233,15 @@ def _status(helper: Any, name: str, backend: str) -> Status:
         raise SolverFailure(f"{backend} failed: {status} {helper.status_string()}".rstrip())
     if claimed is Status.INFEASIBLE:
         claimed = SOLVERS[name].infeasible
-    if claimed is Status.UNDECIDED and _says_ambiguous(helper, name):
+    if claimed is Status.UNDECIDED and _is_ambiguous(helper, name):
         claimed = AMBIGUOUS
     if isinstance(claimed, Status):
         return claimed
     raise InfeasibleOrUnbounded(backend)
 
 
-def _says_ambiguous(helper: Any, name: str) -> bool:
-    """CP-SAT and PDLP report it as not solved, and the reason elsewhere."""
+def _is_ambiguous(helper: Any, name: str) -> bool:
+    """Return whether CP-SAT or PDLP, in another field than the status, says infeasible or unbounded."""
     if name == "pdlp":
         log = solve_log_pb2.SolveLog.FromString(helper.response().solver_specific_info)
         return log.termination_reason in (

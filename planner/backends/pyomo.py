@@ -1,4 +1,4 @@
-"""Pyomo: solvers that only Pyomo reaches, and models that are written in Pyomo."""
+"""Pyomo: solvers that only Pyomo can call, and models that are written in Pyomo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from threading import RLock
 from typing import Any
@@ -19,14 +19,19 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from pyomo.opt import SolverStatus, TerminationCondition
 from pyomo.version import version as pyomo_version
 
-from planner.backends import Solution
-from planner.backends.apart import apart
-from planner.backends.linear import LinearProgram
+from planner.backends.backend import LIMITS, Capabilities
+from planner.backends.dispatch import EXPLANATION_LIMIT_S
+from planner.backends.dispatch import solve as solve_program
+from planner.backends.infeasibility import contradictory_limits, explain
+from planner.backends.linear_program import LinearProgram
+from planner.backends.registry import refusals
+from planner.backends.solution import Solution
+from planner.backends.solver_thread import run_in_thread
 from planner.backends.standard_form import from_pyomo, only_objective, to_arrays
-from planner.backends.verify import InfeasibleOrUnbounded, judge
+from planner.backends.verification import InfeasibleOrUnbounded, judge
+from planner.contract.proof import Status
 from planner.errors import InputError, SolverFailure, did_you_mean
 from planner.options import Options
-from planner.proof import Status
 
 AMBIGUOUS = "infeasible or unbounded"
 
@@ -54,19 +59,21 @@ STATUS: dict[TerminationCondition, Status | str] = {
 }
 
 ONE_THREAD = "one thread"
-"""In place of an option's name: the solver uses one thread, which is at most any number."""
+"""Instead of an option's name: the solver uses one thread, within any limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keywords:
-    """What a solver calls our options; None where it has none, which refuses the option."""
+    """Names that a solver has for our options; None where it has none, so that the option is refused."""
 
     time_limit_s: str | None = None
     gap: str | None = None
     threads: str | None = None
     seed: str | None = None
     whole_seconds: bool = False  # takes no fractions of a second
-    algorithm: Mapping[str, tuple[str, str]] | None = None  # ours: its option and value
+    algorithm: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # ours: its option and value
+    integer: bool = True
+    dual_values: bool = True
 
 
 _HIGHS = Keywords(
@@ -100,27 +107,25 @@ KEYWORDS = {
         gap="limits/gap",
         threads=ONE_THREAD,
         seed="randomization/randomseedshift",
+        dual_values=False,
     ),
-    "ipopt": Keywords(time_limit_s="max_cpu_time", threads=ONE_THREAD),
+    "ipopt": Keywords(time_limit_s="max_cpu_time", threads=ONE_THREAD, integer=False),
 }
 
-_CALLS = RLock()
-"""Pyomo keeps global state and captures the process' output: one solve at a time."""
+_LOCK = RLock()
+"""Held while Pyomo runs, which has global state and captures the process' output: one solve at a time."""
 
 
 def solve(model: LinearProgram, options: Options) -> Solution:
     """Solve through a Pyomo model built from the arrays.
 
-    Raises InputError where the solver is unknown, missing, or cannot honour an option,
-    SolverFailure where it fails, InfeasibleOrUnbounded where it cannot tell which.
+    raises  SolverFailure where the solver fails; InfeasibleOrUnbounded where it does not tell which
     """
-    if refused := faults(model, options):
-        raise InputError(*refused)
     name = options.backend.partition(":")[2]
     program = _program(model)
-    with _run(program, name, options) as (claimed, loaded, bound, backend):
+    with _run(program, name, options) as (claimed, has_values, bound, backend):
         x = row_duals = None
-        if loaded:
+        if has_values:
             x = _values(model, program)
             row_duals = None if model.is_integer else _duals(model, program)
     if claimed == AMBIGUOUS:
@@ -129,7 +134,7 @@ def solve(model: LinearProgram, options: Options) -> Solution:
     return judge(
         model,
         claimed=claimed,
-        vertex=options.algorithm != "pdlp" and name != "ipopt",
+        has_basis=options.algorithm != "pdlp" and name != "ipopt",
         x=x,
         row_duals=row_duals,
         bound=None if bound is None else (bound if model.sense == "min" else -bound),
@@ -142,22 +147,31 @@ def solve_model(model: pyo.ConcreteModel, options: Options = Options()) -> Solut
     """Solve a Pyomo model, linear or not, and leave the values in it where there are any.
 
     Through `pyomo:<solver>` the model goes to Pyomo as it is. Other backends solve its linear
-    program (`standard_form.from_pyomo`); ValueError where it has none. The Solution's `x` and duals
-    are None: look into the model. Raises as `solve` does.
+    program (`standard_form.from_pyomo`). The Solution's `x` and dual values are None: the model has them.
+
+    raises  InputError where the solver is unknown, missing, or cannot honour an option; ValueError where
+            another backend is named and the model is not linear; SolverFailure where the solver fails
     """
     started = time.perf_counter()
     family, _, name = options.backend.partition(":")
     if family != "pyomo":
-        return _through_arrays(model, options)
-    integer = any(v.is_integer() for v in model.component_data_objects(pyo.Var))
-    if refused := _faults(options, integer=integer):
-        raise InputError(*refused)
-    with _run(model, name, options) as (claimed, loaded, bound, backend):
+        return _solve_as_arrays(model, options)
+    integers = [variable.is_integer() for variable in model.component_data_objects(pyo.Var)]
+    integer = any(integers)
+    if faults := refusals(
+        options.backend,
+        capabilities(name),
+        options,
+        integer_count=sum(integers),
+        continuous_count=len(integers) - sum(integers),
+    ):
+        raise InputError(*faults)
+    with _run(model, name, options) as (claimed, has_values, bound, backend):
         pass
     if claimed == AMBIGUOUS:
-        return replace(_ambiguity(model, options, backend), seconds=time.perf_counter() - started)
+        return replace(_resolve_ambiguity(model, options, backend), seconds=time.perf_counter() - started)
     assert isinstance(claimed, Status)
-    if claimed in (Status.INFEASIBLE, Status.UNBOUNDED) or not loaded:
+    if claimed in (Status.INFEASIBLE, Status.UNBOUNDED) or not has_values:
         status = claimed if claimed in (Status.INFEASIBLE, Status.UNBOUNDED) else Status.UNDECIDED
         return Solution(
             status=status,
@@ -178,58 +192,52 @@ def solve_model(model: pyo.ConcreteModel, options: Options = Options()) -> Solut
     )
 
 
-def found() -> tuple[str, ...]:
-    """Solvers among those whose options are known here that Pyomo can run on this system."""
-    return tuple(name for name in KEYWORDS if _available(name))
+def installed_solvers() -> tuple[str, ...]:
+    """Return the solvers of KEYWORDS that Pyomo can run on this system."""
+    return tuple(name for name in KEYWORDS if _is_available(name))
 
 
-def version(name: str) -> str:
-    """Version of the solver behind `pyomo:<name>`, and Pyomo's; it must be there."""
-    return f"{_solver_version(pyo.SolverFactory(name))} (pyomo {pyomo_version})".lstrip()
+def version(solver: str) -> str:
+    """Return the version of the solver behind `pyomo:<solver>`, which must be there, and Pyomo's."""
+    return f"{_solver_version(pyo.SolverFactory(solver))} (pyomo {pyomo_version})".lstrip()
 
 
-def faults(model: LinearProgram, options: Options) -> list[str]:
-    """Why this cannot run, one line each; [] if it can."""
-    return _faults(options, integer=model.is_integer)
-
-
-def _faults(options: Options, *, integer: bool) -> list[str]:
-    name = options.backend.partition(":")[2]
-    if not _available(name):
-        return [f"pyomo finds no solver '{name}'{did_you_mean(name, found())}"]
-    known = KEYWORDS.get(name, Keywords())
-    refused = [
-        f"pyomo:{name} takes no '{field}': leave it unset"
-        for field in ("time_limit_s", "gap", "threads", "seed")
-        if getattr(options, field) is not None and getattr(known, field) is None
-    ]
-    if options.algorithm != "auto" and (integer or options.algorithm not in (known.algorithm or {})):
-        refused.append(f"pyomo:{name} takes no algorithm '{options.algorithm}' here: leave it at 'auto'")
-    return refused
+def capabilities(solver: str) -> Capabilities:
+    """Return what the solver behind `pyomo:<solver>` takes; raise InputError where Pyomo finds none."""
+    if not _is_available(solver):
+        advice = did_you_mean(solver, installed_solvers())
+        raise InputError(f"pyomo finds no solver '{solver}'{advice}")
+    known = KEYWORDS.get(solver, Keywords())
+    return Capabilities(
+        integer=known.integer,
+        options=[option for option in LIMITS if getattr(known, option) is not None],
+        linear_algorithms=tuple(known.algorithm),
+        dual_values=known.dual_values,
+    )
 
 
 def keywords(name: str, options: Options) -> dict[str, Any]:
-    """The options in the solver's own words."""
-    known, told = KEYWORDS.get(name, Keywords()), {}
-    for field in ("time_limit_s", "gap", "threads", "seed"):
-        value, keyword = getattr(options, field), getattr(known, field)
+    """Return the options by the solver's own names."""
+    known, values = KEYWORDS.get(name, Keywords()), {}
+    for option in LIMITS:
+        value, keyword = getattr(options, option), getattr(known, option)
         if value is not None and keyword is not None and keyword != ONE_THREAD:
-            whole = field == "time_limit_s" and known.whole_seconds
-            told[keyword] = math.ceil(value) if whole else value
-    if options.algorithm != "auto" and known.algorithm is not None:
-        option, value = known.algorithm[options.algorithm]
-        told[option] = value
-    return told
+            rounds_up = option == "time_limit_s" and known.whole_seconds
+            values[keyword] = math.ceil(value) if rounds_up else value
+    if options.algorithm in known.algorithm:
+        keyword, value = known.algorithm[options.algorithm]
+        values[keyword] = value
+    return values
 
 
 @cache
-def _available(name: str) -> bool:
+def _is_available(name: str) -> bool:
     if name not in pyo.SolverFactory:
         return False
-    with _CALLS, LoggingIntercept(module="pyomo"):  # what is missing is for us to say
+    with _LOCK, LoggingIntercept(module="pyomo"):  # Pyomo logs what is missing
         try:
             return bool(pyo.SolverFactory(name).available(exception_flag=False))
-        except Exception:  # a plug-in that breaks while it is asked is not available either
+        except Exception:  # a plug-in that fails here is not available either
             return False
 
 
@@ -241,13 +249,13 @@ def _solver_version(solver: Any) -> str:
 def _run(
     model: pyo.ConcreteModel, name: str, options: Options
 ) -> Iterator[tuple[Status | str, bool, float | None, str]]:
-    """Claimed status, whether values were loaded, bound, and what ran; Pyomo is held meanwhile."""
-    with _CALLS:
+    """Yield the claimed status, whether the model has values, the bound and the backend; hold the lock."""
+    with _LOCK:
         solver = pyo.SolverFactory(name)
         solver.options.update(keywords(name, options))
         backend = f"pyomo {pyomo_version} {name} {_solver_version(solver)}".rstrip()
         try:
-            results = apart(lambda: solver.solve(model, load_solutions=False, tee=False))
+            results = run_in_thread(lambda: solver.solve(model, load_solutions=False, tee=False))
         except (ApplicationError, RuntimeError, ValueError, OSError) as error:
             raise SolverFailure(f"{backend} failed: {' '.join(str(error).split())[:300]}") from error
         condition = results.solver.termination_condition
@@ -255,11 +263,15 @@ def _run(
             message = getattr(results.solver, "message", None) or ""
             raise SolverFailure(f"{backend} failed: {condition} {message}".rstrip())
         claimed = STATUS[condition]
-        loaded = claimed in (Status.OPTIMAL, Status.FEASIBLE, Status.UNDECIDED) and len(results.solution) > 0
-        if loaded:
-            results.solver.status = SolverStatus.ok  # a stop at a limit is no fault, as loading has it
+        has_values = (
+            claimed in (Status.OPTIMAL, Status.FEASIBLE, Status.UNDECIDED) and len(results.solution) > 0
+        )
+        if has_values:
+            results.solver.status = (
+                SolverStatus.ok
+            )  # loading refuses values of a solve that stopped at a limit
             model.solutions.load_from(results)
-        yield claimed, loaded, _bound(model, results), backend
+        yield claimed, has_values, _bound(model, results), backend
 
 
 def _bound(model: pyo.ConcreteModel, results: Any) -> float | None:
@@ -274,10 +286,10 @@ def _bound(model: pyo.ConcreteModel, results: Any) -> float | None:
 
 
 def _program(model: LinearProgram) -> pyo.ConcreteModel:
-    """The arrays as a Pyomo model that minimises: signs of dual values differ when maximising."""
+    """Return the arrays as a Pyomo model that minimises: signs of dual values differ when maximising."""
     program = pyo.ConcreteModel()
     rows, columns = model.shape
-    bounds = list(zip(_optional(model.lower), _optional(model.upper), strict=True))
+    bounds = list(zip(_finite_or_none(model.lower), _finite_or_none(model.upper), strict=True))
     whole = [False] * columns if model.integer is None else model.integer.tolist()
     program.x = pyo.Var(
         range(columns),
@@ -291,7 +303,7 @@ def _program(model: LinearProgram) -> pyo.ConcreteModel:
             constant=sign * model.offset, linear_coefs=(sign * model.cost).tolist(), linear_vars=x
         )
     )
-    low, high = _optional(model.row_lower), _optional(model.row_upper)
+    low, high = _finite_or_none(model.row_lower), _finite_or_none(model.row_upper)
     starts, indices = model.matrix.indptr.tolist(), model.matrix.indices.tolist()
     values = model.matrix.data.tolist()
 
@@ -302,16 +314,16 @@ def _program(model: LinearProgram) -> pyo.ConcreteModel:
         )
         return body == low[i] if low[i] == high[i] else (low[i], body, high[i])
 
-    limited = [
+    rows_with_limits = [
         i for i in range(rows) if starts[i] < starts[i + 1] and (low[i] is not None or high[i] is not None)
     ]
-    program.rows = pyo.Constraint(limited, rule=row)
+    program.rows = pyo.Constraint(rows_with_limits, rule=row)
     if not model.is_integer:
         program.dual = pyo.Suffix(direction=pyo.Suffix.IMPORT)
     return program
 
 
-def _optional(limits: np.typing.NDArray[np.float64]) -> list[float | None]:
+def _finite_or_none(limits: np.typing.NDArray[np.float64]) -> list[float | None]:
     return [limit if math.isfinite(limit) else None for limit in limits.tolist()]
 
 
@@ -331,32 +343,28 @@ def _duals(model: LinearProgram, program: pyo.ConcreteModel) -> np.typing.NDArra
     return duals if model.sense == "min" else -duals
 
 
-def _through_arrays(model: pyo.ConcreteModel, options: Options) -> Solution:
-    from planner.backends import solve as solve_arrays
-
+def _solve_as_arrays(model: pyo.ConcreteModel, options: Options) -> Solution:
     program, variables = to_arrays(model)
-    solution = solve_arrays(program, options)
+    solution = solve_program(program, options)
     if solution.x is not None:
         for variable, value in zip(variables, solution.x.tolist(), strict=True):
             variable.set_value(value, skip_validation=True)
     return replace(solution, x=None, row_duals=None, reduced_costs=None)
 
 
-def _ambiguity(model: pyo.ConcreteModel, options: Options, backend: str) -> Solution:
-    """Ask again without costs: where there is a plan then, the costs have no limit."""
+def _resolve_ambiguity(model: pyo.ConcreteModel, options: Options, backend: str) -> Solution:
+    """Solve again without costs: unbounded where that model is feasible."""
     probe = model.clone()
     only_objective(probe).set_value(0.0)
-    answer = solve_model(probe, options)
-    if answer.status in (Status.OPTIMAL, Status.FEASIBLE):
+    solution = solve_model(probe, options)
+    if solution.status in (Status.OPTIMAL, Status.FEASIBLE):
         return Solution(status=Status.UNBOUNDED, backend=backend)
-    return replace(answer, backend=backend)
+    return replace(solution, backend=backend)
 
 
 def _reasons(model: pyo.ConcreteModel) -> tuple[str, ...]:
-    from planner.backends.conflict import contradictory_limits, explain
-
     try:
         program = from_pyomo(model)
-    except ValueError:  # not linear: no proof of this kind
+    except ValueError:  # not linear: no such proof
         return ()
-    return contradictory_limits(program) or explain(program, seconds=10.0) or ()
+    return contradictory_limits(program) or explain(program, seconds=EXPLANATION_LIMIT_S) or ()

@@ -1,4 +1,4 @@
-"""From a linear model written in Pyomo to its arrays."""
+"""Conversion of a linear model written in Pyomo to arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from planner.backends.linear import Columns, Labels, LinearProgram, Rows
+from planner.backends.linear_program import Columns, Labels, LinearProgram, Rows
 
 Item = TypeVar("Item")
 
@@ -20,7 +20,7 @@ EQUAL, AT_MOST, AT_LEAST = 0, 1, -1  # how Pyomo's compiler marks a row
 
 
 def from_pyomo(model: pyo.ConcreteModel) -> LinearProgram:
-    """The arrays of a linear or mixed-integer Pyomo model, with Pyomo's names.
+    """Return the arrays of a linear or mixed-integer Pyomo model, with Pyomo's names.
 
     Deactivated parts are left out, fixed variables become constants, unused ones stay. Raises
     ValueError where the model is not linear or has not exactly one objective.
@@ -29,7 +29,7 @@ def from_pyomo(model: pyo.ConcreteModel) -> LinearProgram:
 
 
 def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
-    """As `from_pyomo`, with the model's variables in the order of the columns."""
+    """Return the arrays as `from_pyomo`, and the model's variables in the order of the columns."""
     objective = only_objective(model)
     variables = [v for v in model.component_data_objects(pyo.Var, active=True) if not v.fixed]
     try:
@@ -38,13 +38,13 @@ def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
         raise ValueError(f"model '{model.name}' is not linear: {error}") from error
 
     position = {id(variable): j for j, variable in enumerate(variables)}
-    place = np.array([position[id(variable)] for variable in form.columns], dtype=np.int64)
-    matrix = sp.csr_array(_widened(form.A, place, len(variables)))
+    column_of = np.array([position[id(variable)] for variable in form.columns], dtype=np.int64)
+    matrix = sp.csr_array(_add_unused_columns(form.A, column_of, len(variables)))
     constraints, first, low, high = _limits(form)
     matrix = matrix[np.array(first, dtype=np.int64)] if first else matrix
 
     rows, start = [], 0
-    for component, members in _grouped(constraints, lambda constraint: constraint.parent_component()):
+    for component, members in _group_by(constraints, lambda constraint: constraint.parent_component()):
         part = slice(start, start + len(members))
         rows.append(
             Rows(component.name, matrix[part], lower=low[part], upper=high[part], labels=_labels(members))
@@ -53,12 +53,12 @@ def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
     sense: Literal["min", "max"] = "min" if objective.is_minimizing() else "max"
     program = LinearProgram.build(
         sense=sense,
-        cost=_widened(form.c, place, len(variables)).toarray()[0],
+        cost=_add_unused_columns(form.c, column_of, len(variables)).toarray()[0],
         offset=float(np.asarray(form.c_offset).ravel()[0]),
         rows=rows,
         columns=[
             Columns(name=component.name, count=len(members), labels=_labels(members))
-            for component, members in _grouped(variables, lambda variable: variable.parent_component())
+            for component, members in _group_by(variables, lambda variable: variable.parent_component())
         ],
         lower=np.array([-math.inf if v.lb is None else v.lb for v in variables], dtype=float),
         upper=np.array([math.inf if v.ub is None else v.ub for v in variables], dtype=float),
@@ -69,25 +69,25 @@ def to_arrays(model: pyo.ConcreteModel) -> tuple[LinearProgram, list[Any]]:
 
 
 def only_objective(model: pyo.ConcreteModel) -> Any:
-    """The model's one active objective; ValueError where it has none or several."""
+    """Return the model's only active objective; raise ValueError where it has none or several."""
     objectives = list(model.component_data_objects(pyo.Objective, active=True))
     if len(objectives) != 1:
         raise ValueError(f"model '{model.name}' has {len(objectives)} active objectives, must be 1")
     return objectives[0]
 
 
-def _widened(matrix: Any, place: np.typing.NDArray[np.int64], count: int) -> sp.coo_array:
-    """The matrix with a column for every variable: the compiler leaves out unused ones."""
+def _add_unused_columns(matrix: Any, column_of: np.typing.NDArray[np.int64], count: int) -> sp.coo_array:
+    """Return the matrix with a column for every variable: the compiler leaves out unused ones."""
     entries = sp.coo_array(matrix)
     row, column = entries.coords
-    return sp.coo_array((entries.data, (row, place[column])), shape=(matrix.shape[0], count))
+    return sp.coo_array((entries.data, (row, column_of[column])), shape=(matrix.shape[0], count))
 
 
 def _limits(form: Any) -> tuple[list[Any], list[int], list[float], list[float]]:
-    """Constraints, the first compiled row of each, and their limits; a range is compiled to two rows."""
+    """Return constraints, the first compiled row of each (a range has two), and their limits."""
     constraints, first, low, high = [], [], [], []
     row = 0
-    for constraint, entries in _grouped(form.rows, lambda entry: entry[0]):
+    for constraint, entries in _group_by(form.rows, lambda entry: entry[0]):
         limits = {kind: float(form.rhs[row + k]) for k, (_, kind) in enumerate(entries)}
         constraints.append(constraint)
         first.append(row)
@@ -97,14 +97,14 @@ def _limits(form: Any) -> tuple[list[Any], list[int], list[float], list[float]]:
     return constraints, first, low, high
 
 
-def _grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[tuple[Any, list[Item]]]:
-    """Consecutive items with the very same key; Pyomo's components are compared by identity."""
+def _group_by(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[tuple[Any, list[Item]]]:
+    """Group consecutive items with the identical key; Pyomo's components have no plain equality."""
     groups = (list(group) for _, group in itertools.groupby(items, key=lambda item: id(key(item))))
     return [(key(members[0]), members) for members in groups]
 
 
 def _labels(members: list[Any]) -> Labels | None:
-    """Pyomo's own index, as its names show it; a component without index has none."""
+    """Return Pyomo's own index, as in its names; None for a component without index."""
     component = members[0].parent_component()
     if not component.is_indexed():
         return None

@@ -11,6 +11,7 @@ import typer
 
 from planner import __version__
 from planner.cli import findings, problems, running, service, sweeps
+from planner.cli.new import new
 from planner.cli.output import report_error, say
 from planner.errors import PlannerError
 
@@ -26,6 +27,7 @@ for command in (
     running.solve,
     running.compare,
     running.roll,
+    running.simulate,
     sweeps.sweep,
     sweeps.runs,
     running.explain,
@@ -39,9 +41,11 @@ for command in (
 ):
     app.command()(command)
 
+app.add_typer(new, name="new")
+
 
 def main() -> None:
-    """Run the command line; every failure is one clear line and the exit code that says its kind."""
+    """Run the command line; each failure ends with one line and the exit code of its kind."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an arrow that its encoding lacks is a question mark
             stream.reconfigure(errors="replace")

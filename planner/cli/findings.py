@@ -1,4 +1,4 @@
-"""Commands that show what is known: of the papers, and of coordination."""
+"""Commands on published values and on coordination."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import HtmlOption, JsonOption, PicturesOption
-from planner.cli.output import print_json, say, write_pages
+from planner.cli.output import answer, print_json, say, write_files
 from planner.errors import InputError
 
 
 def reproduce(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TARGET", help="Such as multicast/figure_5a, or multicast for all its."),
+        typer.Argument(
+            metavar="TARGET", help="Such as multicast/figure_5a, or multicast for all of its targets."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every target of every system.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller or shorter runs: seconds each.")] = False,
@@ -27,69 +29,67 @@ def reproduce(
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a paper's table or figure again: each published value beside ours. Without a target, list them."""
-    from planner import report
-    from planner import reproduce as reproduction
+    """Reproduce tables and figures of papers, with each published value beside ours; or list them."""
+    from planner.reports import study_pages, terminal
+    from planner.runs import reproduction
 
     chosen = reproduction.find_targets(None if everything or not targets else targets)
     if not targets and not everything:
-        if as_json:
-            names = [
-                {"target": f"{system.name}/{target.name}", "place": target.place, "about": target.about}
-                for system, target in chosen
-            ]
-            print_json(names)
-        else:
-            report.show_targets(chosen)
+        names = [
+            {"target": f"{system.name}/{target.name}", "place": target.place, "about": target.about}
+            for system, target in chosen
+        ]
+        answer(study_pages.targets_page(chosen), lambda: names, as_json)
+        if not as_json:
             say("planner reproduce TARGET... runs some, --all runs all")
         return
     done = []
-    with report.progress("targets", len(chosen)) as advance:
+    with terminal.progress("targets", len(chosen)) as advance:
         for system, target in chosen:
             done.append(reproduction.reproduce(system, target, quick=quick))
             if not as_json:
-                report.show_reproduction(done[-1])
+                terminal.show_part(study_pages.reproduction_part(done[-1]))
             advance()
     if out is not None:
         reproduction.save(done, out)
         say(f"saved verdicts and curves in {out}")
-    write_pages(lambda html: html.reproduction_page(done), html, pictures)
+    write_files(lambda: study_pages.reproduction_page(done), html, pictures)
     if as_json:
         print_json([one.to_dict() for one in done])
     else:
-        report.show_verdicts(done)
+        terminal.show_part(study_pages.verdicts_part(done))
     raise typer.Exit(next((one.error.exit_code for one in done if one.error is not None), 0))
 
 
 def recipes(
     resources: Annotated[
         str | None,
-        typer.Option("--resources", help="Do they decide over the same devices? disjoint, partial or full."),
+        typer.Option("--resources", help="Overlap of the controlled devices: disjoint, partial or full."),
     ] = None,
     information: Annotated[
-        str | None, typer.Option("--information", help="What can be told: none, incomplete or complete.")
+        str | None,
+        typer.Option("--information", help="Information that can be shared: none, incomplete or complete."),
     ] = None,
     separation: Annotated[
         str | None,
         typer.Option(
             "--separation",
-            help="Why control is split: layering, companies, departments, timescale, granularity, line-rate.",
+            help="Reason for the split: layering, companies, departments, timescale, granularity, line-rate.",
         ),
     ] = None,
     decide_s: Annotated[
-        float | None, typer.Option("--decide-s", metavar="S", help="Seconds that a good decision takes.")
+        float | None, typer.Option("--decide-s", metavar="S", help="Seconds to compute a good decision.")
     ] = None,
     react_s: Annotated[
-        float | None, typer.Option("--react-s", metavar="S", help="Seconds that events leave for an answer.")
+        float | None,
+        typer.Option("--react-s", metavar="S", help="Seconds within which events need a response."),
     ] = None,
     measured: Annotated[
-        bool, typer.Option("--measure", help="Measure what coordination is worth, in every system.")
+        bool, typer.Option("--measure", help="Measure the value of coordination in every system.")
     ] = False,
     curves: Annotated[
         bool,
-        typer.Option(
-            "--curves", help="Measure too how that falls with the age, noise and grain of what is told."
-        ),
+        typer.Option("--curves", help="Measure it also with older, noisier and coarser information."),
     ] = False,
     systems: Annotated[
         list[str] | None, typer.Option("--system", help="With --measure: only this system. Repeatable.")
@@ -105,9 +105,9 @@ def recipes(
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how control planes can coordinate, and which way suits yours: give what constrains them."""
-    from planner import recipes as design_space
-    from planner import recipes_report as report
+    """Show coordination mechanisms, and recommend one for given constraints of the control planes."""
+    from planner.coordination import design_space
+    from planner.reports import study_pages
 
     if measured or curves:
         _measure(systems, curves, out, workers, html, pictures, as_json)
@@ -115,10 +115,8 @@ def recipes(
     given = (resources, information, separation, decide_s, react_s)
     if all(one is None for one in given):
         reviews = design_space.review()
-        if as_json:
-            print_json([one.to_dict() for one in reviews])
-        else:
-            report.show_design_space(reviews)
+        answer(study_pages.design_space_page(reviews), lambda: [one.to_dict() for one in reviews], as_json)
+        if not as_json:
             say("planner recipes --resources ... --separation ... recommends one for your constraints")
         return
     if resources is None:
@@ -130,10 +128,7 @@ def recipes(
         decide_s=decide_s,
         react_s=react_s,
     )
-    if as_json:
-        print_json(advice.to_dict())
-    else:
-        report.show_advice(advice)
+    answer(study_pages.advice_page(advice), advice.to_dict, as_json)
 
 
 def _measure(
@@ -145,27 +140,29 @@ def _measure(
     pictures: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure systems, with the curves if they are wanted, and show what came of it."""
-    from planner import coordination, recipes_report, sweep_report
+    """Measure systems, with curves where requested, and show the results."""
+    from planner.coordination import measurement
+    from planner.reports import study_pages, terminal
 
-    drawn: list[coordination.Curves] = []
-    with sweep_report.progress() as advance:
+    measured_curves: list[measurement.Curves] = []
+    with terminal.progress("runs") as advance:
         if with_curves:
-            drawn = coordination.curves(systems, out=out, workers=workers, advance=advance)
-            found = [one.measured for one in drawn]
+            measured_curves = measurement.curves(systems, out=out, workers=workers, advance=advance)
+            found = [one.measured for one in measured_curves]
         else:
-            found = coordination.measure(systems, out=out, workers=workers, advance=advance)
-    write_pages(lambda pages: pages.coordination_page(found, drawn), html, pictures)
+            found = measurement.measure(systems, out=out, workers=workers, advance=advance)
+    page = study_pages.coordination_page(found, measured_curves)
+    write_files(lambda: page, html, pictures)
     if as_json:
         designs = [row for one in found for row in one.frame.to_dict(orient="records")]
         if with_curves:
-            rows = [row for one in drawn for row in one.frame.to_dict(orient="records")]
-            said = [sentence for one in found for sentence in one.sentences()]
-            said += [sentence for one in drawn for sentence in one.sentences()]
-            print_json({"designs": designs, "curves": rows, "sentences": said})
+            rows = [row for one in measured_curves for row in one.frame.to_dict(orient="records")]
+            sentences = [sentence for one in found for sentence in one.sentences()]
+            sentences += [sentence for one in measured_curves for sentence in one.sentences()]
+            print_json({"designs": designs, "curves": rows, "sentences": sentences})
         else:
             print_json(designs)
         return
-    recipes_report.show_coordination(found)
-    if with_curves:
-        recipes_report.show_curves(drawn)
+    terminal.show(page)
+    for line in page.warnings:
+        typer.secho(line, fg="yellow")

@@ -1,4 +1,4 @@
-"""Options that commands share, and what their texts mean."""
+"""Options that several commands have, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import inspect
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from planner.backends.registry import solver_names
 from planner.errors import InputError
-
-if TYPE_CHECKING:
-    from planner.scenario import Scenario
 
 ScenarioArgument = Annotated[
     str, typer.Argument(help="A scenario file, or one that ships with planner, such as traffic/germany50.")
@@ -30,7 +28,7 @@ OutOption = Annotated[
     typer.Option("--out", metavar="DIR", help="Save the scenario, plans and metrics in this folder."),
 ]
 FormatOption = Annotated[
-    Literal["parquet", "csv"], typer.Option("--table-format", help="How plan tables are saved.")
+    Literal["parquet", "csv"], typer.Option("--table-format", help="File format of plan tables.")
 ]
 HtmlOption = Annotated[
     Path | None,
@@ -43,67 +41,102 @@ PicturesOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 DesignsOption = Annotated[
     str | None,
-    typer.Option("--designs", metavar="A,B,C", help="Which designs; default: all of the scenario's."),
+    typer.Option("--designs", metavar="A,B,C", help="Designs to run; default: all of the scenario's."),
 ]
 
 Solver = Mapping[str, Any]
-"""The solver's options that were given, by the names that a scenario's [solver] has."""
+"""Solver options from the command line, by their names in a scenario's [solver]."""
 
 
 def solver_options(
     backend: Annotated[
         str | None,
-        typer.Option("--backend", help="highs, ortools, ortools:SOLVER or pyomo:SOLVER."),
+        typer.Option("--backend", help=f"One of: {', '.join(solver_names())}."),
     ] = None,
     algorithm: Annotated[
         str | None,
         typer.Option("--algorithm", help="auto, simplex, interior-point or pdlp."),
     ] = None,
     time_limit_s: Annotated[
-        float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop the solver after this.")
+        float | None, typer.Option("--time-limit", metavar="SECONDS", help="Time limit of the solver.")
     ] = None,
-    gap: Annotated[float | None, typer.Option("--gap", help="Relative gap that counts as optimal.")] = None,
+    gap: Annotated[
+        float | None, typer.Option("--gap", help="Relative gap at which the solver stops as optimal.")
+    ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", help="The most threads that the solver may use.")
+        int | None, typer.Option("--threads", help="Maximum number of solver threads.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The solver's random seed.")] = None,
 ) -> None:
-    """Options of every command that solves."""
+    """Define the options of every command that solves."""
 
 
-def solving(command: Callable[..., None]) -> Callable[..., None]:
-    """Lets a command take the solver's options: it gets those that are given as its argument `solver`."""
+def _given_options(command: Callable[..., None], extra: Mapping[str, list[inspect.Parameter]]) -> Any:
+    """Return the signature of a command in which some arguments are replaced by options."""
+    parameters = []
+    # a command's scenario is loaded before it is called: loading its type would load pandas
+    known = {"Scenario": Any}
+    for name, parameter in inspect.signature(command, locals=known, eval_str=True).parameters.items():
+        wanted = extra.get(name, [parameter])
+        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in wanted]
+    return parameters
+
+
+def with_solver(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the solver's options to a command, which receives them as its argument `solver`."""
     options = inspect.signature(solver_options, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True).parameters
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
         known = {name: given.pop(name) for name in options}
         command(**given, solver={name: value for name, value in known.items() if value is not None})
 
-    parameters = []
-    for name, parameter in own.items():
-        wanted = options.values() if name == "solver" else [parameter]
-        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in wanted]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    return run
+    return _with_signature(run, _given_options(command, {"solver": list(options.values())}))
 
 
-def load_scenario(scenario: str, changes: list[str] | None, solver: Solver) -> Scenario:
-    """The scenario with what `--set` and the solver's options change."""
-    from planner.scenario import load
+def on_scenario(*, solves: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a scenario's name, `--set` and, where it solves, the solver's options to a command.
 
-    return load(scenario, changes=changes_of(changes), options=solver)
+    The command receives the loaded scenario as its argument `scenario`.
+    """
+    solver = inspect.signature(solver_options, eval_str=True).parameters if solves else {}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    options = [
+        inspect.Parameter("scenario", keyword, annotation=ScenarioArgument),
+        inspect.Parameter("changes", keyword, annotation=SetOption, default=None),
+        *solver.values(),
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            from planner.scenarios.scenario import load
+
+            known = {name: given.pop(name) for name in solver}
+            chosen = {name: value for name, value in known.items() if value is not None}
+            loaded = load(given.pop("scenario"), changes=changes_of(given.pop("changes")), options=chosen)
+            command(scenario=loaded, **given)
+
+        return _with_signature(run, _given_options(command, {"scenario": options}))
+
+    return decorate
+
+
+def _with_signature(
+    function: Callable[..., None], parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {one.name: one.annotation for one in parameters}
+    return function
 
 
 def labels_of(designs: str | None) -> list[str] | None:
-    """Names between commas."""
+    """Return the names between commas; None for no text."""
     return None if designs is None else [label.strip() for label in designs.split(",") if label.strip()]
 
 
 def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]:
-    """Keys and their values; InputError with every text that is no KEY=VALUE."""
+    """Return keys and their values; raise InputError for every text that is not KEY=VALUE."""
     changes, faults = {}, []
     for text in given or []:
         key, equals, value = text.partition("=")
@@ -117,7 +150,7 @@ def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]
 
 
 def axes_of(given: list[str] | None) -> dict[str, list[Any]]:
-    """The values of each key; commas within brackets, braces and quotes part none."""
+    """Return the values of each key; commas within brackets, braces and quotes do not separate."""
     axes: dict[str, list[Any]] = {}
     faults = []
     for text in given or []:
@@ -150,7 +183,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _value(text: str) -> Any:
-    """A value as TOML has it; what is none is text, so that quotes may be left out."""
+    """Return a value read as TOML; other text is a string, so that quotes may be left out."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""What commands leave behind: answers on standard output, words on standard error, files."""
+"""Output of commands: answers on standard output, messages on standard error, files."""
 
 from __future__ import annotations
 
@@ -12,46 +12,58 @@ import typer
 
 if TYPE_CHECKING:
     from planner.errors import PlannerError
-    from planner.run import Comparison
-    from planner.scenario import Scenario
+    from planner.reports.document import Page
+    from planner.runs.run import Comparison
+    from planner.scenarios.scenario import Scenario
+
+
+def answer(page: Page, plain: Callable[[], Any], as_json: bool) -> None:
+    """Print an answer: the page on the terminal, or its plain data as the one JSON object of `--json`."""
+    if as_json:
+        print_json(plain())
+        return
+    from planner.reports import terminal
+
+    terminal.show(page)
 
 
 def print_json(value: Any) -> None:
-    """The one JSON object of `--json`, whatever the encoding of standard output."""
+    """Print one JSON value, whatever the encoding of standard output."""
     in_full = (sys.stdout.encoding or "utf-8").lower() in ("utf-8", "utf8")
     typer.echo(json.dumps(value, indent=2, ensure_ascii=not in_full, allow_nan=False, default=str))
 
 
 def say(text: str) -> None:
-    """A line that is no answer."""
+    """Print a message that is not part of the answer."""
     typer.echo(text, err=True)
 
 
 def report_error(error: PlannerError) -> None:
-    """Each fault on a line."""
+    """Print each fault on a line."""
     for line in str(error).splitlines():
         typer.secho(line, err=True, fg="red")
 
 
 def save(scenario: Scenario, comparison: Comparison, out: Path, table_format: str) -> None:
-    """The scenario, plans, metrics and the report as text, in a folder."""
-    from planner import files, report
+    """Write the scenario, plans, metrics and the report as text into a folder."""
+    from planner.reports import run_pages, terminal
+    from planner.runs import files
 
-    files.save(scenario, comparison.runs, out, table_format)
-    report.save_text(out / "report.txt", comparison)
+    files.save_runs(scenario, comparison.runs, out, table_format)
+    terminal.save_text(run_pages.comparison_page(comparison), out / "report.txt", len(comparison.runs))
     say(f"saved scenario, plans, metrics and report in {out}")
 
 
-def write_pages(make: Callable[[Any], Any], path: Path | None, pictures: Path | None) -> None:
-    """Write the page and the pictures that were asked for; `make` takes the module that lays pages out."""
+def write_files(page: Callable[[], Page], path: Path | None, pictures: Path | None) -> None:
+    """Write the page as HTML and its charts as pictures, where requested."""
     if path is None and pictures is None:
         return
-    from planner import html
+    from planner.reports import html
 
-    page = make(html)
+    made = page()
     if path is not None:
-        html.write(page, path)
+        html.write(made, path)
         say(f"wrote the report to {path}")
     if pictures is not None:
-        count = html.save_pictures(page, pictures)
+        count = html.save_pictures(made, pictures)
         say(f"saved {count} pictures in {pictures}")

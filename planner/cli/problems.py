@@ -1,21 +1,18 @@
-"""Commands that make, check and hand over problems and models."""
+"""Commands that generate and check problems, and export models."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from planner.cli.options import (
-    FormatOption,
-    JsonOption,
-    ScenarioArgument,
-    SetOption,
-    changes_of,
-    load_scenario,
-)
-from planner.cli.output import print_json, say
+from planner.cli.options import FormatOption, JsonOption, changes_of, on_scenario
+from planner.cli.output import answer, print_json, say
+from planner.formatting import sizes
+
+if TYPE_CHECKING:
+    from planner.scenarios.scenario import Scenario
 
 
 def generate(
@@ -32,17 +29,19 @@ def generate(
     table_format: FormatOption = "csv",
 ) -> None:
     """Make a problem's tables, and a scenario.toml that solves them."""
-    from planner import files, report
+    from planner.runs import files
 
     given = changes_of(changes)
     if seed is not None:
         given["seed"] = seed
     size = files.generate(system, preset, given, out, table_format)
-    say(f"wrote {report.sizes(size)} to {out}; solve with: planner compare {out / 'scenario.toml'}")
+    say(f"wrote {sizes(size)} to {out}; solve with: planner compare {out / 'scenario.toml'}")
 
 
+@on_scenario(solves=False)
 def export(
-    scenario: ScenarioArgument,
+    *,
+    scenario: Scenario,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the model goes.")],
     format_: Annotated[
         Literal["lp", "mps"] | None,
@@ -51,41 +50,39 @@ def export(
     design: Annotated[
         str | None, typer.Option("--design", help="Whose model; default: the first design that has one.")
     ] = None,
-    changes: SetOption = None,
 ) -> None:
     """Write the formal model that a design solves, for any solver to read."""
-    from planner import files
+    from planner.runs import files
 
-    model = files.export(load_scenario(scenario, changes, {}), design, out, format_)
+    model = files.export(scenario, design, out, format_)
     say(f"wrote the model of {model.design} to {out}: {model.rows:,} rows, {model.columns:,} columns")
 
 
+@on_scenario(solves=False)
 def check(
-    scenario: ScenarioArgument,
+    *,
+    scenario: Scenario,
     plan: Annotated[
         Path | None,
         typer.Option("--plan", metavar="DIR", help="A folder of plan tables, made here or elsewhere."),
     ] = None,
-    changes: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Validate a scenario and its problem, or check and measure a plan made elsewhere."""
-    from planner import files, report
+    from planner.reports import run_pages
+    from planner.runs import files
 
-    loaded = load_scenario(scenario, changes, {})
-    problem = loaded.make_problem()
+    problem = scenario.make_problem()
     if plan is None:
         if as_json:
-            print_json({"system": loaded.system.name, "problem": {"size": problem.size()}, "valid": True})
+            size = {"size": problem.size()}
+            print_json({"system": scenario.system.name, "problem": size, "valid": True})
         else:
-            say(f"{scenario}: valid; {report.sizes(problem.size())}")
+            say(f"{scenario.name}: valid; {sizes(problem.size())}")
         return
-    violations, metrics = files.check_plan(loaded.system, problem, plan)
-    if as_json:
-        rows = violations.frame.to_dict(orient="records")
-        print_json({"system": loaded.system.name, "violations": rows, "metrics": metrics})
-    else:
-        report.show_metrics(loaded.system, metrics)
-        report.show_violations(violations, "plan")
-        if not len(violations):
-            say("plan: keeps every limit")
+    violations, metrics = files.check_plan(scenario.system, problem, plan)
+    rows = violations.frame.to_dict(orient="records")
+    plain = {"system": scenario.system.name, "violations": rows, "metrics": metrics}
+    answer(run_pages.plan_page(scenario.system, metrics, violations), lambda: plain, as_json)
+    if not as_json and not len(violations):
+        say("plan: no constraint violation")

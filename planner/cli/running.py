@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,53 +14,45 @@ from planner.cli.options import (
     JsonOption,
     OutOption,
     PicturesOption,
-    ScenarioArgument,
-    SetOption,
-    Solver,
     changes_of,
     labels_of,
-    load_scenario,
-    solving,
+    on_scenario,
 )
-from planner.cli.output import print_json, save, say, write_pages
+from planner.cli.output import answer, save, say, write_files
+
+if TYPE_CHECKING:
+    from planner.scenarios.scenario import Scenario
 
 
-@solving
+@on_scenario()
 def solve(
     *,
-    scenario: ScenarioArgument,
-    design: Annotated[str | None, typer.Option("--design", help="Which design; default: the first.")] = None,
-    changes: SetOption = None,
-    solver: Solver,
+    scenario: Scenario,
+    design: Annotated[str | None, typer.Option("--design", help="Design to run; default: the first.")] = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
     html: HtmlOption = None,
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one design on a scenario's problem: the one named, or the scenario's first."""
-    from planner import report, run
+    """Run one design on a scenario's problem: the named one, or the scenario's first."""
+    from planner.reports import run_pages
+    from planner.runs import run
 
-    loaded = load_scenario(scenario, changes, solver)
-    result = run.solve(loaded, design=design)
+    result = run.solve(scenario, design=design)
     alone = run.Comparison(system=result.system, problem=result.problem, runs=(result,))
     if out is not None:
-        save(loaded, alone, out, table_format)
-    write_pages(lambda html: html.comparison_page(alone, loaded), html, pictures)
-    if as_json:
-        print_json(alone.to_dict())
-    else:
-        report.show_run(result)
+        save(scenario, alone, out, table_format)
+    write_files(lambda: run_pages.comparison_page(alone, scenario), html, pictures)
+    answer(run_pages.run_page(result), alone.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 
 
-@solving
+@on_scenario()
 def compare(
     *,
-    scenario: ScenarioArgument,
+    scenario: Scenario,
     designs: DesignsOption = None,
-    changes: SetOption = None,
-    solver: Solver,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
     html: HtmlOption = None,
@@ -68,91 +60,112 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Run several designs on one problem and print their metrics side by side."""
-    from planner import report, run
+    from planner.reports import run_pages
+    from planner.runs import run
 
-    loaded = load_scenario(scenario, changes, solver)
-    result = run.compare(loaded, designs=labels_of(designs))
+    result = run.compare(scenario, designs=labels_of(designs))
+    page = run_pages.comparison_page(result, scenario)
     if out is not None:
-        save(loaded, result, out, table_format)
-    write_pages(lambda html: html.comparison_page(result, loaded), html, pictures)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        report.show_comparison(result)
+        save(scenario, result, out, table_format)
+    write_files(lambda: page, html, pictures)
+    answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 
 
-@solving
+@on_scenario()
 def roll(
     *,
-    scenario: ScenarioArgument,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where each window goes when it is finished.")
-    ],
+    scenario: Scenario,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the finished windows.")],
     designs: DesignsOption = None,
-    changes: SetOption = None,
-    solver: Solver,
     table_format: FormatOption = "parquet",
     as_json: JsonOption = False,
 ) -> None:
     """Run designs on consecutive problems, such as the windows of a trace, each from the last plan.
 
-    Stopped and started again, it goes on after the last window that was finished.
+    After an interruption, the same command continues with the first unfinished window.
     """
-    from planner import report, rolling
+    from planner.reports import run_pages, terminal
+    from planner.runs import rolling
 
-    loaded = load_scenario(scenario, changes, solver)
-    roll = rolling.start(loaded, designs=labels_of(designs), out=out, table_format=table_format)
+    roll = rolling.start_roll(scenario, designs=labels_of(designs), out=out, table_format=table_format)
     windows = []
-    with report.progress("windows", len(roll)) as advance:
+    with terminal.progress("windows", len(roll)) as advance:
         for window in roll:
             windows.append(window)
             advance()
-    kept = sum(window.kept for window in windows)
-    say(f"saved {len(windows)} windows in {out}" + (f", of which {kept} were there before" if kept else ""))
-    if as_json:
-        runs = [{"window": window.label, **window.run} for window in windows]
-        print_json({"system": loaded.system.name, "runs": runs})
-    else:
-        report.show_windows(loaded.system, windows)
+    before = sum(window.kept for window in windows)
+    say(f"saved {len(windows)} windows in {out}" + (f", of which {before} existed before" if before else ""))
+    runs = [{"window": window.label, **window.run} for window in windows]
+    page = run_pages.windows_page(scenario.system, windows)
+    answer(page, lambda: {"system": scenario.system.name, "runs": runs}, as_json)
     raise typer.Exit(next((window.exit_code for window in windows if window.exit_code), 0))
 
 
-@solving
+@on_scenario()
+def simulate(
+    *,
+    scenario: Scenario,
+    designs: DesignsOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Save the records of each simulation in this folder."),
+    ] = None,
+    table_format: FormatOption = "parquet",
+    html: HtmlOption = None,
+    pictures: PicturesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate a system in time under the controllers of several designs, and compare their metrics.
+
+    The scenario's [simulation] section, or --set simulation.KEY=VALUE, sets duration and conditions.
+    """
+    from planner.reports import run_pages
+    from planner.runs import simulate as simulations
+
+    result = simulations.simulate(scenario, designs=labels_of(designs))
+    page = run_pages.simulation_page(result)
+    if out is not None:
+        simulations.save(result, scenario, out, table_format)
+        say(f"saved the scenario and the records of each simulation in {out}")
+    write_files(lambda: page, html, pictures)
+    answer(page, result.to_dict, as_json)
+    raise typer.Exit(result.exit_code)
+
+
+@on_scenario()
 def explain(
     *,
-    scenario: ScenarioArgument,
+    scenario: Scenario,
     design: Annotated[
-        str | None, typer.Option("--design", help="Whose plan; default: the scenario's first design.")
+        str | None, typer.Option("--design", help="Design of the plan; default: the scenario's first.")
     ] = None,
     previous: Annotated[
         str | None,
         typer.Option(
             "--previous",
             metavar="DIR|DESIGN",
-            help="What the plan is compared to: a folder of plan tables, or a design.",
+            help="Plan to compare to: a folder of plan tables, or a design.",
         ),
     ] = None,
     parameters: Annotated[
         list[str] | None,
         typer.Option(
-            "--with", metavar="KEY=VALUE", help="How to explain, e.g. candidates=20 for traffic. Repeatable."
+            "--with",
+            metavar="KEY=VALUE",
+            help="Parameter of the explanation, e.g. candidates=20 for traffic. Repeatable.",
         ),
     ] = None,
-    changes: SetOption = None,
-    solver: Solver,
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve, and tell what limits the plan: shadow prices, the best upgrade, the worst loss, all verified."""
-    from planner import report
-    from planner.explain import explain as ask
+    """Solve, and explain the plan: shadow prices, the best upgrade and the worst loss, all verified."""
+    from planner.reports import run_pages
+    from planner.runs import what_if
 
-    loaded = load_scenario(scenario, changes, solver)
-    result = ask(loaded, design=design, previous=previous, parameters=changes_of(parameters, "--with"))
-    write_pages(lambda html: html.explained_page(result, loaded), html, None)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        report.show_explained(result)
+    given = changes_of(parameters, "--with")
+    result = what_if.explain(scenario, design=design, previous=previous, parameters=given)
+    page = run_pages.explained_page(result, scenario)
+    write_files(lambda: page, html, None)
+    answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)

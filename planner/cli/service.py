@@ -1,4 +1,4 @@
-"""Commands about planner itself: what there is, what works here, and the dashboard."""
+"""Commands about planner itself: the systems, the backends, and the dashboard."""
 
 from __future__ import annotations
 
@@ -9,43 +9,37 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import JsonOption
-from planner.cli.output import print_json, say
+from planner.cli.output import answer, say
 
 
 def list_(
-    system: Annotated[str | None, typer.Argument(help="A system, to see it whole.")] = None,
+    system: Annotated[str | None, typer.Argument(help="A system, for its details.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the systems, or a system's designs, parameters, metrics, presets and tables."""
-    from planner import report
-    from planner.catalogue import find_system, system_names
-    from planner.describe import describe, parameters
+    from planner.reports import catalogue_pages
+    from planner.scenarios.catalogue import find_system, system_names
+    from planner.scenarios.description import describe, section_parameters
 
     if system is None:
         found = [find_system(name) for name in system_names()]
-        if as_json:
-            print_json([describe(one) for one in found])
-        else:
-            report.show_systems(found)
-            say("planner list SYSTEM shows one whole")
+        answer(catalogue_pages.systems_page(found), lambda: [describe(one) for one in found], as_json)
+        if not as_json:
+            say("planner list SYSTEM shows the details of one")
         return
     one = find_system(system)
-    if as_json:
-        print_json(describe(one))
-    else:
-        report.show_system(one, parameters(one))
-        _show_scenarios(one.name)
+    answer(catalogue_pages.system_page(one, section_parameters(one)), lambda: describe(one), as_json)
+    if not as_json:
+        _say_scenarios(one.name)
 
 
 def dashboard(
     stores: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--store", metavar="STORE", help="A sweep's folder that the page Sweeps opens. Repeatable."
-        ),
+        typer.Option("--store", metavar="STORE", help="A sweep's folder for the page Sweeps. Repeatable."),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; loopback unless told otherwise.")
+        str, typer.Option("--host", help="The address to listen on; default: only this machine.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 8501,
     workers: Annotated[
@@ -54,31 +48,29 @@ def dashboard(
     ] = None,
     memory: Annotated[
         int,
-        typer.Option("--memory", metavar="MB", min=256, help="The most memory that each of them may use."),
+        typer.Option("--memory", metavar="MB", min=256, help="Maximum memory of each process."),
     ] = 2048,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Open the what-if dashboard: change a problem, compare designs, look at sweeps."""
-    from planner import dashboard as serving
+    from planner.cli import dashboard_server as serving
 
     serving.serve(stores or [], host=host, port=port, workers=workers, memory_mb=memory, browser=browser)
 
 
 def doctor(as_json: JsonOption = False) -> None:
     """Show which backends work here: their versions, and one tiny solve each."""
-    from planner import backends, report
+    from planner.backends.doctor import diagnose
+    from planner.reports import catalogue_pages
 
-    found = backends.available()
-    if as_json:
-        print_json([asdict(one) for one in found])
-    else:
-        report.show_found(found)
-    if any(one.passed is False for one in found):
+    diagnoses = diagnose()
+    answer(catalogue_pages.backends_page(diagnoses), lambda: [asdict(one) for one in diagnoses], as_json)
+    if any(diagnosis.passed is False for diagnosis in diagnoses):
         raise typer.Exit(6)
 
 
-def _show_scenarios(system: str) -> None:
-    from planner.scenario import shipped
+def _say_scenarios(system: str) -> None:
+    from planner.scenarios.scenario import scenario_names
 
-    names = [name for name in shipped() if name.startswith(f"{system}/")]
+    names = [name for name in scenario_names() if name.startswith(f"{system}/")]
     say(f"scenarios that ship with planner: {', '.join(names) or 'none'}")

@@ -1,4 +1,4 @@
-"""Forms from parameters: what is slid to, what is written, and how far."""
+"""Form fields of parameters: sliders and their ranges, number fields, choices, lists and labels."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner_dashboard import fields
+
 
 def form(annotation: str, default: Any, **given: Any) -> AppTest:
-    """A page with the one field of a parameter."""
+    """Return a page with the one field of a parameter."""
     script = f"""
 from typing import Annotated, Literal
 from pydantic import Field
 import streamlit as st
-from planner.parameters import parameters_of
+from planner.contract.parameters import parameters_of
 from planner_dashboard import fields
 
 def make(*, size: {annotation} = {default!r}) -> None: ...
 
 make.__annotations__["size"] = {annotation}
-st.session_state["set"] = fields.ask("x", parameters_of(make)["size"], {default!r}, **{given!r})
+st.session_state["set"] = fields.show_field("x", parameters_of(make)["size"], {default!r}, **{given!r})
 """
     app = AppTest.from_string(script, default_timeout=30).run()
     assert not app.exception
@@ -33,13 +35,13 @@ st.session_state["set"] = fields.ask("x", parameters_of(make)["size"], {default!
         ("Annotated[float, Field(ge=0, le=1)]", 0.25, {}, 0.0, 1.0),
         ("Annotated[float, Field(ge=0, lt=1)]", 0.25, {}, 0.0, 0.99),
         ("Annotated[float, Field(gt=0)]", 2.0, {}, 0.01, 8.0),
-        ("Annotated[float, Field(ge=0)]", 0.0, {"most": 3600.0}, 0.0, 3600.0),
-        ("Annotated[float, Field(ge=0)]", 7200.0, {"most": 3600.0}, 0.0, 7200.0),
+        ("Annotated[float, Field(ge=0)]", 0.0, {"upper": 3600.0}, 0.0, 3600.0),
+        ("Annotated[float, Field(ge=0)]", 7200.0, {"upper": 3600.0}, 0.0, 7200.0),
         ("Annotated[int, Field(ge=2, le=64)]", 8, {}, 2, 64),
         ("Annotated[int, Field(ge=0)]", 0, {}, 0, 10),
     ],
 )
-def test_numbers_with_ends_are_slid(
+def test_numbers_with_limits_have_a_slider(
     annotation: str, default: float, given: dict[str, float], low: float, high: float
 ) -> None:
     app = form(annotation, default, **given)
@@ -57,7 +59,7 @@ def test_numbers_with_ends_are_slid(
         ("float", -3.0),
     ],
 )
-def test_numbers_without_ends_are_written(annotation: str, default: float | None) -> None:
+def test_numbers_without_limits_have_a_number_field(annotation: str, default: float | None) -> None:
     app = form(annotation, default)
     assert not app.slider
     (field,) = app.number_input
@@ -65,9 +67,22 @@ def test_numbers_without_ends_are_written(annotation: str, default: float | None
     assert app.session_state["set"] == default
 
 
-def test_words_switches_and_lists() -> None:
+def test_choices_switches_and_lists() -> None:
     assert form("Literal['a', 'b']", "b").selectbox[0].value == "b"
     assert form("bool", True).toggle[0].value is True
     listed = form("tuple[str, ...]", (), options=["x", "y"])
     listed.multiselect[0].select("y").run()
     assert listed.session_state["set"] == ("y",)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("fail_links", "Fail links"),
+        ("time_limit_s", "Time limit [s]"),
+        ("rate_mbps", "Rate [Mbit/s]"),
+        ("k", "K"),
+    ],
+)
+def test_labels_are_words_with_units(name: str, label: str) -> None:
+    assert fields.field_label(name) == label

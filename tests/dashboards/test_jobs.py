@@ -1,4 +1,4 @@
-"""Questions to worker processes: cancelled, too large, more than there are workers, left by their session."""
+"""Jobs of worker processes: waiting, cancelled, too long, too large, abandoned by their session."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 from planner.errors import InputError, PlannerError
 from planner_dashboard.jobs import Workers
 
-PATIENCE_S = 60.0
+TIME_LIMIT_S = 180.0
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Workers]:
-    made = Workers(1, 1024)
-    yield made
-    made.close()
+    pool = Workers(1, 1024)
+    yield pool
+    pool.close()
 
 
-def until(there: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not there():
+def wait_until(is_done: Callable[[], bool]) -> None:
+    end = time.monotonic() + TIME_LIMIT_S
+    while not is_done():
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -36,7 +36,7 @@ def sleep(seconds: float) -> int:
     return os.getpid()
 
 
-def hoard() -> int:
+def allocate() -> int:
     return len(bytearray(4 << 30))
 
 
@@ -44,38 +44,38 @@ def refuse() -> None:
     raise InputError("no")
 
 
-def test_a_question_waits_for_a_worker_and_a_cancelled_one_makes_room(workers: Workers) -> None:
-    long, short = workers.ask(sleep, 600.0), workers.ask(sleep, 0.0)
-    until(lambda: not long.waiting)
-    assert short.waiting
-    assert short.running
+def test_a_job_waits_until_the_one_before_it_is_cancelled(workers: Workers) -> None:
+    long, short = workers.submit(sleep, 600.0), workers.submit(sleep, 0.0)
+    wait_until(lambda: not long.is_waiting)
+    assert short.is_waiting
+    assert short.is_pending
     long.cancel()
-    until(lambda: not short.running)
-    assert short.answer() != os.getpid()
+    wait_until(lambda: not short.is_pending)
+    assert short.result() != os.getpid()
     with pytest.raises(PlannerError, match="cancelled"):
-        long.answer()
+        long.result()
 
 
-def test_a_question_that_nobody_holds_is_cancelled(workers: Workers) -> None:
-    held = [workers.ask(sleep, 600.0)]
-    until(lambda: not held[0].waiting)
-    future = held[0].future
-    held.clear()  # as when a session ends
+def test_a_job_without_references_is_cancelled(workers: Workers) -> None:
+    jobs = [workers.submit(sleep, 600.0)]
+    wait_until(lambda: not jobs[0].is_waiting)
+    future = jobs[0].future
+    jobs.clear()  # as when a session ends
     gc.collect()
-    until(future.done)
+    wait_until(future.done)
     assert future.cancelled()
 
 
-def test_what_takes_too_long_or_too_much_is_one_line(workers: Workers) -> None:
-    slow = workers.ask(sleep, 600.0, longest_s=0.2)
-    until(lambda: not slow.running)
+def test_a_job_over_its_limits_is_one_line(workers: Workers) -> None:
+    slow = workers.submit(sleep, 600.0, time_limit_s=0.2)
+    wait_until(lambda: not slow.is_pending)
     with pytest.raises(PlannerError, match=r"no answer within 0\.2 s"):
-        slow.answer()
-    large = workers.ask(hoard)
-    until(lambda: not large.running)
+        slow.result()
+    large = workers.submit(allocate)
+    wait_until(lambda: not large.is_pending)
     with pytest.raises(PlannerError, match="out of memory"):
-        large.answer()
-    bad = workers.ask(refuse)
-    until(lambda: not bad.running)
+        large.result()
+    bad = workers.submit(refuse)
+    wait_until(lambda: not bad.is_pending)
     with pytest.raises(InputError, match="no"):
-        bad.answer()
+        bad.result()

@@ -1,4 +1,4 @@
-"""Uploads: right tables are taken, all else is refused in a line and leaves nothing behind."""
+"""Uploads: valid tables are stored; all other files are refused in a line and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from planner.catalogue import find_system
 from planner.errors import InputError
-from planner_dashboard import uploads, work
-from planner_dashboard.uploads import Sent
+from planner.scenarios.catalogue import find_system
+from planner_dashboard import uploads, worker
+from planner_dashboard.uploads import UploadedFile
 
 LINKS = b"tail,head,capacity_mbps\na,b,10\nb,a,10\n"
 DEMANDS = b"source,target,rate_mbps\na,b,8\n"
 
 
-def sent(name: str, content: bytes, table: str | None = None) -> Sent:
-    return Sent(name=name, table=Path(name).stem if table is None else table, content=content)
+def uploaded(name: str, content: bytes, table: str | None = None) -> UploadedFile:
+    return UploadedFile(name=name, table=Path(name).stem if table is None else table, content=content)
 
 
 def parquet(frame: pd.DataFrame) -> bytes:
-    held = io.BytesIO()
-    frame.to_parquet(held)
-    return held.getvalue()
+    content = io.BytesIO()
+    frame.to_parquet(content)
+    return content.getvalue()
 
 
-def test_right_tables_are_kept_under_names_of_ours(tmp_path: Path) -> None:
+def test_valid_tables_are_stored_under_names_of_ours(tmp_path: Path) -> None:
     frame = pd.DataFrame({"tail": ["a", "b"], "head": ["b", "a"], "capacity_mbps": [10.0, 10.0]})
     given = [
-        sent("../../evil.parquet", parquet(frame), "links"),
-        sent("C:\\x\\demands.CSV", DEMANDS, "demands"),
+        uploaded("../../evil.parquet", parquet(frame), "links"),
+        uploaded("C:\\x\\demands.CSV", DEMANDS, "demands"),
     ]
-    digest, size = work.upload("traffic", given, tmp_path)
+    digest, size = worker.upload("traffic", given, tmp_path)
     assert size == "2 nodes, 2 links, 1 demand"
     assert {path.name for path in (tmp_path / digest).iterdir()} == {
         "links.parquet", "demands.csv", "scenario.toml",
     }  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == [digest], "nothing beside it"
-    assert work.upload("traffic", given, tmp_path)[0] == digest, "the same tables have the same address"
+    assert worker.upload("traffic", given, tmp_path)[0] == digest, "the same tables have the same address"
 
 
 HUGE = b"source,target,rate_mbps\n" + b"a,b,8\n" * (9 << 20)
@@ -56,16 +56,16 @@ ROWS = pa.table(
 
 
 def packed(table: pa.Table) -> bytes:
-    held = io.BytesIO()
-    pq.write_table(table, held, compression="zstd")
-    return held.getvalue()
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="zstd")
+    return content.getvalue()
 
 
 def zipped(inside: bytes) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", inside)
-    return held.getvalue()
+    return content.getvalue()
 
 
 FINE = parquet(pd.DataFrame({"source": ["a"], "target": ["b"], "rate_mbps": [8.0]}))
@@ -113,13 +113,13 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         ),
     ],
 )
-def test_what_is_no_table_is_one_line_and_leaves_nothing(
+def test_a_file_that_is_no_table_is_one_line_and_leaves_nothing(
     tmp_path: Path, name: str, table: str, content: bytes, message: str
 ) -> None:
     with pytest.raises(InputError) as refused:
-        work.upload("traffic", [sent("links.csv", LINKS), sent(name, content, table)], tmp_path)
+        worker.upload("traffic", [uploaded("links.csv", LINKS), uploaded(name, content, table)], tmp_path)
     assert message in str(refused.value)
-    assert str(tmp_path) not in str(refused.value), "where it is kept is nobody's business"
+    assert str(tmp_path) not in str(refused.value), "the error names no folder of the server"
     assert len(refused.value.faults) == 1, refused.value.faults
     assert "\n" not in refused.value.faults[0]
     assert list(tmp_path.iterdir()) == []
@@ -127,20 +127,23 @@ def test_what_is_no_table_is_one_line_and_leaves_nothing(
 
 def test_tables_that_do_not_fit_together_leave_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'z'"):
-        work.upload(
+        worker.upload(
             "traffic",
-            [sent("links.csv", LINKS), sent("demands.csv", b"source,target,rate_mbps\na,z,8\n")],
+            [uploaded("links.csv", LINKS), uploaded("demands.csv", b"source,target,rate_mbps\na,z,8\n")],
             tmp_path,
         )
     with pytest.raises(InputError, match="two files"):
-        work.upload("traffic", [sent("links.csv", LINKS), sent("links.csv", LINKS)], tmp_path)
+        worker.upload("traffic", [uploaded("links.csv", LINKS), uploaded("links.csv", LINKS)], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_faults_are_shown_at_their_cells() -> None:
-    given = [sent("links.csv", b"tail,head,capacity_mbps\na,b,10\nb,a,-1\n"), sent("demands.csv", DEMANDS)]
+    given = [
+        uploaded("links.csv", b"tail,head,capacity_mbps\na,b,10\nb,a,-1\n"),
+        uploaded("demands.csv", DEMANDS),
+    ]
     faults = ["links.csv row 3: capacity_mbps is -1.0, must be greater than 0", "something else"]
-    found = uploads.marked(faults, given)
+    found = uploads.faulty_rows(faults, given)
     assert list(found) == ["links"]
     assert found["links"].to_dict(orient="records") == [
         {"row": 3, "tail": "b", "head": "a", "capacity_mbps": "-1",
@@ -149,21 +152,23 @@ def test_faults_are_shown_at_their_cells() -> None:
 
 
 def test_a_table_is_guessed_by_its_name_alone() -> None:
-    traffic = find_system("traffic")
-    assert uploads.guess(traffic, "/home/me/Links.CSV") == "links"
-    assert uploads.guess(traffic, "..\\..\\demands.parquet") == "demands"
-    assert uploads.guess(traffic, "mine.csv") is None
+    tables = [table.name for table in find_system("traffic").problem.tables]
+    assert uploads.guess_table(tables, "/home/me/Links.CSV") == "links"
+    assert uploads.guess_table(tables, "..\\..\\demands.parquet") == "demands"
+    assert uploads.guess_table(tables, "mine.csv") == ""
 
 
-def test_a_download_brings_its_tables_along(tmp_path: Path) -> None:
+def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     from planner_dashboard import what_if
-    from planner_dashboard.asked import UPLOADED, Asked
+    from planner_dashboard.question import UPLOADED, Question
 
-    digest, _ = work.upload("traffic", [sent("links.csv", LINKS), sent("demands.csv", DEMANDS)], tmp_path)
-    asked = Asked(scenario=UPLOADED, upload=digest, designs=("ecmp",), changes={"problem.scale": 0.5})
-    answer = work.compare(asked, tmp_path / digest, tmp_path / "out", None)
-    assert answer.designs[0].metrics["max_utilization"] == pytest.approx(0.4)
-    with zipfile.ZipFile(io.BytesIO(what_if._zipped(answer.folder))) as archive:
+    digest, _ = worker.upload(
+        "traffic", [uploaded("links.csv", LINKS), uploaded("demands.csv", DEMANDS)], tmp_path
+    )
+    question = Question(scenario=UPLOADED, upload=digest, designs=("ecmp",), changes={"problem.scale": 0.5})
+    answer = worker.compare(question, tmp_path / digest, tmp_path / "out", None)
+    assert answer.figures[0].metrics["max_utilization"] == pytest.approx(0.4)
+    with zipfile.ZipFile(io.BytesIO(what_if.zip_folder(answer.folder))) as archive:
         archive.extractall(tmp_path / "unzipped")
     from tests.commands import planner
 

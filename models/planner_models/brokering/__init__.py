@@ -1,8 +1,8 @@
 r"""Brokering: which CDN's cluster should serve which clients?
 
-A broker assigns the clients of a content provider to the clusters of several CDNs. Serving a
-client from a cluster costs money by the bit, differs in performance by place, and clusters have
-limited room. CDNs tell the broker more or less of this; what it then believes makes the design.
+A broker assigns the clients of a content provider to the clusters of several CDNs. Serving a client
+from a cluster costs money by the bit, performance differs by place, and clusters have limited
+capacity. Designs differ in how much of this CDNs announce to the broker.
 
 Formulation, Mukerjee 2018, Fig. 3.10, for clients $r$, the clusters $m$ on offer to each, and all
 clusters $l$:
@@ -13,29 +13,29 @@ $$\max\; w_p \sum_{r,m} \mathrm{Performance}(m)\, U_{r,m}
 \sum_{r,m=l} \mathrm{Bitrate}(r)\, U_{r,m} \le \mathrm{Capacity}(l)$$
 
 Performance is the negative score; the metric `objective` is the negative of the above. As printed,
-performance counts once a client and cost by the bit; `performance_per = "bit"` weighs both alike.
-`formulation` is that model in Pyomo. `market.assign` groups clients by location and bitrate, spreads
-them by min-cost flow, whose prices of room prove a bound, and repairs what is left to whole clients; where
-the gap asks for it, knapsacks of the full clusters tighten the bound and improve the plan.
+performance counts once a client and cost by the bit; `performance_per = "bit"` weights both alike.
+`formulation` is that model in Pyomo. The fast algorithm groups clients by location and bitrate, solves
+min-cost flow for divisible clients, whose dual prices of capacity prove a bound, and rounds to whole
+clients. Where the gap asks for it, a Lagrangian bound by knapsacks and a local search tighten both.
 
 Designs are choices of Share, Matching and Announce (Table 3.2): `brokered`, `multicluster`,
 `dynamic_pricing`, `dynamic_multicluster`, `best_lookup`, `marketplace`, `omniscient`, and `protocol`,
-which composes one; beyond the evaluation there, `several_brokers`, `transactions` and
-`learning_bidders`, whose CDNs move prices and promises by what was accepted. `learning.play` runs the
-same on the control loop. Series `day`, `day_of_tables` and `windows` are rolled through any design by
-`planner roll`, with bills so far, by the bit and by the 95th percentile, as metrics.
+which takes any choice. Further designs are `several_brokers`, `transactions`, `learning_bidders`, whose
+CDNs change prices and promises by the bids that were accepted, and `performance_only`, which ignores
+cost. Series `day`, `day_of_tables` and `windows` go through any design by `planner roll`, with bills by
+the bit and by the 95th percentile as metrics. `planner simulate` runs a day of the market with CDNs
+that learn.
 
-What CDNs announce may be old, wrong or by squares of the map (`sees.told`: age_s, noise, grain_km of
-every design that is told something); `exchange` counts what is told. The objective of a plan that
-overbooks clusters counts clients where they find room (`relief`), so no plan is better than its bound.
+Information that CDNs announce may have an age (`age_s`), measurement noise (`noise`) and granularity
+(`granularity_km`); signalling counts messages and bytes. The objective of a plan that overloads clusters
+counts clients in the clusters that they are moved to, so no plan is better than its bound.
 
-Around a plan: `protocol` has the messages of a round, `profit` who earns, `billing` what a series of
-`windows` costs, `explain` the money saved and what room and CDNs are worth, `published` the chapter's
-tables and figures beside ours (`planner reproduce brokering`); `generate.world` says how near they come.
+`planner explain` shows the money saved, the dual prices of full clusters, and the loss of each CDN.
+`planner reproduce brokering` puts the chapter's tables and figures beside ours.
 
 Tables: `clients(location, isp, content, bitrate_kbps, clients)`, `locations(location, country,
 latitude, longitude)`, `clusters(cluster, cdn, location, capacity_mbps, bandwidth_cost,
-colocation_cost, background_mbps?)`, and if wanted `scores(location, cluster, score)`,
+colocation_cost, background_mbps?)`, and optionally `scores(location, cluster, score)`,
 `contracts(cdn, region, price, commitment_mbps?)`, `bids(location, cluster, score?, price?)`,
 `pinned` and `forbidden(location, isp, content, cdn, cluster)` with `*` for any,
 `terms(currency, cost_per, performance_weight, cost_weight, performance_per)`. A plan is
@@ -57,7 +57,7 @@ colocation_cost, background_mbps?)`, and if wanted `scores(location, cluster, sc
 ...         columns=["cluster", "cdn", "location", "capacity_mbps", "bandwidth_cost", "colocation_cost"],
 ...     ),
 ... })
->>> decision = brokering.market.assign(problem)
+>>> decision = brokering.SYSTEM.design("omniscient").run(problem)
 >>> decision.proof.status
 <Status.OPTIMAL: 'optimal'>
 >>> decision.plan.assignments[["location", "cluster", "clients"]].values.tolist()
@@ -66,100 +66,87 @@ colocation_cost, background_mbps?)`, and if wanted `scores(location, cluster, sc
 
 from __future__ import annotations
 
-from planner.system import Blur, Coordination, System
-from planner_models.brokering import (
-    billing,
-    explain,
-    figures,
-    generate,
-    learning,
-    market,
-    profit,
-    protocol,
-    sees,
-    several,
-    windows,
-)
-from planner_models.brokering.adjust import adjust
-from planner_models.brokering.assignment import Assignment, from_tables
-from planner_models.brokering.check import check
-from planner_models.brokering.designs import DESIGNS
-from planner_models.brokering.draw import draw
-from planner_models.brokering.formulation import formulation
-from planner_models.brokering.measure import METRICS, measure
-from planner_models.brokering.problem import Brokering, Terms
-from planner_models.brokering.published import TARGETS
-from planner_models.brokering.tables import OPTIONAL, PLAN_TABLES, TABLES
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.brokering.designs.formulation import formulation
+from planner_models.brokering.designs.table import DESIGNS
+from planner_models.brokering.plan import what_if
+from planner_models.brokering.plan.check import check
+from planner_models.brokering.plan.drawing import draw
+from planner_models.brokering.plan.metrics import METRICS, measure
+from planner_models.brokering.plan.plan import Assignment, from_tables
+from planner_models.brokering.problem import generators, series
+from planner_models.brokering.problem.adjustments import adjust
+from planner_models.brokering.problem.problem import Brokering
+from planner_models.brokering.problem.schema import OPTIONAL, PLAN_TABLES, TABLES
+from planner_models.brokering.published.targets import TARGETS
+from planner_models.brokering.simulation.market import SIMULATION
 
 SYSTEM = System(
     name="brokering",
     question="Which CDN's cluster should serve which clients?",
     source="Mukerjee 2018, chapter 3 (VDX)",
-    tables=TABLES,
-    optional_tables=OPTIONAL,
-    plan_tables=PLAN_TABLES,
-    from_tables=Brokering.from_tables,
-    series={"day": windows.day, "day_of_tables": windows.day_of_tables, "windows": windows.of_tables},
-    presets={"world": generate.world, "city_centric": generate.city_centric},
-    adjust=adjust,
+    problem=ProblemType(
+        tables=TABLES,
+        optional_tables=OPTIONAL,
+        from_tables=Brokering.from_tables,
+        series={
+            "day": series.day,
+            "day_of_tables": series.day_of_tables,
+            "windows": series.windows_of_tables,
+        },
+        presets={"world": generators.world, "city_centric": generators.city_centric},
+        adjust=adjust,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        draw=draw,
+        headline="objective",
+    ),
     designs=DESIGNS,
-    metrics=METRICS,
-    check=check,
-    measure=measure,
-    plan_from_tables=from_tables,
     formulation=formulation,
-    explain=explain.explain,
-    coordination=Coordination(
-        scenario="brokering/coordination",
-        performance="objective",
-        cost="cost_per_hour",
-        blurs=(
-            Blur(
-                kind="age",
-                parameter="age_s",
-                values=(0.0, 10.0, 60.0, 300.0, 1800.0),
-                unit="s",
-                about="how old what CDNs tell of performance and of other traffic is",
-                seeds=2,
-            ),
-            Blur(
-                kind="noise",
-                parameter="noise",
-                values=(0.0, 0.1, 0.2, 0.4, 0.8),
-                about="standard deviation of the logarithm of performance and room as told",
-                seeds=2,
-            ),
-            Blur(
-                kind="grain",
-                parameter="grain_km",
-                values=(0.0, 100.0, 300.0, 1000.0, 3000.0),
-                unit="km",
-                about="side of the squares whose clients are told of as one",
+    studies=Studies(
+        what_if=what_if.explain,
+        practice="performance_only",
+        practice_name="an assignment by performance alone",
+        simulation=SIMULATION,
+        trade_off=("median_cost", "median_distance_km"),
+        coordination=Coordination(
+            scenario="brokering/coordination",
+            performance="objective",
+            cost="cost_per_hour",
+            degradations=(
+                Degradation(
+                    kind="age",
+                    parameter="age_s",
+                    values=(0.0, 10.0, 60.0, 300.0, 1800.0),
+                    unit="s",
+                    about="age of the performance and background traffic that CDNs announce",
+                    seeds=2,
+                ),
+                Degradation(
+                    kind="noise",
+                    parameter="noise",
+                    values=(0.0, 0.1, 0.2, 0.4, 0.8),
+                    about="standard deviation of the logarithm of announced performance and capacity",
+                    seeds=2,
+                ),
+                Degradation(
+                    kind="granularity",
+                    parameter="granularity_km",
+                    values=(0.0, 100.0, 300.0, 1000.0, 3000.0),
+                    unit="km",
+                    about="side of the squares whose clients are observed as one",
+                ),
             ),
         ),
+        targets=TARGETS,
     ),
-    targets=TARGETS,
-    draw=draw,
-    trade_off=("median_cost", "median_distance_km"),
 )
 
-__all__ = [
-    "SYSTEM",
-    "Assignment",
-    "Brokering",
-    "Terms",
-    "billing",
-    "check",
-    "explain",
-    "figures",
-    "formulation",
-    "generate",
-    "learning",
-    "market",
-    "measure",
-    "profit",
-    "protocol",
-    "sees",
-    "several",
-    "windows",
-]
+__all__ = ["SYSTEM", "Assignment", "Brokering", "check", "formulation", "measure"]

@@ -1,8 +1,10 @@
 r"""Circuits: when should a reconfigurable datacenter connect which racks?
 
 A packet switch connects all n racks at a low rate. A circuit switch connects pairs of racks at a
-high rate, one circuit a rack each way: a matching. To change it takes a night, in which all circuits
-are dark. Which matchings, for how long, serve the most demand within a week $W$, or all of it soonest?
+high rate, one circuit a rack each way: a matching. In the thesis' words, a *day* is one such configuration
+of circuits, a *night* is the reconfiguration before it, in which all circuits are dark, and a *week* is the
+window that a schedule of days fills. Which matchings, for how long, serve the most demand within a week
+$W$, or all of it soonest? This system schedules one week; system `circuitflows` runs many.
 
 Formulation, after Venkatakrishnan et al. 2016 (Eclipse), for demand $D$, circuit rates $u$, packet
 rates $p$, night $\delta$, and days of length $t_M$ for matchings $M$ that are used ($z_M = 1$):
@@ -13,9 +15,10 @@ X_{ij} \le u_{ij} \sum_{M \ni ij} t_M,\quad X + Y \le D,\quad
 \sum_j Y_{ij} \le p_i W,\; \sum_i Y_{ij} \le p_j W$$
 
 `formulation` is that model in Pyomo; `optimum.schedule` solves it by column generation where all
-maximal matchings of the demand can be listed (`exact`), else by local search (`search`) with a proven
-bound. The bound is for the week as a fluid: a packet switch works by day and by night. What a scheduler is
-told may be cut by queues, old, badly measured or coarse (`sees`); its circuits serve what is truly there.
+maximal matchings of the demand can be listed (`column_generation`), else by simulated annealing with a
+proven bound (`upper_bound`). The bound holds for the packet switch as a fluid that works by day and by
+night. An observation of the demand may be limited by queues, old, noisy or coarse (`information`); the
+circuits that are scheduled on it serve the true demand.
 
 Tables: `racks(rack, circuit_mbps, packet_mbps)`, `demands(source_rack, target_rack, bits)`,
 `switch(night_us, window_us?, shortest_day_us?, circuit_switches?, dark?)` and optionally
@@ -25,8 +28,8 @@ several), `packet(source_rack, target_rack, bits)` and, for the switches, the po
 `ports(switch, start_us, end_us, input_port, output_port)`.
 
 >>> from planner_models import circuits
->>> problem = circuits.generate.rings(racks=8, count=2)
->>> decision = circuits.solstice.schedule(problem)
+>>> problem = circuits.problem.generators.rings(racks=8, count=2)
+>>> decision = circuits.designs.solstice.schedule(problem)
 >>> decision.plan.configurations.groupby("day")["duration_us"].first().round().tolist()
 [1000.0, 960.0]
 >>> round(float(decision.proof.objective / problem.bits.sum()), 6)
@@ -35,110 +38,66 @@ several), `packet(source_rack, target_rack, bits)` and, for the switches, the po
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
-from planner.system import Blur, Coordination, System
-from planner_models.circuits import (
-    assignment,
-    bound,
-    coflows,
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.circuits.designs import (
+    birkhoff_decomposition,
+    column_generation,
     eclipse,
-    exact,
-    generate,
+    hotspot,
+    islip,
     matchings,
+    max_weight_matching,
     optimum,
-    packet,
-    readers,
-    search,
-    simple,
+    rotation,
+    simulated_annealing,
     solstice,
+    upper_bound,
 )
-from planner_models.circuits.check import check
-from planner_models.circuits.designs import DESIGNS
-from planner_models.circuits.draw import draw
-from planner_models.circuits.explain import explain
-from planner_models.circuits.formulation import formulation
-from planner_models.circuits.measure import METRICS, measure
-from planner_models.circuits.problem import MOST_SWITCHES, OPTIONAL_TABLES, TABLES, Circuits, Dark
-from planner_models.circuits.published import TARGETS
-from planner_models.circuits.racks import require_fit
-from planner_models.circuits.schedule import PLAN_TABLES, Schedule, from_tables
-from planner_models.circuits.sees import enact
-
-
-def adjust(
-    problem: Circuits,
-    *,
-    scale: Annotated[float, Field(ge=0, description="every demand is multiplied by this")] = 1.0,
-    circuit_switches: Annotated[
-        Annotated[int, Field(ge=1, le=MOST_SWITCHES)] | None,
-        Field(description="how many circuit switches there are; each rack has a link to each"),
-    ] = None,
-    dark: Annotated[
-        Dark | None, Field(description="circuits that are dark at night: all, or only those that change")
-    ] = None,
-    night_us: Annotated[
-        Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
-        Field(description="time to change circuits, us; none: as given"),
-    ] = None,
-    circuit_scale: Annotated[
-        float, Field(gt=0, allow_inf_nan=False, description="every circuit's rate is multiplied by this")
-    ] = 1.0,
-    packet_scale: Annotated[
-        float,
-        Field(
-            ge=0,
-            allow_inf_nan=False,
-            description="the packet switch's rates are multiplied by this; 0: it has failed",
-        ),
-    ] = 1.0,
-) -> Circuits:
-    """The problem with its demands scaled, over other switches.
-
-    raises  InputError for a night that, with the shortest day, does not fit the week
-    """
-    if night_us is not None and problem.window_us is not None:
-        require_fit(
-            night_us=night_us,
-            shortest_day_us=problem.shortest_day_us,
-            week="window_us",
-            week_us=problem.window_us,
-        )
-    return (
-        problem.scaled(scale)
-        .with_rates(circuit=circuit_scale, packet=packet_scale)
-        .with_switch(circuit_switches=circuit_switches, dark=dark, night_us=night_us)
-    )
-
+from planner_models.circuits.designs.formulation import formulation
+from planner_models.circuits.designs.table import DESIGNS
+from planner_models.circuits.information.realize import realize
+from planner_models.circuits.plan import coflow_completion
+from planner_models.circuits.plan.check import check
+from planner_models.circuits.plan.drawing import draw
+from planner_models.circuits.plan.metrics import METRICS, measure
+from planner_models.circuits.plan.plan import PLAN_TABLES, Schedule, from_tables
+from planner_models.circuits.plan.what_if import explain
+from planner_models.circuits.problem import generators, packet_switch, readers
+from planner_models.circuits.problem.adjustments import adjust
+from planner_models.circuits.problem.problem import (
+    OPTIONAL_TABLES,
+    TABLES,
+    Circuits,
+)
 
 COORDINATION = Coordination(
     scenario="circuits/coordination",
     performance="served_bits",
     cost="configurations",
-    blurs=(
-        Blur(
+    degradations=(
+        Degradation(
             kind="age",
             parameter="age_us",
             values=(0.0, 500.0, 2_000.0, 5_000.0, 15_000.0, 50_000.0),
             unit="us",
-            about="what is told is of the demand so long ago; a demand lasts 15 ms in the mean",
+            about="the demand is observed as it was so long ago; a demand lasts 15 ms in the mean",
             seeds=3,
         ),
-        Blur(
+        Degradation(
             kind="noise",
             parameter="noise",
             values=(0.0, 0.1, 0.3, 1.0, 2.0),
-            about="standard deviation of the logarithm of each amount told",
+            about="standard deviation of the logarithm of each amount observed",
             seeds=3,
         ),
-        Blur(
-            kind="grain",
-            parameter="grain_bytes",
+        Degradation(
+            kind="granularity",
+            parameter="granularity_bytes",
             values=(0.0, 100_000.0, 500_000.0, 1e6, 2e6, 5e6),
             unit="bytes",
-            about="amounts are told in whole steps of this, rounded up",
+            about="amounts are observed in whole steps of this, rounded up",
         ),
     ),
 )
@@ -146,58 +105,67 @@ SYSTEM = System(
     name="circuits",
     question="When should a reconfigurable datacenter connect which racks?",
     source="Mukerjee 2018, chapter 2 (Etalon)",
-    tables=TABLES,
-    plan_tables=PLAN_TABLES,
-    from_tables=Circuits.from_tables,
-    optional_tables=OPTIONAL_TABLES,
-    sources={
-        "matrix": readers.matrix,
-        "edges": readers.edges,
-        "flows": readers.flows,
-        "coflow": readers.coflow,
-    },
-    series={"coflow_windows": readers.coflow_windows, "flow_windows": readers.flow_windows},
-    presets={
-        "skewed": generate.skewed,
-        "rings": generate.rings,
-        "all_to_all": generate.all_to_all,
-        "hotspot": generate.hotspot,
-        "hdfs": generate.hdfs,
-        "mixed": generate.mixed,
-    },
-    adjust=adjust,
+    problem=ProblemType(
+        tables=TABLES,
+        optional_tables=OPTIONAL_TABLES,
+        from_tables=Circuits.from_tables,
+        sources={
+            "matrix": readers.read_matrix,
+            "edges": readers.read_pairs,
+            "flows": readers.read_flows,
+            "coflow": readers.read_coflows,
+        },
+        series={"coflow_windows": readers.read_coflow_windows, "flow_windows": readers.read_flow_windows},
+        presets={
+            "skewed": generators.skewed,
+            "rings": generators.rings,
+            "all_to_all": generators.all_to_all,
+            "hotspot": generators.hotspot,
+            "hdfs": generators.hdfs,
+            "mixed": generators.mixed,
+        },
+        adjust=adjust,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        realize=realize,
+        draw=draw,
+        headline="served_bits",
+    ),
     designs=DESIGNS,
-    metrics=METRICS,
-    check=check,
-    measure=measure,
-    plan_from_tables=from_tables,
-    enact=enact,
     formulation=formulation,
-    explain=explain,
-    coordination=COORDINATION,
-    targets=TARGETS,
-    draw=draw,
+    studies=Studies(
+        what_if=explain,
+        coordination=COORDINATION,
+    ),
 )
 
 __all__ = [
     "SYSTEM",
     "Circuits",
     "Schedule",
-    "assignment",
-    "bound",
+    "birkhoff_decomposition",
     "check",
-    "coflows",
+    "coflow_completion",
+    "column_generation",
     "eclipse",
-    "exact",
     "explain",
     "formulation",
-    "generate",
+    "generators",
+    "hotspot",
+    "islip",
     "matchings",
+    "max_weight_matching",
     "measure",
     "optimum",
-    "packet",
+    "packet_switch",
     "readers",
-    "search",
-    "simple",
+    "rotation",
+    "simulated_annealing",
     "solstice",
+    "upper_bound",
 ]

@@ -1,0 +1,175 @@
+"""The value of coordination: as it ships or measured in this session, and with worse information."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from planner.coordination import measurement
+from planner.coordination.measurement import Curves, Measurement
+from planner.errors import PlannerError
+from planner.reports import study_pages
+from planner.scenarios.catalogue import find_system
+from planner_dashboard import rendering, session, worker
+from planner_dashboard.worker import SystemMeasurement
+
+KINDS: Final = {"age": "Age of information", "noise": "Measurement noise", "granularity": "Granularity"}
+TIME_LIMIT_S: Final = 3600.0
+
+
+def show_designs() -> None:
+    """Show every system's designs on the same true problem, by the information they have."""
+    st.markdown(
+        "All designs of a system solve the same true problem. **0 %** is the plan without coordination. "
+        "**100 %** is the best that is proven possible with all information. "
+        "A negative share is worse than no coordination."
+    )
+    designs, curves = _merge_frames()
+    chosen = _choose_systems(designs)
+    if chosen:
+        _show_origin(designs[designs["system"].isin(chosen)])
+        measured = [_select_system(name, designs, curves).measured for name in chosen]
+        rendering.show_part(study_pages.coordination_page(measured).parts[0], "coordination")
+    _measure_again()
+
+
+def show_curves() -> None:
+    """Show how each design performs as its information gets older, noisier or coarser."""
+    designs, curves = _merge_frames()
+    kinds = [kind for kind in KINDS if kind in set(curves["kind"])]
+    if not kinds:
+        st.info("No curve is measured yet.")
+        _measure_again()
+        return
+    kind = st.segmented_control(
+        "Information gets worse by", kinds, default=kinds[0], format_func=lambda one: KINDS[one]
+    )
+    rows = curves[curves["kind"] == (kind or kinds[0])]
+    chosen = _choose_systems(rows)
+    if chosen:
+        _show_origin(rows[rows["system"].isin(chosen)])
+        found = [_select_system(name, designs, rows) for name in chosen]
+        page = study_pages.coordination_page([one.measured for one in found], found)
+        for number, part in enumerate(page.parts[1:]):
+            rendering.show_part(part, f"curves {number}")
+    _measure_again()
+
+
+# --- measurements -------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _load_shipped() -> tuple[pd.DataFrame, pd.DataFrame]:
+    return measurement.load_release()
+
+
+def _session_measurements() -> dict[str, SystemMeasurement]:
+    """Return the measurements of this session, by system."""
+    found: dict[str, SystemMeasurement] = st.session_state.get("measured", {})
+    return found
+
+
+def _merge_frames() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return designs and curves: those measured in this session, else those that ship."""
+    fresh = _session_measurements()
+
+    def merge(shipped: pd.DataFrame, own: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        others = shipped[~shipped["system"].isin(list(fresh))].astype(object)
+        return pd.concat([others, *(one.assign(version=None) for one in own)], ignore_index=True)
+
+    designs, curves = _load_shipped()
+    return (
+        merge(designs, [one.designs for one in fresh.values()]),
+        merge(curves, [one.curves for one in fresh.values()]),
+    )
+
+
+def _choose_systems(frame: pd.DataFrame) -> list[str]:
+    """Return the systems that the user chooses."""
+    names = list(dict.fromkeys(frame["system"]))
+    chosen = st.pills("Systems", names, selection_mode="multi", default=names, key="chosen systems")
+    return [name for name in names if name in chosen]
+
+
+def _show_origin(frame: pd.DataFrame) -> None:
+    versions = [version for version in dict.fromkeys(frame["version"]) if isinstance(version, str)]
+    here = sorted({str(row) for row in frame.loc[frame["version"].isna(), "system"]})
+    origins = [f"measured with planner {version}" for version in versions]
+    origins += [f"{', '.join(here)} measured here" for _ in here[:1]]
+    st.caption("; ".join(origins))
+
+
+def _select_system(name: str, designs: pd.DataFrame, curves: pd.DataFrame) -> Curves:
+    """Return the measurement of a system, with its designs, from data frames of several systems."""
+    system, own = find_system(name), designs[designs["system"] == name]
+    fresh = _session_measurements().get(name)
+    return Curves(
+        system=system,
+        frame=curves[curves["system"] == name],
+        measured=Measurement(
+            system=system,
+            frame=own,
+            bound=_derive_bound(own) if fresh is None else fresh.bound,
+            failed={} if fresh is None else fresh.failed_designs,
+        ),
+        failed={} if fresh is None else fresh.failed_runs,
+    )
+
+
+def _derive_bound(designs: pd.DataFrame) -> float | None:
+    """Return the bound that the shares of shipped designs refer to: share 1 on the line of performance."""
+    known: list[dict[Any, Any]] = designs[designs["share"].notna()].to_dict(orient="records")
+    if not known:
+        return None
+    best = max(known, key=lambda row: abs(row["share"]))
+    start = known[0]["performance"]  # shares begin at the first design
+    return float(start + (best["performance"] - start) / best["share"]) if best["share"] else None
+
+
+# --- measuring again ----------------------------------------------------------------------
+
+
+def _measure_again() -> None:
+    """Show the form that measures a system, and take its result."""
+    state = st.session_state
+    st.subheader("Measure again")
+    is_busy = session.is_pending("measure")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox(
+            "System to measure", measurement.measurable_systems(), disabled=is_busy, width=240
+        )
+        is_pressed = st.button(
+            "Measure",
+            disabled=is_busy,
+            help="Run all designs, also with worse information: seconds to minutes.",
+        )
+    if is_pressed:
+        state["measuring"] = name, time.monotonic()
+        state["error measure"] = None
+        folder = session.folder()
+        store, progress = folder / "measured", folder / "measure.progress"
+        progress.unlink(missing_ok=True)  # of a cancelled job
+        session.submit("measure", worker.measure, name, store, progress, time_limit_s=TIME_LIMIT_S)
+        st.rerun()
+    try:
+        found: SystemMeasurement | None = session.take_result("measure")
+    except PlannerError as error:
+        found, state["error measure"] = None, error
+    if found is not None:
+        name, start = state["measuring"]
+        state["measured"] = {**_session_measurements(), name: found}
+        state["measured in"] = f"{name} measured in {time.monotonic() - start:.0f} s"
+        st.rerun()
+    if is_busy:
+        session.show_progress(
+            "measure", f"measuring {state['measuring'][0]}", "cancelled; finished runs are kept"
+        )
+    if state.get("error measure") is not None:
+        session.show_error(state["error measure"])
+    elif state.get("measured in") and not is_busy:
+        st.caption(state["measured in"])

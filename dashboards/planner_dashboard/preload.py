@@ -1,0 +1,28 @@
+"""Imports that all workers need: workers are forks of a process that has imported this module.
+
+They run at lower priority, so that pages respond also while all workers solve.
+"""
+
+import os
+from contextlib import suppress
+from importlib import import_module
+
+os.nice(5)  # before the imports, which are work too
+for _name in (
+    "highspy",
+    "planner.reports.charts",
+    "planner.runs.what_if",
+    "planner.runs.files",
+    "planner.reports.html",
+    "planner.reports.study_pages",
+    "planner.runs.run",
+    "planner_dashboard.worker",
+):
+    import_module(_name)
+
+from planner.errors import PlannerError  # noqa: E402
+from planner.scenarios.catalogue import find_system, system_names  # noqa: E402 - see above
+
+for _name in system_names():
+    with suppress(PlannerError):  # a question about this system reports it
+        find_system(_name)

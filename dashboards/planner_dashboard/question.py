@@ -1,0 +1,215 @@
+"""A question: a scenario with changes and designs, as an address, a command and lines of Python."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+from pydantic import TypeAdapter, ValidationError
+
+from planner.contract.parameters import Parameter, parameters_of
+from planner.errors import InputError, did_you_mean
+from planner.options import Options
+from planner.scenarios.scenario import Scenario, load, scenario_names
+
+UPLOADED: Final = "own tables"
+PLAIN_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+SOLVER_OPTIONS: Final = ("time_limit_s", "gap", "seed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A scenario with changes, and the designs to run.
+
+    scenario  the name of one that ships with planner, or UPLOADED
+    upload    the digest of uploaded tables, where the scenario is UPLOADED
+    changes   dotted keys of the scenario and their values
+    designs   labels; empty: all of the scenario's
+    """
+
+    scenario: str
+    upload: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    designs: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.scenario, self.upload, frozenset(self.changes), self.designs))
+
+    def to_query(self) -> dict[str, str | list[str]]:
+        """Return the question as the query of a readable address."""
+        query: dict[str, str | list[str]] = {"scenario": self.scenario}
+        if self.upload:
+            query["upload"] = self.upload
+        if self.designs:
+            query["designs"] = ",".join(self.designs)
+        if self.changes:
+            query["set"] = [f"{key}={_text(value)}" for key, value in self.changes.items()]
+        return query
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, list[str]]) -> Question | None:
+        """Return the question of an address; None where it names no scenario.
+
+        raises  InputError for an address that no page has made
+        """
+        name = next(iter(query.get("scenario", [])), "")
+        if not name:
+            return None
+        if name != UPLOADED and name not in scenario_names():
+            raise InputError(f"scenario={name}: no such scenario" + did_you_mean(name, scenario_names()))
+        changes = {}
+        for text in query.get("set", []):
+            key, equals, value = text.partition("=")
+            if not equals:
+                raise InputError(f"set={text}: must be KEY=VALUE")
+            changes[key] = _value(key, value)
+        designs = next(iter(query.get("designs", [])), "")
+        return cls(
+            scenario=name,
+            upload=next(iter(query.get("upload", [])), ""),
+            changes=changes,
+            designs=tuple(label for label in designs.split(",") if label),
+        )
+
+    def check(self, fields: Mapping[str, Parameter]) -> None:
+        """Check the changes against the fields of the form, without loading the scenario again.
+
+        An address can therefore name no file: files have no field.
+
+        raises  InputError with every unknown field and every invalid value
+        """
+        faults = []
+        for key, value in self.changes.items():
+            if key not in fields:
+                faults.append(f"{key}: no such field" + did_you_mean(key, fields))
+            elif not _is_valid(fields[key], value):
+                faults.append(f"{key} is {_text(value)[:60]}, must be {fields[key].values}")
+        if faults:
+            raise InputError(*faults)
+        options = {
+            name: self.changes[f"solver.{name}"]
+            for name in SOLVER_OPTIONS
+            if f"solver.{name}" in self.changes
+        }
+        try:
+            Options(**options)
+        except InputError as error:
+            raise InputError(*(f"solver.{fault}" for fault in error.faults)) from None
+
+    def source(self, folder: Path) -> str | Path:
+        """Return the name of the scenario, or the file of the uploaded one in `folder`.
+
+        raises  InputError where the uploaded tables are gone
+        """
+        if self.scenario != UPLOADED:
+            return self.scenario
+        path = folder / "scenario.toml"
+        if not path.is_file():
+            raise InputError("the uploaded tables of this address are not here any more: upload them again")
+        return path
+
+    def load(self, folder: Path) -> Scenario:
+        """Load the scenario with its changes; `folder` has the uploaded tables.
+
+        raises  InputError, as for a scenario in a file
+        """
+        return load(self.source(folder), changes=self.changes)
+
+    def command(self) -> str:
+        """Return the command that gives the same answer."""
+        words = ["planner", "compare", self._public_name()]
+        if self.designs:
+            words += ["--designs", ",".join(self.designs)]
+        for key, value in self.changes.items():
+            words += ["--set", f"{key}={_text(value)}"]
+        return shlex.join(words)
+
+    def python(self) -> str:
+        """Return the lines of Python that give the same answer."""
+        changes = f", changes={dict(self.changes)!r}" if self.changes else ""
+        designs = f", designs={list(self.designs)!r}" if self.designs else ""
+        return (
+            "import planner\n\n"
+            f"scenario = planner.load({self._public_name()!r}{changes})\n"
+            f"result = planner.compare(scenario{designs})\n"
+            "print(result.metrics)"
+        )
+
+    def _public_name(self) -> str:
+        return "scenario.toml" if self.scenario == UPLOADED else self.scenario
+
+
+def form_fields(scenario: Scenario) -> dict[str, Parameter]:
+    """Return every field that a page may change, by its dotted key; none of them is a file."""
+    system, problem = scenario.system, scenario.raw["problem"]
+    makers = [
+        system.problem.adjust,
+        system.problem.sources.get(str(problem.get("source"))),
+        system.problem.presets.get(str(problem.get("preset")))
+        if problem.get("source") == "generate"
+        else None,
+    ]
+    found: dict[str, Parameter] = {}
+    for maker in filter(None, makers):
+        found |= {f"problem.{name}": parameter for name, parameter in parameters_of(maker).items()}
+    labels = {entry.label: entry.design for entry in scenario.designs}
+    for label, design in {**{design.name: design for design in system.designs}, **labels}.items():
+        found |= {f"designs.{label}.{name}": parameter for name, parameter in design.parameters.items()}
+        found |= {
+            f"designs.{label}.information.{name}": parameter
+            for name, parameter in parameters_of(design.observe).items()
+        }
+    options = parameters_of(Options)
+    found |= {f"solver.{name}": options[name] for name in SOLVER_OPTIONS}
+    return {key: parameter for key, parameter in found.items() if not parameter.is_path}
+
+
+def field_value(scenario: Scenario, key: str, parameter: Parameter) -> Any:
+    """Return the value of a field in a scenario, or its default."""
+    value: Any = scenario.raw
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return None if parameter.is_required else parameter.default
+        value = value[part]
+    return value
+
+
+def _is_valid(parameter: Parameter, value: Any) -> bool:
+    try:
+        # as the engine checks it: strict about types, but a list serves as a tuple
+        TypeAdapter(parameter.annotation).validate_json(json.dumps(value, default=str), strict=True)
+    except (ValidationError, ValueError):
+        return False
+    return True
+
+
+def _text(value: Any) -> str:
+    """Return a value in the syntax of TOML; a plain word has no quotes."""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    is_word = (
+        isinstance(value, str)
+        and PLAIN_WORD.fullmatch(value)
+        and value not in ("true", "false", "inf", "nan")
+    )
+    return str(value) if is_word else _toml(value)
+
+
+def _toml(value: Any) -> str:
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
+
+
+def _value(key: str, text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        if any(letter in text for letter in "\"'[]{}\n"):
+            raise InputError(f"set={key}={text[:60]}: is no value") from None
+        return text

@@ -1,0 +1,142 @@
+"""Renders the document model (`planner.reports.document`) and tables of plans on dashboard pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from planner.reports import run_pages
+from planner.reports.document import Part, Table, Text, lines
+from planner_dashboard.session import escape_markdown
+
+if TYPE_CHECKING:
+    from plotly import graph_objects as go
+
+    from planner_dashboard.worker import Answer
+
+
+STYLES: Final = {
+    "best": "font-weight: 700",
+    "strong": "font-weight: 700",
+    "good": "color: #1a9850",
+    "warning": "color: #e08214",
+    "bad": "color: #d73027",
+    "dim": "opacity: 0.6",
+}
+CONFIG: Final[dict[str, Any]] = {"displaylogo": False}
+
+
+def show_chart(figure: go.Figure | str, key: str, *, is_selectable: bool = False) -> Any:
+    """Show a plotly figure, or its JSON, in the colours of the page; return the points selected in it."""
+    drawing = _parse(figure) if isinstance(figure, str) else figure
+    drawing.layout.font.color = None
+    selection: dict[str, Any] = {"on_select": "rerun", "selection_mode": "points"} if is_selectable else {}
+    return st.plotly_chart(drawing, key=key, theme="streamlit", config=CONFIG, **selection)
+
+
+def show_charts(figures: Sequence[go.Figure | str], key: str, *, side_by_side: bool = False) -> None:
+    """Show charts below each other, or in two columns."""
+    columns: Sequence[Any] = [st.container()]
+    if side_by_side and len(figures) > 1:
+        columns = st.columns(2)
+    for place, figure in enumerate(figures):
+        with columns[place % len(columns)]:
+            show_chart(figure, f"{key} {place}")
+
+
+@lru_cache(maxsize=32)
+def _parse(figure: str) -> go.Figure:
+    """Return the figure of a JSON text; a page shows the same text at each of its runs."""
+    import plotly.io  # not before there is a chart: it takes as long as the forms
+
+    return plotly.io.from_json(figure)
+
+
+def show_part(part: Part, key: str, figures: Sequence[str] | None = None) -> None:
+    """Show a part of a page: key and charts, sentences, tables and notes.
+
+    figures  JSON of its charts, where a worker has made them
+    """
+    if part.key:
+        st.markdown(
+            " &nbsp; ".join(
+                f"<span style='color:{colour}'>●</span> {name}" for name, colour in part.key.items()
+            ),
+            unsafe_allow_html=True,
+        )
+    show_charts(part.charts if figures is None else figures, key, side_by_side=part.side_by_side)
+    show_lines(part.sentences)
+    for table in part.tables:
+        show_table(table)
+    show_lines(part.notes)
+
+
+def show_lines(sentences: Sequence[Text | str]) -> None:
+    """Show sentences; those that begin with a dash become a list."""
+    for line in lines(sentences):
+        item, text = ("- ", line.text[2:]) if line.text.startswith("- ") else ("", line.text)
+        plain = escape_markdown(text)
+        if line.kind in ("bad", "warning"):
+            (st.error if line.kind == "bad" else st.warning)(plain)
+        elif line.kind == "dim" and not item:
+            st.caption(plain)
+        else:
+            st.markdown(item + (f"**{plain}**" if line.kind == "strong" else plain))
+
+
+def show_metrics(answer: Answer, baseline: Answer | None) -> None:
+    """Show metrics side by side, with their changes since the baseline."""
+    earlier = {} if baseline is None else {one.label: one.metrics for one in baseline.figures}
+    designs = [replace(one, earlier=earlier.get(one.label, {})) for one in answer.figures]
+    show_table(run_pages.metrics_table(designs, answer.metrics, reference=answer.reference))
+
+
+def show_table(table: Table) -> None:
+    """Show a table of the document model; its leading columns are row headers."""
+    cells, headers = table.cells(), table.row_headers
+    columns = [
+        f"{column.label} [{column.unit}]" if column.unit else column.label
+        for column in table.columns[headers:]
+    ]
+    # the model may repeat a label; data frames with styles may not
+    columns = [label + " " * columns[:place].count(label) for place, label in enumerate(columns)]
+    names = None
+    if headers:
+        texts = [" ".join(cell.text for cell in row[:headers]).strip() for row in cells]
+        names = pd.Index(texts, name=table.columns[0].label or None)
+    content = [[cell.text for cell in row[headers:]] for row in cells]
+    styles = [[STYLES.get(cell.kind, "") for cell in row[headers:]] for row in cells]
+    frame = pd.DataFrame(content, index=names, columns=columns)
+    style = pd.DataFrame(styles, index=names, columns=columns)
+    if table.title:
+        st.markdown(f"**{escape_markdown(table.title)}**")
+    st.dataframe(
+        frame.style.apply(lambda _frame: style, axis=None),
+        height="content",
+        hide_index=names is None,
+        column_config={
+            label: st.column_config.TextColumn(alignment="right")
+            for label, column in zip(columns, table.columns[headers:], strict=True)
+            if column.numeric
+        },
+    )
+    if table.caption:
+        st.caption(escape_markdown(table.caption))
+
+
+def show_frames(frames: Mapping[str, tuple[pd.DataFrame, int]], if_empty: str) -> None:
+    """Show the first rows of each data frame, with its number of rows; `if_empty` where none has any."""
+    if not any(count for _, count in frames.values()):
+        st.caption(if_empty)
+    for name, (frame, count) in frames.items():
+        if count:
+            is_cut = len(frame) < count
+            st.caption(
+                f"{name}, " + (f"the first {len(frame):,} of {count:,} rows" if is_cut else f"{count:,} rows")
+            )
+            st.dataframe(frame, hide_index=True)

@@ -1,0 +1,200 @@
+"""Stored runs: filters, charts, and single runs with their plans. A sweep may still write the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import pandas as pd
+import streamlit as st
+from plotly import graph_objects as go
+
+from planner.errors import PlannerError
+from planner.reports.chart_style import COLOURS
+from planner.store.store import Store
+from planner_dashboard import rendering, session, worker
+
+MAX_ROWS: Final = 1_000
+"""Runs in the table; charts use all runs of the filter."""
+MAX_POINTS: Final = 100_000
+MAX_NAMED_POINTS: Final = 20_000
+"""With more points, the names of their runs would take seconds to send."""
+NO_SERIES: Final = "none"
+LAYOUT: Final = {
+    "margin": {"l": 10, "r": 10, "t": 20, "b": 10},
+    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+}
+
+
+def page() -> None:
+    """Show the page below its title."""
+    stores = session.stores()
+    if not stores:
+        st.info(
+            "No store is open. Start with `planner dashboard --store FOLDER`. "
+            "`planner sweep ... --out FOLDER` writes such a folder; it can be open while a sweep runs."
+        )
+        return
+    path = st.selectbox("Store", stores, format_func=lambda one: one.name)
+    st.session_state.setdefault("where", st.query_params.get("where", ""))
+    where = st.text_input(
+        "Filter",
+        key="where",
+        placeholder="system = traffic and problem.scale >= 2",
+        help="Names, = != < <= > >=, like, in, is none, and, or, not.",
+    )
+    st.query_params["where"] = where
+    try:
+        with Store(path) as store:
+            _show_runs(store, where or None)
+    except PlannerError as error:
+        session.show_error(error)
+
+
+def _show_runs(store: Store, where: str | None) -> None:
+    total = store.count(where)
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    left.caption(f"{total:,} of {len(store):,} runs")
+    if right.button("Reload", help="Read the runs that a sweep has written since."):
+        st.rerun()
+    if not total:
+        st.info("No run matches the filter.")
+        return
+    metrics, settings = store.metric_names(), store.setting_names()
+    views: dict[str, Callable[[], None]] = {
+        "Lines": lambda: _show_lines(store, where, metrics, settings),
+        "Trade-off": lambda: _show_trade_off(store, where, metrics),
+        "Distribution": lambda: _show_distribution(store, where, metrics),
+        "Runs": lambda: _show_table(store, where, total),
+    }
+    for tab, show in zip(
+        st.tabs(list(views), key="sweeps view", on_change="rerun"), views.values(), strict=True
+    ):
+        if tab.open:  # the others are neither read nor drawn
+            with tab:
+                show()
+
+
+def _show_lines(store: Store, where: str | None, metrics: list[str], settings: list[str]) -> None:
+    columns = st.columns(4)
+    value = columns[0].selectbox("Metric", metrics, key="lines metric")
+    varied = _varied_settings(store, where, settings)
+    horizontal = columns[1].selectbox(
+        "By", [*varied, *(name for name in settings if name not in varied), "design", "system", "label"],
+        key="lines by",
+    )  # fmt: skip
+    series = columns[2].selectbox(
+        "Lines", ["design", "label", "system", *settings, NO_SERIES], key="lines series"
+    )
+    aggregate: Literal["mean", "min", "max"] = columns[3].selectbox(
+        "Aggregate of equal runs", ["mean", "min", "max"], key="lines aggregate"
+    )
+    split = None if series in (NO_SERIES, horizontal) else series
+    frame = store.chart(value, by=horizontal, series=split, where=where, how=aggregate)
+    figure = go.Figure()
+    is_numeric = pd.to_numeric(pd.Series(frame.index), errors="coerce").notna().all()
+    for place, name in enumerate(frame):
+        colour = COLOURS[place % len(COLOURS)]
+        x, y = frame.index, frame[name]
+        if is_numeric:
+            figure.add_trace(go.Scatter(x=x, y=y, name=str(name), mode="lines+markers", line_color=colour))
+        else:
+            figure.add_trace(go.Bar(x=x.astype(str), y=y, name=str(name), marker_color=colour))
+    figure.update_layout(xaxis_title=horizontal, yaxis_title=value, height=440, **LAYOUT)
+    rendering.show_chart(figure, "lines")
+    st.dataframe(frame)
+
+
+def _varied_settings(store: Store, where: str | None, settings: list[str]) -> list[str]:
+    """Return the settings in which the runs differ, numbers first."""
+    frame = store.runs(where, columns=settings, limit=MAX_ROWS)
+    varied = [name for name in settings if len(frame[name].unique()) > 1]
+    return sorted(varied, key=lambda name: not pd.api.types.is_numeric_dtype(frame[name].infer_objects()))
+
+
+def _show_trade_off(store: Store, where: str | None, metrics: list[str]) -> None:
+    columns = st.columns(2)
+    horizontal = columns[0].selectbox("Horizontal axis", metrics, key="points horizontal")
+    vertical = columns[1].selectbox(
+        "Vertical axis", metrics, index=min(1, len(metrics) - 1), key="points vertical"
+    )
+    if horizontal == vertical:
+        st.info("Choose two metrics.")
+        return
+    frame = store.runs(where, columns=["digest", "label", horizontal, vertical], limit=MAX_POINTS).dropna()
+    figure = go.Figure()
+    for place, (label, rows) in enumerate(frame.groupby("label", sort=False)):
+        figure.add_trace(
+            # WebGL: a hundred thousand points stay responsive
+            go.Scattergl(
+                x=rows[horizontal],
+                y=rows[vertical],
+                name=str(label),
+                mode="markers",
+                text=rows["digest"].str[:12] if len(frame) <= MAX_NAMED_POINTS else None,
+                marker={"size": 6, "color": COLOURS[place % len(COLOURS)]},
+            )
+        )
+    figure.update_layout(xaxis_title=horizontal, yaxis_title=vertical, height=520, **LAYOUT)
+    rendering.show_chart(figure, "points")
+    st.caption(f"{len(frame):,} runs" + _limit_note(frame))
+
+
+def _show_distribution(store: Store, where: str | None, metrics: list[str]) -> None:
+    value = st.selectbox("Metric", metrics, key="distribution metric")
+    frame = store.runs(where, columns=["label", value], limit=MAX_POINTS).dropna()
+    figure = go.Figure()
+    for place, (label, rows) in enumerate(frame.groupby("label", sort=False)):
+        # only five numbers of each design are sent to the page
+        minimum, lower, median, upper, maximum = rows[value].astype(float).quantile([0, 0.25, 0.5, 0.75, 1])
+        figure.add_trace(
+            go.Box(
+                y=[str(label)], lowerfence=[minimum], q1=[lower], median=[median], q3=[upper],
+                upperfence=[maximum],
+                orientation="h", marker_color=COLOURS[place % len(COLOURS)],
+            )
+        )  # fmt: skip
+    figure.update_layout(
+        xaxis_title=value,
+        showlegend=False,
+        height=120 + 50 * max(2, frame["label"].nunique()),
+        **LAYOUT,
+    )
+    rendering.show_chart(figure, "spread")
+    st.caption("minimum, quartiles and maximum" + _limit_note(frame))
+
+
+def _limit_note(frame: pd.DataFrame) -> str:
+    return (
+        f"; only the first {MAX_POINTS:,} runs: use a filter to choose others"
+        if len(frame) == MAX_POINTS
+        else ""
+    )
+
+
+def _show_table(store: Store, where: str | None, total: int) -> None:
+    frame = store.runs(where, limit=MAX_ROWS)
+    if total > len(frame):
+        st.caption(f"the first {len(frame):,}")
+    selected = st.dataframe(
+        frame, hide_index=True, on_select="rerun", selection_mode="single-row", key="runs table"
+    )
+    rows = selected["selection"]["rows"]
+    if not rows:
+        st.caption("Choose a run to see its request, its messages and its plan.")
+        return
+    run = frame.iloc[rows[0]]
+    st.subheader(f"{run['label']} on {run['scenario']}")
+    for kind, text in store.messages(run["digest"]):
+        st.markdown(f"- {kind}: " + session.escape_markdown(text))
+    with st.expander("Request"):
+        st.json(store.request(run["digest"]))
+    plan = run.get("plan")
+    if not isinstance(plan, str) or not plan:
+        st.caption("The plan is not stored.")
+        return
+    folder: Path = store.plan_folder(plan)
+    st.caption(f"The plan, in {folder.name}")
+    tables = {name: (table.head(worker.MAX_ROWS), len(table)) for name, table in store.plan(plan).items()}
+    rendering.show_frames(tables, "The plan is empty.")

@@ -1,0 +1,351 @@
+"""Local search that reoptimizes one full cluster at a time by a knapsack, with ejection chains.
+
+A knapsack chooses which clients a cluster serves: its present ones, and candidates elsewhere whose cost
+falls by coming. Ejected clients go to their cheapest other cluster with residual capacity. A client that
+comes from another full cluster frees capacity there: a random part of its dual price counts as gain
+(perturbed price), and that cluster is reoptimized next, so that chains of moves are found that pay only
+together. A chain that loses more than the temperature allows is undone (simulated annealing).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
+from planner_models.brokering.designs.broker.rounding import MIN_GAIN, State, move_clients
+from planner_models.brokering.plan.transportation import (
+    CAPACITY_TOLERANCE,
+    TransportationProblem,
+    common_unit_mbps,
+)
+
+CANDIDATE_SHARE: Final = 0.06  # of all pairs of group and cluster, by reduced cost
+MAX_UNITS_PER_ROUND: Final = 1500  # of capacity; larger clusters gain little: reoptimized in the first round
+MAX_PERTURBATION: Final = 1.2  # of a dual price
+PERTURBATION_DECAY: Final = 0.5  # of perturbed prices, after the first cluster of a chain
+MAX_CHAIN_LENGTH: Final = 30  # clusters
+INITIAL_TEMPERATURE: Final = 1e-6  # of the plan's cost, that a chain may lose
+STAY_GAIN: Final = 1e18  # of a client that fits nowhere else
+MAX_CHAIN_MOVES: Final = 10_000
+ROUNDS_PER_CHECK: Final = 6  # rounds between looks at the clock
+MAX_ROUNDS: Final = 300
+STALL_LIMIT: Final = 60  # rounds without a better plan
+
+
+class Neighbourhood(NamedTuple):
+    """The moves that the search may make.
+
+    units      (G,) of capacity that a client takes
+    unit_mbps  of one unit
+    row        (C,) of a cluster among the full ones; -1 for others
+    is_large   (C,) reoptimized in the first round only
+    first      (F + 1,) where the candidates of each full cluster begin in `candidate`
+    candidate  groups whose clients may come
+    """
+
+    units: NDArray[np.int64]
+    unit_mbps: float
+    row: NDArray[np.int64]
+    is_large: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    candidate: NDArray[np.int64]
+
+
+class Rounds(NamedTuple):
+    """Random choices of K rounds.
+
+    price     (K, C) perturbed dual price: gain per Mbit/s that is freed in a full cluster
+    order     (K, F) in which full clusters are reoptimized
+    min_gain  (K,) that a chain has to save; negative where it may lose
+    """
+
+    price: NDArray[np.float64]
+    order: NDArray[np.int64]
+    min_gain: NDArray[np.float64]
+
+
+class ClusterLists(NamedTuple):
+    """For each group, a linked list of clusters that it is or was in.
+
+    is_listed  (G, C)
+    head       (G,) first entry of each list; -1: empty
+    following  next entry of each entry; -1: last
+    cluster    of each entry
+    length     (1,) number of entries
+    """
+
+    is_listed: NDArray[np.bool_]
+    head: NDArray[np.int64]
+    following: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    length: NDArray[np.int64]
+
+
+def improve(
+    problem: TransportationProblem,
+    dual_price: NDArray[np.float64],
+    assigned: NDArray[np.int32],
+    *,
+    enough: float,
+    until: float,
+    seed: int = 0,
+) -> float:
+    """Reoptimize clusters repeatedly, keep the best plan, and return the cost saved.
+
+    dual_price  (C,) of capacity, from the flow
+    assigned    (G, C) a plan within all capacities; replaced by a better one
+    enough      cost at which the search stops
+    until       when to stop (time.perf_counter())
+    """
+    unit_mbps = common_unit_mbps(problem.bitrate_mbps)
+    full = np.flatnonzero(dual_price > 0)
+    if unit_mbps is None or not len(full):
+        return 0.0
+    capacity = problem.capacity_mbps
+    full = full[capacity[full] / unit_mbps <= MAX_UNITS]
+    residual = capacity + CAPACITY_TOLERANCE * np.maximum(capacity, 1.0) - problem.bitrate_mbps @ assigned
+    state = State(problem.cost, problem.bitrate_mbps, assigned, residual)
+    value = float(problem.cost[assigned > 0] @ assigned[assigned > 0])
+    min_gain = MIN_GAIN * abs(value) / max(int(problem.count.sum()), 1)
+    first, candidate = _list_candidates(problem, dual_price, full)
+    row = np.full(len(dual_price), -1)
+    row[full] = np.arange(len(full))
+    neighbourhood = Neighbourhood(
+        units=np.rint(problem.bitrate_mbps / unit_mbps).astype(np.int64),
+        unit_mbps=unit_mbps,
+        row=row,
+        is_large=capacity / unit_mbps > MAX_UNITS_PER_ROUND,
+        first=first,
+        candidate=candidate,
+    )
+    random = np.random.default_rng(seed)
+    best, saved, best_saved, stalled = assigned.copy(), 0.0, 0.0, 0
+    for start in range(0, MAX_ROUNDS, ROUNDS_PER_CHECK):
+        if value - best_saved <= enough or stalled >= STALL_LIMIT or time.perf_counter() > until:
+            break
+        cooling = 1 - (start + np.arange(ROUNDS_PER_CHECK)) / MAX_ROUNDS
+        temperature = INITIAL_TEMPERATURE * abs(value) * cooling * random.random(ROUNDS_PER_CHECK)
+        rounds = Rounds(
+            price=dual_price * random.uniform(0.0, MAX_PERTURBATION, (ROUNDS_PER_CHECK, len(dual_price))),
+            order=np.array([random.permutation(full) for _ in range(ROUNDS_PER_CHECK)]),
+            min_gain=min_gain - temperature,
+        )
+        gained, ended = run_rounds(state, neighbourhood, rounds, best, best_saved - saved)
+        stalled = 0 if gained > best_saved - saved else stalled + ROUNDS_PER_CHECK
+        best_saved = max(best_saved, saved + gained)
+        saved += ended
+    assigned[:] = best
+    return best_saved
+
+
+def _list_candidates(
+    problem: TransportationProblem, dual_price: NDArray[np.float64], full: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the groups whose clients may come to each full cluster: (F + 1,) first rows, and the groups.
+
+    Pairs with the largest reduced cost are left out.
+    """
+    priced = problem.cost + dual_price * problem.bitrate_mbps[:, None]
+    reduced = priced[:, full] - np.min(priced, axis=1)[:, None]
+    finite = np.isfinite(reduced)
+    share = min(CANDIDATE_SHARE * problem.cost.shape[1] / len(full), 1.0) if len(full) else 1.0
+    limit = np.quantile(reduced[finite], share) if finite.any() else 0
+    cluster, group = np.nonzero((finite & (reduced <= limit)).T)
+    return np.searchsorted(cluster, np.arange(len(full) + 1)).astype(np.int64), group.astype(np.int64)
+
+
+@numba.njit(cache=True)
+def run_rounds(
+    state: State,
+    neighbourhood: Neighbourhood,
+    rounds: Rounds,
+    best: NDArray[np.int32],
+    best_saved: float,
+) -> tuple[float, float]:  # pragma: no cover - compiled
+    """Reoptimize every full cluster in each round; return the cost saved by the best plan and by the last.
+
+    best        (G, C) replaced by each plan that saves more than those before
+    best_saved  by `best`, to begin with
+    """
+    group, cluster = np.nonzero(state.assigned)
+    size = 4 * len(group) + 2 * MAX_CHAIN_MOVES
+    lists = ClusterLists(
+        np.zeros(state.assigned.shape, dtype=np.bool_),
+        np.full(len(state.bitrate_mbps), -1),
+        np.empty(size, dtype=np.int64),
+        np.empty(size, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
+    for i in range(len(group)):
+        _list_cluster(lists, group[i], cluster[i])
+    log = np.empty((MAX_CHAIN_MOVES, 4), dtype=np.int64)
+    saved = 0.0
+    for k in range(len(rounds.order)):
+        row = neighbourhood.row if k == 0 else np.where(neighbourhood.is_large, -1, neighbourhood.row)
+        for b in rounds.order[k]:
+            if row[b] < 0:
+                continue
+            gained, moves = _run_chain(state, neighbourhood, rounds.price[k], b, row, lists, log)
+            if gained > rounds.min_gain[k]:
+                saved += gained
+                continue
+            for i in range(moves - 1, -1, -1):
+                move_clients(state, log[i, 0], log[i, 2], log[i, 1], log[i, 3])
+        if saved > best_saved:
+            best_saved = saved
+            best[:] = state.assigned
+    return best_saved, saved
+
+
+@numba.njit(cache=True)
+def _run_chain(
+    state: State,
+    neighbourhood: Neighbourhood,
+    price: NDArray[np.float64],
+    b: int,
+    row: NDArray[np.int64],
+    lists: ClusterLists,
+    log: NDArray[np.int64],
+) -> tuple[float, int]:  # pragma: no cover - compiled
+    """Reoptimize cluster b, then those that clients left; return the cost saved and the moves in `log`."""
+    first, candidate = neighbourhood.first, neighbourhood.candidate
+    gained, moves, done, length, cluster = 0.0, 0, 0, 0, b
+    while cluster >= 0 and length <= MAX_CHAIN_LENGTH:
+        before, place = moves, row[cluster]
+        decay = 1.0 if length == 0 else PERTURBATION_DECAY
+        group = candidate[first[place] : first[place + 1]]
+        more, moves = _reoptimize(state, neighbourhood, price * decay, cluster, group, lists, log, moves)
+        gained += more
+        for i in range(before, moves):
+            _list_cluster(lists, log[i, 0], log[i, 2])
+        cluster = -1
+        while done < moves and cluster < 0:
+            if log[done, 1] != b and row[log[done, 1]] >= 0:
+                cluster = log[done, 1]
+            done += 1
+        length += 1
+    return gained, moves
+
+
+@numba.njit(cache=True)
+def _list_cluster(lists: ClusterLists, group: int, cluster: int) -> None:  # pragma: no cover - compiled
+    """Put a cluster at the head of a group's list, where it is not yet listed."""
+    entry = lists.length[0]
+    if not lists.is_listed[group, cluster] and entry < len(lists.cluster):
+        lists.following[entry], lists.cluster[entry] = lists.head[group], cluster
+        lists.is_listed[group, cluster], lists.head[group] = True, entry
+        lists.length[0] = entry + 1
+
+
+@numba.njit(cache=True)
+def _reoptimize(
+    state: State,
+    neighbourhood: Neighbourhood,
+    price: NDArray[np.float64],
+    b: int,
+    candidate: NDArray[np.int64],
+    lists: ClusterLists,
+    log: NDArray[np.int64],
+    moves: int,
+) -> tuple[float, int]:  # pragma: no cover - compiled
+    """Choose the clients of cluster b by a knapsack; return the cost saved and the moves in `log`."""
+    cost, bitrate, assigned, residual = state
+    present = np.flatnonzero(assigned[:, b])
+    capacity = residual[b] + (bitrate[present] * assigned[present, b]).sum()
+    group, origin, reduced = _candidate_moves(state, price, b, present, candidate, lists)
+    taken = np.zeros(len(group), dtype=np.int64)
+    if len(group):
+        count = np.empty(len(group), dtype=np.int64)
+        for i in range(len(group)):
+            count[i] = assigned[group[i], origin[i]]
+        units = int(np.floor(capacity / neighbourhood.unit_mbps + 1e-6))
+        _, taken = solve_knapsack(reduced, neighbourhood.units[group], count, units)
+    stays = np.zeros(len(present), dtype=np.int64)
+    for i in range(len(group)):
+        if origin[i] == b:
+            stays[np.searchsorted(present, group[i])] = taken[i]
+    gained = 0.0
+    for m in range(len(present)):
+        g = present[m]
+        for _ in range(assigned[g, b] - stays[m]):
+            d = _cheapest_other(state, g, b)
+            if d < 0 or moves == len(log):
+                break
+            gained += cost[g, b] - cost[g, d]
+            moves = _record_move(state, g, b, d, 1, log, moves)
+    for i in range(len(group)):
+        g, a = group[i], origin[i]
+        number = min(taken[i], int(residual[b] / bitrate[g]))
+        if a != b and number > 0 and moves < len(log):
+            gained += number * (cost[g, a] - cost[g, b])
+            moves = _record_move(state, g, a, b, number, log, moves)
+    return gained, moves
+
+
+@numba.njit(cache=True)
+def _candidate_moves(
+    state: State,
+    price: NDArray[np.float64],
+    b: int,
+    present: NDArray[np.int64],
+    candidate: NDArray[np.int64],
+    lists: ClusterLists,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:  # pragma: no cover - compiled
+    """Return candidate moves into cluster b: client group, origin cluster, cost change (negative).
+
+    Clients that are present are candidates to stay; their origin is b.
+    """
+    cost, bitrate, assigned, _ = state
+    head, following, cluster = lists.head, lists.following, lists.cluster
+    size = len(present)
+    for g in candidate:
+        entry = head[g]
+        while entry >= 0:
+            size += 1
+            entry = following[entry]
+    group, origin = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    change, count = np.empty(size), 0
+    for g in present:
+        d = _cheapest_other(state, g, b)
+        gain = cost[g, d] - cost[g, b] if d >= 0 else STAY_GAIN
+        if gain > 0:
+            group[count], origin[count], change[count] = g, b, -gain
+            count += 1
+    for g in candidate:
+        entry = head[g]
+        while entry >= 0:
+            a = cluster[entry]
+            entry = following[entry]
+            if a == b or assigned[g, a] == 0:
+                continue
+            gain = cost[g, a] - cost[g, b] + price[a] * bitrate[g]
+            if gain > 0:
+                group[count], origin[count], change[count] = g, a, -gain
+                count += 1
+    return group[:count], origin[:count], change[:count]
+
+
+@numba.njit(cache=True)
+def _cheapest_other(state: State, g: int, b: int) -> int:  # pragma: no cover - compiled
+    """Return the cheapest cluster but b that a client of g fits in; -1 where there is none."""
+    cost, bitrate, _, residual = state
+    best, least = -1, np.inf
+    for d in range(cost.shape[1]):
+        if cost[g, d] < least and d != b and residual[d] >= bitrate[g]:
+            best, least = d, cost[g, d]
+    return best
+
+
+@numba.njit(cache=True)
+def _record_move(
+    state: State, group: int, origin: int, target: int, count: int, log: NDArray[np.int64], moves: int
+) -> int:  # pragma: no cover - compiled
+    """Move clients, append (group, origin, target, clients) to `log`, and return the number of moves."""
+    move_clients(state, group, origin, target, count)
+    log[moves, 0], log[moves, 1], log[moves, 2], log[moves, 3] = group, origin, target, count
+    return moves + 1

@@ -1,0 +1,75 @@
+"""The formal model of system `brokering` in Pyomo: the broker's integer program as printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.brokering.problem.problem import Brokering
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+
+def formulation(problem: Brokering) -> pyo.ConcreteModel:
+    """Build the program of Fig. 3.10 of Mukerjee 2018, with one variable for each client and bid.
+
+    maximize    wp sum Performance(m) U_{r,m} - wc sum Cost(m) Bitrate(r) U_{r,m}
+    subject to  U_{r,m} in {0, 1}
+                sum over m of U_{r,m} = 1                     every client is served once
+                sum over r of Bitrate(r) U_{r,m} <= Capacity(l)   at each cluster l
+
+    Readings: Performance is the negative score, since a smaller score is better; Cost times Bitrate
+    is the cost of an hour. As printed, a client's performance counts once whatever its bitrate,
+    while its cost is by the bit; with `performance_per = "bit"` performance is times Bitrate too.
+    The objective is the negative of the metric "objective".
+    """
+    import pyomo.environ as pyo  # imported late: slow to load
+
+    terms, groups = problem.terms, problem.groups
+    group = np.repeat(np.arange(len(groups.count)), groups.count).tolist()  # of each client
+    location = groups.location.tolist()
+    bitrate = groups.bitrate_mbps.tolist()
+    capacity = problem.residual_mbps.tolist()
+    allowed = problem.allowed & ~np.isnan(problem.price[groups.location])
+    matchings = [np.flatnonzero(row).tolist() for row in allowed]  # of each group
+
+    m = pyo.ConcreteModel("content brokering")
+    m.Clients = pyo.Set(initialize=range(len(group)))
+    m.Clusters = pyo.Set(initialize=range(len(capacity)))
+    pairs = [(r, c) for r in m.Clients for c in matchings[group[r]]]
+    m.RM = pyo.Set(initialize=pairs, dimen=2)
+    m.U = pyo.Var(m.RM, domain=pyo.Binary)
+
+    def performance(r: int, c: int) -> float:
+        factor = bitrate[group[r]] if terms.performance_per == "bit" else 1.0
+        return -float(problem.score[location[group[r]], c]) * factor
+
+    def cost(r: int, c: int) -> float:
+        return float(problem.price[location[group[r]], c]) * terms.units_per_mbps_hour
+
+    def fits(m: pyo.ConcreteModel, c: int) -> Any:
+        load = [bitrate[group[r]] * m.U[r, c] for r in m.Clients if (r, c) in m.RM]
+        return sum(load) <= capacity[c] if load else pyo.Constraint.Skip
+
+    m.once = pyo.Constraint(m.Clients, rule=lambda m, r: sum(m.U[r, c] for c in matchings[group[r]]) == 1)
+    m.capacity = pyo.Constraint(m.Clusters, rule=fits)
+    wp, wc = terms.performance_weight, terms.cost_weight
+    m.goal = pyo.Objective(
+        expr=wp * sum(performance(r, c) * m.U[r, c] for r, c in m.RM)
+        - wc * sum(cost(r, c) * bitrate[group[r]] * m.U[r, c] for r, c in m.RM),
+        sense=pyo.maximize,
+    )
+    return m
+
+
+def clients_by_group(problem: Brokering, m: pyo.ConcreteModel) -> NDArray[np.int32]:
+    """Return the clients of each group in each cluster, (G, C), in a solved model."""
+    groups = problem.groups
+    group = np.repeat(np.arange(len(groups.count)), groups.count)
+    clients = np.zeros((len(groups.count), len(problem.clusters)), dtype=np.int32)
+    for (r, c), value in m.U.extract_values().items():
+        clients[group[r], c] += round(value or 0.0)
+    return clients

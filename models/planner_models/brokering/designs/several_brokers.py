@@ -1,0 +1,129 @@
+"""Several brokers that share the clusters: each decides on its own, or all commit in transactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.brokering.designs.broker import assignment
+from planner_models.brokering.plan import billing
+from planner_models.brokering.plan.check import read_assignment
+from planner_models.brokering.plan.plan import Assignment, MessageCounts, sum_clients
+from planner_models.brokering.problem.problem import Brokering
+
+Brokers = Annotated[int, Field(ge=1, description="number of brokers that the clients are divided among")]
+DealSeed = Annotated[int, Field(ge=0, description="seed of the random division")]
+MostRounds = Annotated[int, Field(ge=1, description="maximum number of rounds")]
+Headroom = Annotated[
+    float,
+    Field(gt=0, le=1, description="share of the announced capacity that a CDN commits to, at most"),
+]
+
+
+def assign_independently(
+    problem: Brokering,
+    *,
+    brokers: Brokers = 2,
+    deal_seed: DealSeed = 0,
+    options: Options = Options(),
+    previous: Decision[Assignment] | None = None,
+) -> Decision[Assignment]:
+    """Assign the clients of several brokers, each of which decides as if there were no other.
+
+    All brokers observe the same residual capacity, so that together they may overbook it: the plan
+    guarantees to serve all clients, not to keep capacities.
+
+    returns  Decision with an Assignment of all brokers' clients; no bound
+    source   Mukerjee 2018, 3.4.2 (BestLookup: capacity 10, two brokers that send 9 each)
+    """
+    problems = [problem.with_client_counts(count) for count in deal_clients(problem, brokers, deal_seed)]
+    decisions = [assignment.assign(part, options=options) for part in problems]
+    plans = [decision.plan for decision in decisions if decision.plan is not None]
+    if len(plans) < brokers:
+        return next(decision for decision in decisions if decision.plan is None)
+    plan = merge_plans(plans)
+    decision = Decision(
+        plan=plan,
+        proof=assignment.unproven(problem, plan, decisions[0].proof.backend),
+        guarantees=frozenset({"demand", "pinned", "forbidden"}),
+    )
+    return billing.add_traffic_history(problem, decision, previous)
+
+
+def assign_in_transactions(
+    problem: Brokering,
+    *,
+    brokers: Brokers = 2,
+    headroom: Headroom = 1.0,
+    most_rounds: MostRounds = 50,
+    deal_seed: DealSeed = 0,
+    options: Options = Options(),
+    previous: Decision[Assignment] | None = None,
+) -> Decision[Assignment]:
+    """Assign the clients of several brokers in rounds, until every CDN commits to all mappings.
+
+    A CDN refuses a cluster that all brokers together would fill above `headroom` of its residual
+    capacity; then all mappings are withdrawn. For the next round it promises each broker its own part of
+    that capacity, in proportion to what the broker requested there. A promise never grows again, so that
+    the rounds end.
+
+    returns  Decision with an Assignment whose `rounds` count clusters refused and mappings withdrawn;
+             without a plan where the clients of a broker no longer fit, or rounds run out
+    source   Mukerjee 2018, 3.4.2 (Transactions)
+    """
+    counts = deal_clients(problem, brokers, deal_seed)
+    capacity = headroom * problem.residual_mbps
+    promised = np.tile(problem.residual_mbps, (brokers, 1))
+    no_background = np.zeros(len(capacity))
+    rows: list[tuple[int, int, int]] = []
+    for number in range(1, most_rounds + 1):
+        decisions = [
+            assignment.assign(
+                problem.with_client_counts(count).with_clusters(
+                    capacity_mbps=own, background_mbps=no_background
+                ),
+                options=options,
+            )
+            for count, own in zip(counts, promised, strict=True)
+        ]
+        plans = [decision.plan for decision in decisions if decision.plan is not None]
+        if len(plans) < brokers:
+            failed = next(decision for decision in decisions if decision.plan is None)
+            reason = f"round {number}: the clients of a broker do not fit the capacity promised to it"
+            proof = Proof(status=Status.UNDECIDED, reasons=(reason, *failed.proof.reasons))
+            return Decision(plan=None, proof=proof)
+        requested = np.array([read_assignment(problem, plan).load_mbps for plan in plans])
+        refused = requested.sum(axis=0) > capacity * (1 + 1e-9) + 1e-9
+        rows.append((number, int(refused.sum()), brokers if refused.any() else 0))
+        if not refused.any():
+            rounds = pd.DataFrame(rows, columns=["round", "overbooked", "withdrawn"], dtype=float)
+            plan = replace(merge_plans(plans), rounds=rounds)
+            proof = assignment.unproven(problem, plan, decisions[0].proof.backend)
+            return billing.add_traffic_history(problem, Decision(plan=plan, proof=proof), previous)
+        # capacity that other brokers may still request cannot be promised twice
+        share = requested / np.maximum(requested.sum(axis=0), 1e-12)
+        promised[:, refused] = np.minimum(promised, share * capacity)[:, refused]
+    reason = f"CDNs still refuse {int(refused.sum())} clusters after {most_rounds} rounds"
+    return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+
+
+def deal_clients(problem: Brokering, brokers: int, seed: int) -> list[NDArray[np.int64]]:
+    """Return the clients of each broker, (R,); every client comes by any broker with equal probability."""
+    random = np.random.default_rng(seed)
+    counts = random.multinomial(problem.count, np.full(brokers, 1 / brokers))
+    return [np.ascontiguousarray(counts[:, broker]) for broker in range(brokers)]
+
+
+def merge_plans(plans: list[Assignment]) -> Assignment:
+    """Return all brokers' clients in one plan."""
+    frames = pd.concat([plan.assignments for plan in plans], ignore_index=True)
+    counts = MessageCounts.total([plan.message_counts for plan in plans])
+    return Assignment(assignments=sum_clients(frames), message_counts=counts)

@@ -1,0 +1,213 @@
+"""Observations of a broker: the choice of Share, Matching and Announce of each design, and their degradation.
+
+Information that a broker has without announcements stays true: its own clients, contracts, and the
+performance of the one cluster that a CDN uses today. So the observations of `brokered` and
+`dynamic_pricing` have no age, noise or granularity.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.degradation import AgeS, GranularityKm, Noise, Seed, add_noise, average_within, drift
+from planner_models import globe
+from planner_models.brokering.problem import cluster_matching, geography
+from planner_models.brokering.problem.problem import Announcement, Brokering
+
+Bids = Annotated[int, Field(ge=1, description="clusters that a CDN offers to each location, at most")]
+Similar = Annotated[
+    float,
+    Field(ge=1, description="ratio of an offered cluster's score to the CDN's best, at most"),
+]
+Price = Literal["contract", "cluster"]
+Capacity = Literal["guessed", "total", "free"]
+Rule = Annotated[
+    cluster_matching.Rule,
+    Field(description="choice of offers by a CDN: ranked by cost among similar scores, or a stable matching"),
+]
+
+
+def estimate(
+    problem: Brokering,
+    *,
+    age_s: AgeS = 0.0,
+    noise: Noise = 0.0,
+    granularity_km: GranularityKm = 0.0,
+    swing: Annotated[
+        float, Field(ge=0, description="standard deviation over time of the logarithm of background traffic")
+    ] = 0.3,
+    score_swing: Annotated[
+        float, Field(ge=0, description="standard deviation over time of the logarithm of scores")
+    ] = 0.05,
+    memory_s: Annotated[
+        float,
+        Field(gt=0, description="time in which the autocorrelation of traffic and scores falls to 1/e, s"),
+    ] = 300.0,
+    seed: Seed = 0,
+) -> Brokering:
+    """Return the market as CDNs estimate it before they match and announce (step Estimate).
+
+    Age: the logarithm of each cluster's background traffic, and of each score, is an Ornstein-Uhlenbeck
+    process. Its parameters are not published; the defaults are readings: brokers decide every few minutes
+    (3.4.1); the share of sessions that they move goes from 20% to 60% (Fig. 3.5), four standard deviations
+    of 0.3; and scores in the calibrated market (`generators`) differ by pair by 0.05, which includes all
+    change over time.
+
+    Noise: each score, and the capacity and background of each cluster, times a lognormal factor of median 1.
+    Granularity: all clients in a square of the map have the mean score of these clients, by traffic.
+    Costs are announced, not estimated, and always true.
+
+    source  Mukerjee 2018, 3.4.1 (Estimate, Gather)
+    """
+    if age_s == 0 and noise == 0 and granularity_km == 0:
+        return problem
+    score, capacity = problem.score, problem.capacity_mbps
+    background = problem.background_mbps
+    rng = np.random.default_rng([seed, 0])
+    background = drift(background, age=age_s, memory=memory_s, spread=swing, rng=rng)
+    score = drift(score, age=age_s, memory=memory_s, spread=score_swing, rng=rng)
+    rng = np.random.default_rng([seed, 1])
+    factor = add_noise(np.ones(len(capacity)), noise, rng)
+    score = add_noise(score, noise, rng)
+    if granularity_km > 0:
+        latitude, longitude = (problem.locations[name].to_numpy(float) for name in ("latitude", "longitude"))
+        corner = globe.squares(
+            latitude, longitude, side_km=granularity_km, radius_km=geography.EARTH_RADIUS_KM
+        )
+        square = np.unique(corner, axis=0, return_inverse=True)[1].ravel()
+        score = average_within(score, square, problem.demand_mbps)
+    return problem.with_observation(
+        offered=problem.offered,
+        score=score,
+        price=problem.price,
+        capacity_mbps=capacity * factor,
+        background_mbps=background * factor,
+    )
+
+
+def with_degradation(observe: Callable[..., Brokering]) -> Callable[..., Brokering]:
+    """Return the observation of the CDNs' estimates, with the parameters of `estimate` besides its own."""
+    degradations = list(inspect.signature(estimate).parameters.values())[1:]  # without the problem
+
+    @functools.wraps(observe)
+    def observe_estimates(problem: Brokering, **parameters: Any) -> Brokering:
+        given = {each.name: parameters.pop(each.name) for each in degradations if each.name in parameters}
+        return observe(estimate(problem, **given), **parameters)
+
+    own = inspect.signature(observe)
+    together = own.replace(parameters=[*own.parameters.values(), *degradations])
+    vars(observe_estimates).update(__signature__=together)
+    observe_estimates.__annotations__ = {**estimate.__annotations__, **observe.__annotations__}
+    return observe_estimates
+
+
+@with_degradation
+def protocol(
+    problem: Brokering,
+    *,
+    bids: Annotated[
+        Annotated[int, Field(ge=1)] | Literal["all"],
+        Field(description="clusters that a CDN offers to each location, at most; all: every cluster it has"),
+    ] = 1,
+    price: Annotated[
+        Price, Field(description="contract: flat, by contract; cluster: each cluster's cost is announced")
+    ] = "contract",
+    capacity: Annotated[
+        Capacity,
+        Field(
+            description="guessed: the CDN's median; total: announced without regard to the broker's "
+            "clients; free: announced, less background traffic"
+        ),
+    ] = "guessed",
+    rule: Rule = "ranked",
+    similar: Similar = cluster_matching.SIMILAR,
+) -> Brokering:
+    """Return the problem as a broker observes it under any choice of Share, Matching and Announce.
+
+    Only a CDN that knows the broker's clients can announce residual capacity, and match them stably.
+
+    bids      Matching: single-cluster is 1
+    price     Announce cost, or keep to contracts
+    capacity  Announce capacity, or leave the broker to guess
+    source    Mukerjee 2018, Table 3.2; guesses and candidates: 3.5.1
+    """
+    offered = problem.offered
+    if rule == "stable":
+        offered = cluster_matching.match_stably(
+            problem.score, problem.demand_mbps, problem.residual_mbps, problem.cdn, offered
+        )
+    elif bids != "all":
+        offered = cluster_matching.match_by_rank(
+            problem.score, problem.unit_cost, problem.cdn, offered, bids=bids, similar=similar
+        )
+    prices = problem.price
+    if price == "contract":
+        prices = problem.contract_price[:, problem.cdn]
+        offered = offered & ~np.isnan(prices)
+    by_client = capacity == "free" or rule == "stable"
+    background = np.zeros(len(problem.clusters)) if capacity != "free" else problem.background_mbps
+    return problem.with_observation(
+        offered=offered,
+        score=problem.score,
+        price=prices,
+        capacity_mbps=problem.guessed_capacity_mbps if capacity == "guessed" else problem.capacity_mbps,
+        background_mbps=background,
+        announcement=Announcement(
+            by_client=by_client,
+            score=by_client or bids != 1,
+            price=price == "cluster",
+            capacity=capacity != "guessed",
+        ),
+    )
+
+
+def brokered(problem: Brokering, *, similar: Similar = cluster_matching.SIMILAR) -> Brokering:
+    """Return the observation of today's broker: one cluster per CDN, contract prices, guessed capacities."""
+    return protocol(problem, similar=similar)
+
+
+@with_degradation
+def multicluster(
+    problem: Brokering, *, bids: Bids = 100, similar: Similar = cluster_matching.SIMILAR
+) -> Brokering:
+    """Return several clusters per CDN with their performance, contract prices, guessed capacities."""
+    return protocol(problem, bids=bids, similar=similar)
+
+
+def dynamic_pricing(problem: Brokering, *, similar: Similar = cluster_matching.SIMILAR) -> Brokering:
+    """Return one cluster per CDN at that cluster's cost, guessed capacities."""
+    return protocol(problem, price="cluster", similar=similar)
+
+
+@with_degradation
+def dynamic_multicluster(
+    problem: Brokering, *, bids: Bids = 100, similar: Similar = cluster_matching.SIMILAR
+) -> Brokering:
+    """Return several clusters per CDN, each at its cost, guessed capacities."""
+    return protocol(problem, bids=bids, price="cluster", similar=similar)
+
+
+@with_degradation
+def best_lookup(
+    problem: Brokering, *, bids: Bids = 100, similar: Similar = cluster_matching.SIMILAR
+) -> Brokering:
+    """Return several clusters per CDN, each at its cost with its capacity, without background traffic."""
+    return protocol(problem, bids=bids, price="cluster", capacity="total", similar=similar)
+
+
+@with_degradation
+def marketplace(
+    problem: Brokering,
+    *,
+    bids: Bids = 100,
+    rule: Rule = "ranked",
+    similar: Similar = cluster_matching.SIMILAR,
+) -> Brokering:
+    """Return bids for the broker's clients: several clusters per CDN, with cost and residual capacity."""
+    return protocol(problem, bids=bids, price="cluster", capacity="free", rule=rule, similar=similar)

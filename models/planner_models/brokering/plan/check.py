@@ -1,0 +1,183 @@
+"""Independent check of an assignment against the problem's raw tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.plan import Violations
+from planner.errors import PlanRejected, did_you_mean
+from planner_models.brokering.plan.plan import Assignment
+from planner_models.brokering.problem import restrictions
+from planner_models.brokering.problem.problem import Brokering
+
+TOLERANCE: Final = 1e-9  # of a cluster's capacity: clients are whole, so only sums round
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AssignmentArrays:
+    """An assignment as arrays, read from its table of P rows.
+
+    kind          (P,) kind of client: row of `ClientKinds`
+    location      (P,) row of the problem's locations
+    cluster       (P,) row of the problem's clusters
+    count         (P,) clients
+    bitrate_mbps  (P,) of each client
+    load_mbps     (C,) this broker's traffic in each cluster
+    """
+
+    kind: NDArray[np.int64]
+    location: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    count: NDArray[np.int64]
+    bitrate_mbps: NDArray[np.float64]
+    load_mbps: NDArray[np.float64]
+
+
+class ClientKinds:
+    """Kinds of clients of a problem: rows that are equal in all columns are one kind.
+
+    demand  (K,) clients of each kind
+    """
+
+    def __init__(self, problem: Brokering) -> None:
+        frame = problem.clients
+        self._labels = {name: pd.Index(pd.unique(frame[name])) for name in ("isp", "content")}
+        self._labels["location"] = problem.location_index
+        self._bitrates = np.unique(frame["bitrate_kbps"].to_numpy(float))
+        self._keys, of_row = np.unique(self._key(frame), return_inverse=True)
+        self.demand = np.bincount(of_row.ravel(), weights=problem.count).astype(np.int64)
+
+    def _key(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Return one number for each kind, (rows,); -1 for kinds that the problem does not have."""
+        bitrate = frame["bitrate_kbps"].to_numpy(float)
+        level = np.minimum(np.searchsorted(self._bitrates, bitrate), len(self._bitrates) - 1)
+        is_unknown = self._bitrates[level] != bitrate
+        key = level.astype(np.int64)
+        for name, index in self._labels.items():
+            place = index.get_indexer(pd.Index(frame[name])).astype(np.int64)
+            is_unknown |= place < 0
+            key = key * np.int64(len(index)) + place
+        return np.where(is_unknown, -1, key)
+
+    def look_up(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the kind of each row, (rows,); PlanRejected for one that the problem does not have."""
+        key = self._key(frame)
+        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        unknown = np.flatnonzero((key < 0) | (self._keys[place] != key))
+        if len(unknown):
+            row = frame.iloc[int(unknown[0])]
+            raise PlanRejected(f"assignments row {int(unknown[0]) + 1}: {self.describe(row)} are no clients")
+        return place.astype(np.int64)
+
+    @staticmethod
+    def describe(row: Any) -> str:
+        """Return `location/isp/content at 3000 kbit/s`."""
+        return f"{row['location']}/{row['isp']}/{row['content']} at {row['bitrate_kbps']:g} kbit/s"
+
+
+def read_assignment(problem: Brokering, plan: Assignment) -> AssignmentArrays:
+    """Return the plan as arrays; PlanRejected where it is no assignment of whole clients to bids."""
+    frame = plan.assignments
+    count = frame["clients"].to_numpy(float)
+    bad = np.flatnonzero(~np.isfinite(count) | (count < 0) | (count != np.floor(count)))
+    if len(bad):
+        raise PlanRejected(
+            f"assignments row {int(bad[0]) + 1}: clients is {count[bad[0]]}, "
+            "must be a whole number, 0 or more"
+        )
+    kinds = ClientKinds(problem)
+    kind = kinds.look_up(frame)
+    cluster = problem.cluster_index.get_indexer(pd.Index(frame["cluster"])).astype(np.int64)
+    if (cluster < 0).any():
+        row = int(np.flatnonzero(cluster < 0)[0])
+        name = str(frame["cluster"].iloc[row])
+        raise PlanRejected(
+            f"assignments row {row + 1}: '{name}' is no cluster"
+            + did_you_mean(name, problem.clusters["cluster"])
+        )
+    location = problem.location_index.get_indexer(pd.Index(frame["location"])).astype(np.int64)
+    # pinned clients are served there whatever is on offer
+    pinned = restrictions.match_rules(frame, problem.clusters, problem.pinned, None).pinned
+    not_offered = np.flatnonzero(~problem.offered[location, cluster] & ~pinned & (count > 0))
+    if len(not_offered):
+        row = int(not_offered[0])
+        raise PlanRejected(
+            f"assignments row {row + 1}: cluster '{frame['cluster'].iloc[row]}' is not on offer to "
+            f"'{frame['location'].iloc[row]}'"
+        )
+    assigned = np.bincount(kind, weights=count, minlength=len(kinds.demand))
+    excess = np.flatnonzero(assigned > kinds.demand)
+    if len(excess):
+        row = int(np.flatnonzero(kind == excess[0])[0])
+        raise PlanRejected(
+            f"assignments: {assigned[excess[0]]:.0f} clients of {kinds.describe(frame.iloc[row])} are "
+            f"assigned, there are {kinds.demand[excess[0]]}"
+        )
+    bitrate = frame["bitrate_kbps"].to_numpy(float) / 1000
+    load = np.bincount(cluster, weights=count * bitrate, minlength=len(problem.clusters))
+    return AssignmentArrays(
+        kind=kind,
+        location=location,
+        cluster=cluster,
+        count=count.astype(np.int64),
+        bitrate_mbps=bitrate,
+        load_mbps=load.astype(float),
+    )
+
+
+def check(problem: Brokering, plan: Assignment) -> Violations:
+    """Return the constraint violations: overloaded clusters, clients without a cluster, rules not kept.
+
+    A cluster that background traffic alone overloads is no violation of a plan without clients there.
+    PlanRejected where the tables are no plan: unknown clients or clusters, a cluster that is not on
+    offer, parts of clients, more clients than there are.
+    """
+    done = read_assignment(problem, plan)
+    total = done.load_mbps + problem.background_mbps
+    allowed = problem.capacity_mbps
+    over = np.flatnonzero(is_overloaded(problem, done.load_mbps))
+    capacity = Violations.of(
+        "capacity",
+        where=problem.clusters["cluster"].iloc[over].tolist(),
+        amount=total[over],
+        allowed=allowed[over],
+        unit="Mbit/s",
+    )
+    served = np.bincount(done.location, weights=done.count, minlength=len(problem.locations))
+    expected = np.bincount(problem.location, weights=problem.count, minlength=len(problem.locations))
+    short = np.flatnonzero(served < expected)
+    demand = Violations.of(
+        "demand",
+        where=problem.locations["location"].iloc[short].tolist(),
+        amount=served[short],
+        allowed=expected[short],
+        unit="clients",
+    )
+    rules = restrictions.match_rules(plan.assignments, problem.clusters, problem.pinned, problem.forbidden)
+    pinned = _rule_violations("pinned", plan, rules.misplaced)
+    return capacity + demand + pinned + _rule_violations("forbidden", plan, rules.forbidden)
+
+
+def _rule_violations(limit: str, plan: Assignment, rows: NDArray[np.bool_]) -> Violations:
+    """Return the violations of one kind of rule, for rows (P,) of the plan."""
+    frame = plan.assignments[rows]
+    names = zip(frame["location"], frame["isp"], frame["content"], frame["cluster"], strict=True)
+    return Violations.of(
+        limit,
+        where=[f"{location}/{isp}/{content} in {cluster}" for location, isp, content, cluster in names],
+        amount=frame["clients"].to_numpy(float),
+        allowed=np.zeros(len(frame)),
+        unit="clients",
+    )
+
+
+def is_overloaded(problem: Brokering, load_mbps: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which clusters serve this broker's clients and have more load than capacity, (C,)."""
+    total = load_mbps + problem.background_mbps
+    slack = TOLERANCE * np.maximum(total, 1.0)
+    return (load_mbps > 0) & (total > problem.capacity_mbps + slack)

@@ -1,0 +1,228 @@
+"""Metrics of system `brokering`, computed from the true problem and the plan."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.metrics import Metric
+from planner_models.brokering.plan import billing, overload_relief, profit
+from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
+from planner_models.brokering.plan.plan import Assignment
+from planner_models.brokering.problem.problem import Brokering
+
+METRICS: Final = (
+    Metric(
+        name="objective",
+        unit="",
+        better="less",
+        about="wp times scores plus wc times costs per hour, over all clients: what the broker minimises; "
+        "clients of overloaded clusters count where they are moved to",
+        source="Mukerjee 2018, Fig. 3.10 (negated); moving: 3.2.2",
+    ),
+    Metric(
+        name="median_cost",
+        unit="cost",
+        better="less",
+        about="median over clients of their cluster's cost, or of its price where that is bid",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="median_score",
+        unit="",
+        better="less",
+        about="median over clients of the score of their cluster",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="median_distance_km",
+        unit="km",
+        better="less",
+        about="median over clients of the distance to their cluster",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="median_load_percent",
+        unit="%",
+        better="less",
+        about="median load of the clusters that serve clients, background traffic included",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="median_own_load_percent",
+        unit="%",
+        better="less",
+        about="median load of the clusters that serve clients, by this broker's traffic alone",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(
+        name="congested_percent",
+        unit="%",
+        better="less",
+        about="clients in clusters with more load than capacity",
+        source="Mukerjee 2018, Table 3.3",
+    ),
+    Metric(name="mean_cost", unit="cost", better="less", about="mean cost over traffic"),
+    Metric(name="mean_score", unit="", better="less", about="mean score over clients"),
+    Metric(name="cost_per_hour", unit="/h", better="less", about="cost of all traffic for an hour"),
+    Metric(
+        name="contract_bill_per_hour",
+        unit="/h",
+        better="less",
+        about="cost of all traffic for an hour at contract prices, without markup",
+    ),
+    Metric(
+        name="billed_by_bits_per_hour",
+        unit="/h",
+        better="less",
+        about="contract bill of an hour, over this window and earlier ones, with commitments",
+    ),
+    Metric(
+        name="billed_by_95th_per_hour",
+        unit="/h",
+        better="less",
+        about="contract bill of an hour where the 95th percentile of each CDN's windows is billed",
+        source="Mukerjee 2018, 3.2.1 (95/5 model)",
+    ),
+    Metric(
+        name="bids_per_hour",
+        unit="/h",
+        better="less",
+        about="cost of all traffic for an hour at each cluster's cost times the markup that it bids",
+    ),
+    Metric(name="unserved", unit="clients", better="less", about="clients that no cluster serves"),
+    Metric(
+        name="cdns_losing_at_flat_rates",
+        unit="CDNs",
+        better="less",
+        about="CDNs paid less than their cost at their contract price plus 20%",
+        source="Mukerjee 2018, 3.7.1",
+    ),
+    Metric(name="cdns_used", unit="CDNs", better="more", about="CDNs that serve clients of this broker"),
+    Metric(
+        name="moved_between_clusters_percent",
+        unit="%",
+        better="less",
+        about="traffic of the previous round that another cluster now serves",
+        source="traffic predictability, Mukerjee 2018, 3.3.2",
+    ),
+    Metric(
+        name="moved_between_cdns_percent",
+        unit="%",
+        better="less",
+        about="traffic of the previous round that another CDN now serves",
+        source="Mukerjee 2018, Fig. 3.5",
+    ),
+    Metric(name="rounds", unit="rounds", better="less", about="rounds of the protocol"),
+    Metric(
+        name="withdrawn",
+        unit="mappings",
+        better="less",
+        about="mappings that were withdrawn because a CDN refused",
+        source="Mukerjee 2018, 3.4.2 (Transactions)",
+    ),
+)
+
+
+def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -> dict[str, float | None]:
+    """Return every metric of the plan, from the true problem and the plans alone."""
+    done = read_assignment(problem, plan)
+    at = done.location, done.cluster
+    count = done.count.astype(float)
+    traffic = count * done.bitrate_mbps
+    cost, score = problem.price[at], problem.score[at]
+    terms = problem.terms
+    cost_per_hour = float(cost @ traffic) * terms.units_per_mbps_hour
+    performance = float(score @ (traffic if terms.performance_per == "bit" else count))
+    overloaded = is_overloaded(problem, done.load_mbps)
+    clients, served = float(problem.count.sum()), float(count.sum())
+    by_cdn = profit.profit_by_cdn(problem, plan)
+    bills = billing.hourly_bills(problem, plan)
+    bid_price = problem.unit_cost * markups(problem, plan)
+    clusters, cdns = moved_traffic_percent(problem, plan, previous)
+    objective = terms.performance_weight * performance + terms.cost_weight * cost_per_hour
+    if overload_relief.is_needed(problem, done):
+        objective = overload_relief.relieved_objective(problem, done)
+    return {
+        "objective": objective,
+        "median_cost": weighted_median(cost, count),
+        "median_score": weighted_median(score, count),
+        "median_distance_km": weighted_median(problem.distance_km[at], count),
+        "median_load_percent": _median_load(problem, done, problem.background_mbps),
+        "median_own_load_percent": _median_load(problem, done, 0.0 * problem.background_mbps),
+        "congested_percent": 100 * float(count @ overloaded[done.cluster]) / served if served else None,
+        "mean_cost": float(cost @ traffic) / float(traffic.sum()) if served else None,
+        "mean_score": float(score @ count) / served if served else None,
+        "cost_per_hour": cost_per_hour,
+        "contract_bill_per_hour": _contract_bill(by_cdn),
+        "billed_by_bits_per_hour": bills["bits"],
+        "billed_by_95th_per_hour": bills["95th percentile"],
+        "bids_per_hour": float(bid_price[done.cluster] @ traffic) * terms.units_per_mbps_hour,
+        "unserved": clients - served,
+        "cdns_losing_at_flat_rates": float((by_cdn["profit_at_flat_price"] < 0).sum()),
+        "cdns_used": float((by_cdn["traffic_mbps"] > 0).sum()),
+        "moved_between_clusters_percent": clusters,
+        "moved_between_cdns_percent": cdns,
+        "rounds": 1.0 if plan.rounds is None or plan.rounds.empty else float(plan.rounds["round"].max()),
+        "withdrawn": 0.0 if plan.rounds is None else float(plan.rounds["withdrawn"].sum()),
+    }
+
+
+def markups(problem: Brokering, plan: Assignment) -> NDArray[np.float64]:
+    """Return the price over cost that each cluster bids, (C,); 1 where CDNs do not learn."""
+    if plan.offers is None or plan.offers.empty:
+        return np.ones(len(problem.clusters))
+    bid = plan.offers.set_index("cluster")["markup"].reindex(problem.clusters["cluster"])
+    return bid.fillna(1.0).to_numpy(float)
+
+
+def weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
+    """Return the smallest value that at least half of the weight does not exceed; None without weight."""
+    if weights.sum() <= 0:
+        return None
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+
+
+def _contract_bill(by_cdn: pd.DataFrame) -> float | None:
+    bill = float(by_cdn["flat_price_per_hour"].sum(skipna=False)) / profit.MARKUP
+    return None if np.isnan(bill) else bill
+
+
+def _median_load(
+    problem: Brokering, done: AssignmentArrays, others_mbps: NDArray[np.float64]
+) -> float | None:
+    used = (done.load_mbps > 0) & (problem.capacity_mbps > 0)
+    if not used.any():
+        return None
+    total = done.load_mbps + others_mbps
+    return 100 * float(np.median(total[used] / problem.capacity_mbps[used]))
+
+
+def moved_traffic_percent(
+    problem: Brokering, plan: Assignment, previous: Assignment | None
+) -> tuple[float | None, float | None]:
+    """Return the percentage of the previous round's traffic that changed its cluster, and its CDN."""
+    if previous is None:
+        return None, None
+    kind = ["location", "isp", "content", "bitrate_kbps"]
+    cdn_of = problem.clusters.set_index("cluster")["cdn"]
+    shares = []
+    for level in ("cluster", "cdn"):
+        now, before = (
+            part.assignments.assign(cdn=part.assignments["cluster"].map(cdn_of))
+            .groupby([*kind, level], dropna=False)["clients"]
+            .sum()
+            for part in (plan, previous)
+        )
+        both = pd.concat({"now": now, "before": before}, axis=1).fillna(0.0)
+        bitrate = both.index.get_level_values("bitrate_kbps").to_numpy(float)
+        stays = float(both.min(axis=1).to_numpy(float) @ bitrate)
+        totals = both.groupby(level=kind).sum().min(axis=1)
+        common = float(totals.to_numpy(float) @ totals.index.get_level_values("bitrate_kbps").to_numpy(float))
+        shares.append(100 * (1 - stays / common) if common > 0 else None)
+    return shares[0], shares[1]

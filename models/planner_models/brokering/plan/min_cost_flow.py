@@ -1,0 +1,188 @@
+"""Relaxation to divisible clients: min-cost flow, and the dual price of each cluster's capacity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner.errors import SolverFailure
+from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
+
+INITIAL_ARCS: Final = 16  # cheapest clusters of each group; reduced costs say which arcs are added
+COST_LEVELS: Final = 2**34  # costs are rounded to so many levels for the flow; bounds are not
+MAX_TRAFFIC_UNITS: Final = 2**48  # limit on all traffic in integer units
+REDUCED_COST_TOLERANCE: Final = 1e-9  # relative
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Relaxation:
+    """The optimum for divisible clients.
+
+    assigned    (G, C) sparse, fractional clients; None where capacity is too small
+    dual_price  (C,) objective per Mbit/s of capacity
+    bound       lower bound on the cost of any assignment; None where capacity is too small
+    shortage    groups and clusters that prove that capacity is too small; else None
+    """
+
+    assigned: sp.csr_array | None
+    dual_price: NDArray[np.float64]
+    bound: float | None
+    shortage: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+
+def solve_relaxation(problem: TransportationProblem) -> Relaxation:
+    """Solve min-cost flow over the cheapest arcs, and add arcs of negative reduced cost until there are none.
+
+    source  transportation problem; OR-Tools' cost-scaling push-relabel
+    """
+    groups, clusters = problem.cost.shape
+    offered = np.isfinite(problem.cost)
+    cheapest = problem.cost.argmin(axis=1) if clusters else np.zeros(groups, dtype=np.int64)
+    load = np.bincount(cheapest, weights=problem.bitrate_mbps * problem.count, minlength=clusters)
+    if offered.any(axis=1).all() and (load <= problem.capacity_mbps).all():
+        assigned = sp.csr_array(
+            (problem.count.astype(float), (np.arange(groups), cheapest)), shape=problem.cost.shape
+        )
+        no_price = np.zeros(clusters)
+        return Relaxation(assigned=assigned, dual_price=no_price, bound=problem.lagrangian_bound(no_price))
+    active = _cheapest_arcs(problem, offered, INITIAL_ARCS)
+    network = _Network(problem)
+    while True:
+        assigned, full = network.solve(active)
+        if assigned is None:
+            if (active == offered).all():
+                return Relaxation(
+                    assigned=None,
+                    dual_price=np.zeros(clusters),
+                    bound=None,
+                    shortage=network.find_shortage(offered),
+                )
+            active |= _cheapest_arcs(problem, offered, 4 * int(active.sum(axis=1).max()))
+            continue
+        dual_price = _dual_prices(problem, assigned, full)
+        surcharge = dual_price * problem.bitrate_mbps[:, None]
+        least = (np.where(active, problem.cost, np.inf) + surcharge).min(axis=1)
+        improving = ~active & offered
+        improving &= problem.cost + surcharge < least[:, None] * (1 - REDUCED_COST_TOLERANCE)
+        if not improving.any():
+            bound = problem.lagrangian_bound(dual_price)
+            return Relaxation(assigned=assigned, dual_price=dual_price, bound=bound)
+        active |= improving
+
+
+def _cheapest_arcs(
+    problem: TransportationProblem, offered: NDArray[np.bool_], arcs: int
+) -> NDArray[np.bool_]:
+    """Return the `arcs` cheapest clusters on offer to each group, (G, C)."""
+    if arcs >= problem.cost.shape[1]:
+        return offered.copy()
+    cheapest = np.argpartition(problem.cost, arcs - 1, axis=1)[:, :arcs]
+    active = np.zeros_like(offered)
+    np.put_along_axis(active, cheapest, True, axis=1)
+    return active & offered
+
+
+class _Network:
+    """The flow network in integer units of traffic."""
+
+    def __init__(self, problem: TransportationProblem) -> None:
+        self.problem = problem
+        total = float(problem.bitrate_mbps @ problem.count)
+        unit_mbps = common_unit_mbps(problem.bitrate_mbps)
+        per_mbps = 1 / unit_mbps if unit_mbps else min(1e6, MAX_TRAFFIC_UNITS / max(total, 1e-9))
+        self.units = np.maximum(np.rint(problem.bitrate_mbps * per_mbps), 1).astype(np.int64)
+        self.supply = self.units * problem.count
+        capacity = np.floor(problem.capacity_mbps * per_mbps + 1e-6)
+        self.capacity = np.minimum(capacity, 2.0 * self.supply.sum() + 1).astype(np.int64)
+
+    def solve(self, active: NDArray[np.bool_]) -> tuple[sp.csr_array | None, NDArray[np.bool_]]:
+        """Return the clients of each group in each cluster, (G, C), and which clusters are full, (C,).
+
+        None in place of clients where the active arcs have too little capacity.
+        """
+        from ortools.graph.python import min_cost_flow  # imported late: slow to load
+
+        problem = self.problem
+        groups, clusters = problem.cost.shape
+        group, cluster = np.nonzero(active)
+        unit_cost = problem.cost[group, cluster] / self.units[group]
+        low = unit_cost.min(initial=0.0)
+        step = max(float(unit_cost.max(initial=0.0)) - low, 1e-300) / COST_LEVELS
+        cost = np.rint((unit_cost - low) / step).astype(np.int64)
+        sink = groups + clusters
+        solver = min_cost_flow.SimpleMinCostFlow()
+        solver.add_arcs_with_capacity_and_unit_cost(group, groups + cluster, self.supply[group], cost)
+        to_sink = solver.add_arcs_with_capacity_and_unit_cost(
+            groups + np.arange(clusters),
+            np.full(clusters, sink),
+            self.capacity,
+            np.zeros(clusters, dtype=np.int64),
+        )
+        solver.set_nodes_supplies(
+            np.append(np.arange(groups), sink), np.append(self.supply, -self.supply.sum())
+        )
+        status = solver.solve()
+        if status == solver.INFEASIBLE:
+            return None, np.zeros(clusters, dtype=bool)
+        if status != solver.OPTIMAL:
+            raise SolverFailure(f"min-cost flow ended with {status}")
+        flow = solver.flows(np.arange(len(group)))
+        full = solver.flows(to_sink) >= self.capacity
+        used = flow > 0
+        assigned = sp.csr_array(
+            (flow[used] / self.units[group[used]], (group[used], cluster[used])), shape=problem.cost.shape
+        )
+        return assigned, full
+
+    def find_shortage(self, offered: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return groups whose traffic exceeds the clusters on offer to them, and these: a minimum cut."""
+        from ortools.graph.python import max_flow
+
+        groups, clusters = offered.shape
+        group, cluster = np.nonzero(offered)
+        source, sink = groups + clusters, groups + clusters + 1
+        solver = max_flow.SimpleMaxFlow()
+        solver.add_arcs_with_capacity(np.full(groups, source), np.arange(groups), self.supply)
+        solver.add_arcs_with_capacity(group, groups + cluster, self.supply[group])
+        solver.add_arcs_with_capacity(groups + np.arange(clusters), np.full(clusters, sink), self.capacity)
+        if solver.solve(source, sink) != solver.OPTIMAL:
+            raise SolverFailure("max-flow failed")
+        side = np.array(solver.get_source_side_min_cut(), dtype=np.int64)
+        return side[side < groups], side[(side >= groups) & (side < source)] - groups
+
+
+def _dual_prices(
+    problem: TransportationProblem, assigned: sp.csr_array, full: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return the least dual prices of capacity, (C,), at which no client gains by another cluster.
+
+    Where a client of g is in a, price_b >= price_a + (cost_ga - cost_gb) / bitrate_g for each b. The least
+    prices are what one more Mbit/s saves; they are the longest paths from clusters that are not full.
+    """
+    price = np.zeros(problem.cost.shape[1])
+    tight = np.flatnonzero(full)
+    if not len(tight):
+        return price
+    arcs = assigned.tocoo()
+    group, cluster = arcs.row, arcs.col
+    bitrate = problem.bitrate_mbps[group]
+    gain = (problem.cost[group, cluster][:, None] - problem.cost[np.ix_(group, tight)]) / bitrate[:, None]
+    order = np.argsort(cluster, kind="stable")
+    first = np.flatnonzero(np.r_[True, np.diff(cluster[order]) != 0])
+    largest = np.maximum.reduceat(gain[order], first, axis=0)  # by cluster that has clients
+    origin = cluster[order][first]
+    from_full = full[origin]
+    least = np.maximum(largest[~from_full].max(axis=0, initial=0.0), 0.0)
+    place = np.searchsorted(tight, origin[from_full])
+    between = largest[from_full]
+    for _ in range(len(tight)):
+        raised = np.maximum(least, (least[place][:, None] + between).max(axis=0, initial=0.0))
+        if (raised <= least + 1e-12 * np.maximum(least, 1e-12)).all():
+            break
+        least = raised
+    price[tight] = least
+    return price

@@ -1,0 +1,88 @@
+"""Relief of overloaded clusters: the plan that results when clients without capacity have moved.
+
+A broker moves clients whose cluster fails them during playback (Mukerjee 2018, 3.2.2 and 3.6.3). So the
+objective of a plan that overloads clusters, or leaves clients out, is counted after these moves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.brokering.plan.check import AssignmentArrays, ClientKinds, is_overloaded
+from planner_models.brokering.plan.transportation import (
+    CAPACITY_TOLERANCE,
+    TransportationProblem,
+    client_cost,
+    transportation_problem,
+)
+from planner_models.brokering.problem.problem import Brokering
+
+NOT_ON_OFFER_COST = 1e300  # a client that should not be there at all loses nothing by moving
+
+
+def is_needed(problem: Brokering, done: AssignmentArrays) -> bool:
+    """Return whether a cluster is overloaded, or a client has no cluster."""
+    return bool(is_overloaded(problem, done.load_mbps).any() or done.count.sum() < problem.count.sum())
+
+
+def relieved_objective(problem: Brokering, done: AssignmentArrays) -> float:
+    """Return the broker's objective after all clients without capacity have moved.
+
+    A client that fits nowhere counts as in the most expensive cluster on offer.
+    """
+    transport = transportation_problem(problem)
+    assigned, unserved = relieve(transport, count_by_group(problem, done))
+    largest = np.where(np.isfinite(transport.cost), transport.cost, 0.0).max(axis=1, initial=0.0)
+    cost = np.nan_to_num(client_cost(problem))  # no client is where there is no price
+    return float((cost * assigned).sum() + largest @ unserved)
+
+
+def count_by_group(problem: Brokering, done: AssignmentArrays) -> NDArray[np.int64]:
+    """Return the clients of each group that a plan sends to each cluster, (G, C)."""
+    groups, kinds = problem.groups, ClientKinds(problem)
+    group = np.full(len(kinds.demand), -1, dtype=np.int64)
+    group[kinds.look_up(problem.clients)] = groups.of_row
+    assigned = np.zeros((len(groups.count), len(problem.clusters)), dtype=np.int64)
+    used = done.count > 0
+    np.add.at(assigned, (group[done.kind[used]], done.cluster[used]), done.count[used])
+    return assigned
+
+
+def relieve(
+    transport: TransportationProblem, assigned: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the assignment (G, C) after relief, and the clients (G,) that fit nowhere.
+
+    An overloaded cluster first loses the clients whose cost rises least by Mbit/s. They, and clients
+    that had no cluster, then go to their cheapest cluster that they fit in, the largest bitrates first.
+
+    assigned  (G, C) clients of each group in each cluster; not changed
+    """
+    assigned = assigned.copy()
+    bitrate, cost = transport.bitrate_mbps, transport.cost
+    capacity = transport.capacity_mbps * (1 + CAPACITY_TOLERANCE) + CAPACITY_TOLERANCE
+    residual = capacity - bitrate @ assigned
+    fits = residual >= bitrate.min(initial=np.inf)
+    elsewhere = np.where(fits, cost, np.inf).min(axis=1, initial=np.inf)
+    for cluster in np.flatnonzero(residual < 0):
+        groups = np.flatnonzero(assigned[:, cluster])
+        here = cost[groups, cluster]
+        rise = elsewhere[groups] - np.where(np.isfinite(here), here, NOT_ON_OFFER_COST)
+        for group in groups[np.argsort(rise / bitrate[groups], kind="stable")]:
+            leave = min(int(np.ceil(-residual[cluster] / bitrate[group])), int(assigned[group, cluster]))
+            assigned[group, cluster] -= leave
+            residual[cluster] += leave * bitrate[group]
+            if residual[cluster] >= 0:
+                break
+    unserved = transport.count - assigned.sum(axis=1)
+    waiting = np.flatnonzero(unserved)
+    for group in waiting[np.argsort(-bitrate[waiting], kind="stable")]:
+        for cluster in np.argsort(cost[group], kind="stable"):
+            if not unserved[group] or not np.isfinite(cost[group, cluster]):
+                break
+            join = min(int(unserved[group]), int(max(residual[cluster], 0.0) / bitrate[group]))
+            assigned[group, cluster] += join
+            residual[cluster] -= join * bitrate[group]
+            unserved[group] -= join
+    return assigned, unserved

@@ -1,0 +1,151 @@
+"""Adjustments of any problem: other weights, other capacities, failed clusters."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.tables import shorten_faults
+from planner.errors import InputError, did_you_mean
+from planner_models.brokering.problem import restrictions
+from planner_models.brokering.problem.problem import Brokering
+from planner_models.brokering.problem.terms import PerformancePer
+
+Weight = Annotated[float, Field(ge=0)] | None
+
+
+def adjust(
+    problem: Brokering,
+    *,
+    performance_weight: Annotated[Weight, Field(description="wp, over that of the terms")] = None,
+    cost_weight: Annotated[Weight, Field(description="wc, over that of the terms")] = None,
+    performance_per: Annotated[
+        PerformancePer | None,
+        Field(description="client: a score counts once a client, as printed; bit: by its Mbit/s"),
+    ] = None,
+    capacity_scale: Annotated[
+        float,
+        Field(gt=0, allow_inf_nan=False, description="every cluster's capacity is multiplied by this"),
+    ] = 1.0,
+    free_scale: Annotated[
+        float,
+        Field(
+            gt=0,
+            allow_inf_nan=False,
+            description="every cluster's residual capacity (less background traffic) is multiplied by this",
+        ),
+    ] = 1.0,
+    fail_clusters: Annotated[
+        tuple[str, ...], Field(description="clusters that are lost; * ? [..] match any names")
+    ] = (),
+) -> Brokering:
+    """Return the problem with other weights, without failed clusters, and with other capacities.
+
+    Background traffic is not scaled. `capacity_scale` is applied before `free_scale`.
+
+    raises  InputError for a name that is no cluster's, and clients that no cluster is left to serve
+    """
+    terms = {
+        "performance_weight": performance_weight,
+        "cost_weight": cost_weight,
+        "performance_per": performance_per,
+    }
+    if any(value is not None for value in terms.values()):
+        problem = problem.with_terms(**{name: value for name, value in terms.items() if value is not None})
+    problem = remove_clusters(problem, fail_clusters)
+    with np.errstate(over="ignore"):  # an infinite capacity is refused with a message
+        if capacity_scale != 1:
+            problem = _set_capacity(problem, problem.capacity_mbps * capacity_scale, "capacity_scale")
+        if free_scale != 1:
+            capacity = problem.background_mbps + free_scale * problem.residual_mbps
+            problem = _set_capacity(problem, capacity, "free_scale")
+    return problem
+
+
+def _set_capacity(problem: Brokering, capacity_mbps: NDArray[np.float64], key: str) -> Brokering:
+    if not np.isfinite(capacity_mbps).all():
+        raise InputError(f"problem.{key}: is so large that a capacity is no finite number")
+    return problem.with_clusters(capacity_mbps=capacity_mbps)
+
+
+def remove_clusters(problem: Brokering, clusters: Sequence[str]) -> Brokering:
+    """Return the problem without the clusters that are named, and without CDNs that have none left.
+
+    Scores from regression stay as they were. Bids of removed clusters go, as do contracts and rules that
+    name nothing else; clients pinned to several clusters keep to those that remain.
+
+    raises  InputError for a name that is no cluster's, and clients that no cluster is left to serve
+    """
+    if not clusters:
+        return problem
+    remains = _remaining_clusters(problem, clusters)
+    groups = problem.groups
+    unserved = np.unique(groups.location[~problem.allowed[:, remains].any(axis=1)])
+    if len(unserved):
+        names = problem.locations["location"].iloc[unserved]
+        faults = [f"problem.fail_clusters: no cluster is left to serve clients in {name}" for name in names]
+        raise InputError(*shorten_faults(faults, "problem", "of clients that no cluster is left to serve"))
+    remaining = problem.clusters[remains].reset_index(drop=True)
+    remaining_names = {"cluster": set(remaining["cluster"]), "cdn": set(remaining["cdn"])}
+
+    def of_those(frame: pd.DataFrame | None, column: str) -> pd.DataFrame | None:
+        return (
+            None
+            if frame is None
+            else frame[frame[column].isin(remaining_names[column])].reset_index(drop=True)
+        )
+
+    contracts = of_those(problem.contracts, "cdn")
+    return replace(
+        problem,
+        clusters=remaining,
+        scores=of_those(_completed_scores(problem), "cluster"),
+        contracts=contracts if contracts is not None and len(contracts) else None,
+        bids=of_those(problem.bids, "cluster"),
+        pinned=restrictions.select_rules(problem.pinned, remaining),
+        forbidden=restrictions.select_rules(problem.forbidden, remaining),
+    )
+
+
+def _remaining_clusters(problem: Brokering, clusters: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which clusters match none of the names or patterns, (C,)."""
+    names = problem.clusters["cluster"].tolist()
+    failed: set[str] = set()
+    faults = []
+    for name in clusters:
+        matching = {name} if name in names else {each for each in names if fnmatch.fnmatchcase(each, name)}
+        if not matching:
+            faults.append(f"problem.fail_clusters: '{name}' is no cluster" + did_you_mean(name, names))
+        failed |= matching
+    if not faults and len(failed) == len(names):
+        faults.append("problem.fail_clusters: no cluster is left")
+    if faults:
+        raise InputError(*faults)
+    return ~np.isin(np.array(names, dtype=object), list(failed))
+
+
+def _completed_scores(problem: Brokering) -> pd.DataFrame | None:
+    """Return the table `scores` with those from regression, which fewer scores would change."""
+    scores = problem.scores
+    if scores is None:
+        return None
+    at = problem.location_index.get_indexer(pd.Index(scores["location"]))
+    of = problem.cluster_index.get_indexer(pd.Index(scores["cluster"]))
+    is_given = np.zeros((len(problem.locations), len(problem.clusters)), dtype=bool)
+    is_given[at, of] = True
+    place, cluster = np.nonzero(~is_given)
+    if not len(place):
+        return scores
+    filled = {
+        "location": problem.locations["location"].to_numpy()[place],
+        "cluster": problem.clusters["cluster"].to_numpy()[cluster],
+        "score": problem.score[place, cluster],
+    }
+    return pd.concat([scores, pd.DataFrame(filled)], ignore_index=True)

@@ -1,0 +1,364 @@
+"""The problem of system `brokering`: clients by location, clusters of CDNs, costs and scores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.tables import validate_fields
+from planner.errors import InputError
+from planner_models.brokering.problem import (
+    contract_prices,
+    geography,
+    restrictions,
+    score_regression,
+    validation,
+)
+from planner_models.brokering.problem.client_groups import ClientGroups
+from planner_models.brokering.problem.schema import TABLES
+from planner_models.brokering.problem.terms import Terms
+
+REQUIRED_TABLES = ("clients", "locations", "clusters")
+OPTIONAL_TABLES = ("scores", "contracts", "bids", "pinned", "forbidden")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Announcement:
+    """The messages that make an observation: what broker and CDNs announce to each other.
+
+    by_client  whether the broker shares its clients: bids are then by kind of client, else by location
+    score      whether CDNs announce the performance of several clusters
+    price      whether CDNs announce the price of each cluster
+    capacity   whether CDNs announce capacities
+    """
+
+    by_client: bool
+    score: bool
+    price: bool
+    capacity: bool
+
+    @property
+    def figures(self) -> int:
+        """Number of figures in a bid; 0: nothing is announced."""
+        return self.score + self.price + self.capacity
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Brokering:
+    """Clients that a broker assigns to the clusters of CDNs.
+
+    clients    location, isp, content, bitrate_kbps, clients; R rows
+    locations  location, country, latitude, longitude; L rows
+    clusters   cluster, cdn, location, capacity_mbps, bandwidth_cost, colocation_cost,
+               background_mbps; C rows
+    scores     location, cluster, score; None: all by distance
+    contracts  cdn, region, price, commitment_mbps; None: all derived
+    bids       location, cluster, score?, price?; None: every cluster is on offer everywhere
+    pinned     location, isp, content, cdn, cluster: clients that only these clusters serve
+    forbidden  the same: clusters that never serve these clients; see `restrictions`
+    terms      currency and unit of costs, and the broker's weights
+
+    An observation of a broker is such a problem too, made by `with_observation`.
+    InputError with every fault: a value out of range, an unknown location, cluster, CDN, country or
+    region, two bids for the same pair, clients that no cluster is on offer to.
+    """
+
+    clients: pd.DataFrame
+    locations: pd.DataFrame
+    clusters: pd.DataFrame
+    scores: pd.DataFrame | None = None
+    contracts: pd.DataFrame | None = None
+    bids: pd.DataFrame | None = None
+    pinned: pd.DataFrame | None = None
+    forbidden: pd.DataFrame | None = None
+    terms: Terms = field(default_factory=Terms)
+
+    def __post_init__(self) -> None:
+        faults = validate_fields(self, (table for table in TABLES if table.name != "terms"))
+        faults = faults or validation.find_faults(self)
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Brokering:
+        """Return the problem in those tables; the optional ones may be absent."""
+        return cls(
+            **{name: tables[name] for name in REQUIRED_TABLES},
+            **{name: tables.get(name) for name in OPTIONAL_TABLES},  # type: ignore[arg-type]
+            terms=Terms.from_table(tables["terms"]) if "terms" in tables else Terms(),
+        )
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that make this problem again."""
+        names = (*REQUIRED_TABLES, *(name for name in OPTIONAL_TABLES if name != "bids"))
+        tables = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self._is_observed or self.bids is not None:
+            tables["bids"] = self._bids_table()
+        tables["terms"] = self.terms.to_table()
+        return {name: frame.reset_index(drop=True) for name, frame in tables.items()}
+
+    def size(self) -> dict[str, int]:
+        """Return the number of clients, locations, clusters and CDNs."""
+        return {
+            "clients": int(self.count.sum()),
+            "locations": len(self.locations),
+            "clusters": len(self.clusters),
+            "cdns": len(self.cdn_names),
+        }
+
+    def with_terms(self, **terms: Any) -> Brokering:
+        """Return the same problem with other `terms`."""
+        return self._copy_with(terms=Terms(**{**vars(self.terms), **terms}))
+
+    def with_client_counts(self, count: NDArray[Any]) -> Brokering:
+        """Return the same problem with other numbers of clients, (R,) whole."""
+        problem = self._copy_with(clients=self.clients.assign(clients=np.asarray(count, dtype=float)))
+        for name in ("count", "groups", "contract_price", "derived_price", "demand_mbps"):
+            vars(problem).pop(name, None)
+        return problem
+
+    def with_clusters(self, **columns: Any) -> Brokering:
+        """Return the same problem with other columns of `clusters`: capacity_mbps, background_mbps, costs."""
+        problem = self._copy_with(clusters=self.clusters.assign(**columns))
+        stale = {"capacity_mbps", "background_mbps", "residual_mbps", "guessed_capacity_mbps"}
+        if not set(columns) <= stale:
+            stale |= {"unit_cost", "price", "contract_price", "bid_matrices"}
+        for name in stale:
+            vars(problem).pop(name, None)
+        return problem
+
+    def with_observation(
+        self,
+        *,
+        offered: NDArray[np.bool_],
+        score: NDArray[np.float64],
+        price: NDArray[np.float64],
+        capacity_mbps: NDArray[np.float64],
+        background_mbps: NDArray[np.float64],
+        announcement: Announcement | None = None,
+    ) -> Brokering:
+        """Return the problem as observed with those offers and capacities; arrays are shared, not copied.
+
+        Contracts and guessed capacities stay as they are.
+
+        offered, score, price           (L, C); score and price matter only where offered
+        capacity_mbps, background_mbps  (C,)
+        announcement                    the messages behind it; None: as before
+        """
+        problem = self.with_clusters(capacity_mbps=capacity_mbps, background_mbps=background_mbps)
+        return problem._copy_with(
+            offered=offered,
+            score=score,
+            price=price,
+            contract_price=self.contract_price,
+            guessed_capacity_mbps=self.guessed_capacity_mbps,
+            announcement=announcement or self.announcement,
+            _is_observed=True,
+        )
+
+    def _copy_with(self, **changes: Any) -> Brokering:
+        # copies what is computed already, and does not validate 3 million rows again
+        problem = copy.copy(self)
+        vars(problem).update(changes)
+        return problem
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    _is_observed = False
+    announcement: ClassVar[Announcement | None] = None  # of the true problem; observations have their own
+
+    @cached_property
+    def location(self) -> NDArray[np.int64]:
+        """(R,) row of `locations` of each row of clients."""
+        return _rows_of(self.location_index, self.clients["location"])
+
+    @cached_property
+    def bitrate_mbps(self) -> NDArray[np.float64]:
+        """(R,) of each client."""
+        return self.clients["bitrate_kbps"].to_numpy(float) / 1000
+
+    @cached_property
+    def count(self) -> NDArray[np.int64]:
+        """(R,) number of clients."""
+        return self.clients["clients"].to_numpy(np.int64)
+
+    @cached_property
+    def groups(self) -> ClientGroups:
+        """Clients that are alike to the broker's objective, counted together."""
+        return ClientGroups.of(self.location, self.bitrate_mbps, self.count, self.restriction_classes.of_row)
+
+    @cached_property
+    def restriction_classes(self) -> restrictions.RestrictionClasses:
+        """Clients by the rules of `pinned` and `forbidden` that name them."""
+        return restrictions.classify_clients(self.clients, self.clusters, self.pinned, self.forbidden)
+
+    @property
+    def allowed(self) -> NDArray[np.bool_]:
+        """(G, C) True where a cluster may serve a group: on offer there, and no rule is against it."""
+        groups = self.groups
+        return self.restriction_classes.allowed(self.offered[groups.location], groups.restriction_class)
+
+    @cached_property
+    def demand_mbps(self) -> NDArray[np.float64]:
+        """(L,) traffic demand of the clients of each location."""
+        traffic = self.bitrate_mbps * self.count
+        return np.bincount(self.location, weights=traffic, minlength=len(self.locations)).astype(float)
+
+    @cached_property
+    def location_index(self) -> pd.Index:
+        """Rows of `locations` by name."""
+        index: pd.Index = pd.Index(self.locations["location"])
+        return index
+
+    @cached_property
+    def cluster_index(self) -> pd.Index:
+        """Rows of `clusters` by name."""
+        index: pd.Index = pd.Index(self.clusters["cluster"])
+        return index
+
+    @cached_property
+    def cluster_location(self) -> NDArray[np.int64]:
+        """(C,) row of `locations` of each cluster."""
+        return _rows_of(self.location_index, self.clusters["location"])
+
+    @cached_property
+    def cdn_names(self) -> list[str]:
+        """CDNs in the order of their first clusters."""
+        return [str(name) for name in pd.unique(self.clusters["cdn"])]
+
+    @cached_property
+    def cdn(self) -> NDArray[np.int64]:
+        """(C,) place of each cluster's CDN in `cdn_names`."""
+        return _rows_of(pd.Index(self.cdn_names), self.clusters["cdn"])
+
+    @cached_property
+    def capacity_mbps(self) -> NDArray[np.float64]:
+        """(C,) capacity of each cluster."""
+        return self.clusters["capacity_mbps"].to_numpy(float)
+
+    @cached_property
+    def background_mbps(self) -> NDArray[np.float64]:
+        """(C,) traffic that is not this broker's."""
+        return self.clusters["background_mbps"].to_numpy(float)
+
+    @cached_property
+    def residual_mbps(self) -> NDArray[np.float64]:
+        """(C,) capacity that background traffic leaves."""
+        return np.clip(self.capacity_mbps - self.background_mbps, 0.0, None)
+
+    @cached_property
+    def guessed_capacity_mbps(self) -> NDArray[np.float64]:
+        """(C,) capacity that a broker assumes where none is announced: the median of the CDN's clusters."""
+        by_cdn = self.clusters.groupby("cdn")["capacity_mbps"]
+        return by_cdn.transform("median").to_numpy(float)
+
+    @cached_property
+    def unit_cost(self) -> NDArray[np.float64]:
+        """(C,) cost of each cluster to its CDN: bandwidth and co-location."""
+        bandwidth, colocation = (
+            self.clusters[name].to_numpy(float) for name in ("bandwidth_cost", "colocation_cost")
+        )
+        total: NDArray[np.float64] = bandwidth + colocation
+        return total
+
+    @cached_property
+    def distance_km(self) -> NDArray[np.float64]:
+        """(L, C) great circle from clients to clusters."""
+        latitude = self.locations["latitude"].to_numpy(float)
+        longitude = self.locations["longitude"].to_numpy(float)
+        at = self.cluster_location
+        return geography.distance_km(latitude, longitude, latitude[at], longitude[at])
+
+    @cached_property
+    def offered(self) -> NDArray[np.bool_]:
+        """(L, C) True where a cluster is on offer to a location."""
+        return self.bid_matrices[0]
+
+    @cached_property
+    def score(self) -> NDArray[np.float64]:
+        """(L, C) smaller is better; missing scores by regression on distance, per location."""
+        measured = np.full((len(self.locations), len(self.clusters)), np.nan)
+        if self.scores is not None:
+            measured[self._pairs(self.scores)] = self.scores["score"].to_numpy(float)
+        announced = self.bid_matrices[1]
+        complete = score_regression.fill_missing_scores(measured, self.distance_km)
+        return complete if announced is None else np.where(np.isnan(announced), complete, announced)
+
+    @cached_property
+    def price(self) -> NDArray[np.float64]:
+        """(L, C) price in the broker's objective: that of a bid, else the cluster's cost."""
+        bid = self.bid_matrices[2]
+        costs = np.broadcast_to(self.unit_cost, (len(self.locations), len(self.clusters)))
+        return costs if bid is None else np.where(np.isnan(bid), costs, bid)
+
+    @cached_property
+    def bid_matrices(
+        self,
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Three of (L, C): on offer, announced score, price of the bid; NaN or None where there is none."""
+        shape = (len(self.locations), len(self.clusters))
+        if self.bids is None:
+            return np.ones(shape, dtype=bool), None, None
+        pairs = self._pairs(self.bids)
+        offered = np.zeros(shape, dtype=bool)
+        offered[pairs] = True
+        figures: list[NDArray[np.float64] | None] = [None, None]
+        for place, column in enumerate(("score", "price")):
+            if column in self.bids:
+                matrix = np.full(shape, np.nan)
+                matrix[pairs] = self.bids[column].to_numpy(float)
+                figures[place] = matrix
+        return offered, figures[0], figures[1]
+
+    @cached_property
+    def contract_price(self) -> NDArray[np.float64]:
+        """(L, D) flat price of each CDN for the clients of each location; NaN where it has none."""
+        countries = self.locations["country"].tolist()
+        return contract_prices.contract_prices(self.contracts, self.cdn_names, countries, self.derived_price)
+
+    @cached_property
+    def derived_price(self) -> NDArray[np.float64]:
+        """(D,) average cost of each CDN if it served all clients."""
+        return contract_prices.derived_prices(
+            self.score, self.unit_cost, self.cdn, self.bid_matrices[0], self.demand_mbps
+        )
+
+    @property
+    def commitment_mbps(self) -> NDArray[np.float64]:
+        """(D,) traffic that is paid for in any case, by CDN."""
+        if self.contracts is None:
+            return np.zeros(len(self.cdn_names))
+        by_cdn = self.contracts.groupby("cdn")["commitment_mbps"].sum()
+        return by_cdn.reindex(self.cdn_names).fillna(0.0).to_numpy(float)
+
+    @property
+    def country(self) -> NDArray[np.object_]:
+        """(L,) of each location."""
+        return self.locations["country"].to_numpy(object)
+
+    def _pairs(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return (
+            _rows_of(self.location_index, frame["location"]),
+            _rows_of(self.cluster_index, frame["cluster"]),
+        )
+
+    def _bids_table(self) -> pd.DataFrame:
+        location, cluster = np.nonzero(self.offered)
+        columns = {
+            "location": self.locations["location"].to_numpy()[location],
+            "cluster": self.clusters["cluster"].to_numpy()[cluster],
+            "score": self.score[location, cluster],
+            "price": self.price[location, cluster],
+        }
+        return pd.DataFrame(columns)
+
+
+def _rows_of(index: pd.Index, names: pd.Series) -> NDArray[np.int64]:
+    return index.get_indexer(pd.Index(names)).astype(np.int64)

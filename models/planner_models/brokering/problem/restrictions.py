@@ -1,0 +1,171 @@
+"""Rules on who serves whom: clusters forbidden to some clients, and clients pinned to some clusters.
+
+A row of either table names clients by location, network and content, and clusters by CDN and name;
+`*` is any. Pinned clients are served by clusters of the rows that pin them and by no others, whatever
+the CDNs offer. A cluster that is forbidden to clients never serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.tables import file_name, row_name
+
+ANY: Final = "*"
+CLIENTS: Final = ("location", "isp", "content")
+CLUSTERS: Final = ("cdn", "cluster")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RestrictionClasses:
+    """S classes of clients that the same rules name; clients without a rule are class 0.
+
+    of_row     (R,) the class of each row of clients
+    permitted  (S, C) False where a cluster is forbidden to a class
+    pinned     (S, C) True where a class is pinned to a cluster; a class without any is not pinned
+    """
+
+    of_row: NDArray[np.int64]
+    permitted: NDArray[np.bool_]
+    pinned: NDArray[np.bool_]
+
+    def allowed(self, offered: NDArray[np.bool_], restriction_class: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the `offered` clusters may serve groups (G,) of those classes, (G, C)."""
+        if len(self.permitted) == 1:
+            return offered
+        is_pinned = np.any(self.pinned, axis=1)[restriction_class]
+        reachable = np.where(is_pinned[:, np.newaxis], self.pinned[restriction_class], offered)
+        allowed: NDArray[np.bool_] = np.logical_and(reachable, self.permitted[restriction_class])
+        return allowed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RuleMatches:
+    """Rows of an assignment by the rules that name their clients, each (rows,) of bool.
+
+    pinned     clients are pinned, here or elsewhere
+    misplaced  clients are pinned, and to other clusters
+    forbidden  clients are in a cluster that is forbidden to them
+    """
+
+    pinned: NDArray[np.bool_]
+    misplaced: NDArray[np.bool_]
+    forbidden: NDArray[np.bool_]
+
+
+def classify_clients(
+    clients: pd.DataFrame,
+    clusters: pd.DataFrame,
+    pinned: pd.DataFrame | None,
+    forbidden: pd.DataFrame | None,
+) -> RestrictionClasses:
+    """Return the classes of clients that the same rules name."""
+    rules = [
+        (kind, _matches(clients, rule, CLIENTS), _matches(clusters, rule, CLUSTERS))
+        for kind, table in (("pinned", pinned), ("forbidden", forbidden))
+        for rule in _records(table)
+    ]
+    if not rules:
+        none = np.zeros((1, len(clusters)), dtype=bool)
+        return RestrictionClasses(of_row=np.zeros(len(clients), dtype=np.int64), permitted=~none, pinned=none)
+    no_rule = np.zeros((1, len(rules)), dtype=bool)
+    by_row = np.vstack([no_rule, np.array([rows for _, rows, _ in rules]).T])
+    classes, of_row = np.unique(by_row, axis=0, return_inverse=True)  # without a rule sorts first
+    named = {kind: np.zeros((len(classes), len(clusters)), dtype=bool) for kind in ("pinned", "forbidden")}
+    for place, (kind, _, cluster) in enumerate(rules):
+        named[kind][np.ix_(classes[:, place], cluster)] = True
+    return RestrictionClasses(
+        of_row=of_row.ravel()[1:].astype(np.int64), permitted=~named["forbidden"], pinned=named["pinned"]
+    )
+
+
+def match_rules(
+    assignments: pd.DataFrame,
+    clusters: pd.DataFrame,
+    pinned: pd.DataFrame | None,
+    forbidden: pd.DataFrame | None,
+) -> RuleMatches:
+    """Return which rows of an assignment are pinned, misplaced and forbidden."""
+    frame = assignments[[*CLIENTS, "cluster"]].assign(
+        cdn=assignments["cluster"].map(clusters.set_index("cluster")["cdn"])
+    )
+    is_pinned, in_place, is_forbidden = (np.zeros(len(frame), dtype=bool) for _ in range(3))
+    for rule in _records(pinned):
+        named = _matches(frame, rule, CLIENTS)
+        is_pinned |= named
+        in_place |= named & _matches(frame, rule, CLUSTERS)
+    for rule in _records(forbidden):
+        is_forbidden |= _matches(frame, rule, (*CLIENTS, *CLUSTERS))
+    has_clients = assignments["clients"].to_numpy(float) > 0
+    return RuleMatches(
+        pinned=is_pinned, misplaced=is_pinned & ~in_place & has_clients, forbidden=is_forbidden & has_clients
+    )
+
+
+def unmatched_rules(
+    name: str, table: pd.DataFrame, clients: pd.DataFrame, clusters: pd.DataFrame
+) -> Iterator[str]:
+    """Yield a fault for each rule that names no clients, or no cluster of those CDNs."""
+    for place, rule in enumerate(_records(table)):
+        for frame, columns, missing in (
+            (clients, CLIENTS, "no clients"),
+            (clusters, CLUSTERS, "no cluster"),
+        ):
+            if not _matches(frame, rule, columns).any():
+                names = ", ".join(f"{column} '{rule[column]}'" for column in columns)
+                yield f"{row_name(table, name, place)}: {names} is {missing} of the problem"
+
+
+def select_rules(table: pd.DataFrame | None, clusters: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the rules that name some of these clusters; None where there are none."""
+    if table is None:
+        return None
+    rows = [_matches(clusters, rule, CLUSTERS).any() for rule in _records(table)]
+    selected = table[np.array(rows, dtype=bool)].reset_index(drop=True)
+    return selected if len(selected) else None
+
+
+def unservable_clients(
+    classes: RestrictionClasses,
+    offered: NDArray[np.bool_],
+    clients: pd.DataFrame,
+    location: NDArray[np.int64],
+    pinned: pd.DataFrame | None,
+    forbidden: pd.DataFrame | None,
+) -> Iterator[str]:
+    """Yield a fault for each location and class that the rules leave no cluster."""
+    rows = np.flatnonzero((classes.of_row > 0) & (clients["clients"].to_numpy(float) > 0))
+    count = len(classes.permitted)
+    pairs, first = np.unique(location[rows] * count + classes.of_row[rows], return_index=True)
+    place, restriction_class = np.divmod(pairs, count)
+    tables = [
+        file_name(table, name)
+        for table, name in ((pinned, "pinned"), (forbidden, "forbidden"))
+        if table is not None
+    ]
+    allowed = classes.allowed(offered[place], restriction_class)
+    for one in np.flatnonzero(~allowed.any(axis=1)).tolist():
+        row = clients.iloc[int(rows[first[one]])]
+        kind = f"{row['location']}/{row['isp']}/{row['content']}"
+        yield f"{' and '.join(tables)}: no cluster is left to serve {kind}"
+
+
+def _records(table: pd.DataFrame | None) -> list[dict[Hashable, Any]]:
+    return [] if table is None else table.to_dict("records")
+
+
+def _matches(
+    frame: pd.DataFrame, rule: Mapping[Hashable, Any], columns: tuple[str, ...]
+) -> NDArray[np.bool_]:
+    """Return which rows of the frame a rule names by those columns, (rows,)."""
+    matches = np.ones(len(frame), dtype=bool)
+    for column in columns:
+        if rule[column] != ANY:
+            matches &= (frame[column] == rule[column]).to_numpy()
+    return matches

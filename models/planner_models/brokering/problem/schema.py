@@ -1,0 +1,196 @@
+"""Tables of problems and plans of system `brokering`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandera.pandas as pa
+
+from planner.contract.tables import Table, label, number
+
+
+def count(about: str) -> pa.Column:
+    """Return a column of whole numbers, 0 or more."""
+    return pa.Column(
+        float,
+        [
+            pa.Check(np.isfinite, error="must be a finite number"),
+            pa.Check.ge(0, error="must be at least 0"),
+            pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"),
+        ],
+        description=about,
+    )
+
+
+def choice(about: str, values: tuple[str, ...]) -> pa.Column:
+    """Return a column that holds one of the given words."""
+    return pa.Column(
+        str, pa.Check.isin(values, error="must be one of " + ", ".join(values)), description=about
+    )
+
+
+UNITS: Final = {"GB": 3600 / 8000, "TB": 3600 / 8_000_000, "GiB": 3600e6 / 8 / 2**30, "Mbps-month": 1 / 730}
+"""Traffic of one Mbit/s in an hour, in each unit that costs may be given per."""
+
+CLIENTS: Final = Table(
+    name="clients",
+    about="clients that request the same content at the same bitrate from the same place and network; "
+    "equal rows are added up",
+    columns={
+        "location": label("place of the clients"),
+        "isp": label("network of the clients"),
+        "content": label("requested content"),
+        "bitrate_kbps": number("average bitrate of each client, kbit/s", more_than=0),
+        "clients": count("number of clients"),
+    },
+)
+LOCATIONS: Final = Table(
+    name="locations",
+    about="a place where clients or clusters are",
+    columns={
+        "location": label("name of the place"),
+        "country": label("country code of two letters (ISO 3166)"),
+        "latitude": number("degrees north", at_least=-90, at_most=90),
+        "longitude": number("degrees east", at_least=-180, at_most=180),
+    },
+    key=("location",),
+)
+CLUSTERS: Final = Table(
+    name="clusters",
+    about="servers of one CDN in one place",
+    columns={
+        "cluster": label("name of the cluster"),
+        "cdn": label("CDN that owns it"),
+        "location": label("place of the cluster"),
+        "capacity_mbps": number("capacity, Mbit/s", at_least=0),
+        "bandwidth_cost": number("cost of traffic to the CDN, in the terms' currency and unit", at_least=0),
+        "colocation_cost": number("cost of space and power by traffic, likewise", at_least=0),
+        "background_mbps": number(
+            "background traffic, not of this broker, Mbit/s", at_least=0, optional=True, default=0.0
+        ),
+    },
+    key=("cluster",),
+)
+SCORES: Final = Table(
+    name="scores",
+    about="performance of a cluster for a location, smaller is better; missing scores by regression",
+    columns={
+        "location": label("place of the clients"),
+        "cluster": label("cluster that would serve them"),
+        "score": number("score, such as of latency and loss", at_least=0),
+    },
+    key=("location", "cluster"),
+)
+CONTRACTS: Final = Table(
+    name="contracts",
+    about="flat price of a CDN by contract; a CDN without any has its average cost",
+    columns={
+        "cdn": label("CDN"),
+        "region": label(
+            "region of the clients: a country (US), a continent (EU) or world; the narrowest applies"
+        ),
+        "price": number("price in the terms' currency and unit", at_least=0),
+        "commitment_mbps": number(
+            "traffic that is paid for in any case, Mbit/s", at_least=0, optional=True, default=0.0
+        ),
+    },
+    key=("cdn", "region"),
+)
+BIDS: Final = Table(
+    name="bids",
+    about="clusters on offer to locations; without this table all clusters are on offer, at their costs",
+    columns={
+        "location": label("place of the clients"),
+        "cluster": label("cluster on offer"),
+        "score": number("announced score", at_least=0, optional=True),
+        "price": number("price of the bid, in the terms' currency and unit", at_least=0, optional=True),
+    },
+    key=("location", "cluster"),
+)
+TERMS: Final = Table(
+    name="terms",
+    about="one row: units of costs, and the broker's weights",
+    columns={
+        "currency": label("currency of costs and prices, such as USD"),
+        "cost_per": choice("unit of traffic that costs and prices are per", tuple(UNITS)),
+        "performance_weight": number("weight of the score (wp)", at_least=0),
+        "cost_weight": number("weight of the cost per hour (wc)", at_least=0),
+        "performance_per": choice(
+            "whether the score counts once a client or by its Mbit/s", ("client", "bit")
+        ),
+    },
+)
+RULE: Final = {
+    "location": label("place of the clients; * is any"),
+    "isp": label("network of the clients; * is any"),
+    "content": label("requested content; * is any"),
+    "cdn": label("CDN of the clusters; * is any"),
+    "cluster": label("cluster; * is any"),
+}
+PINNED: Final = Table(
+    name="pinned",
+    about="clients that only these clusters may serve, whatever is on offer",
+    columns=RULE,
+    key=tuple(RULE),
+    may_be_empty=True,
+)
+FORBIDDEN: Final = Table(
+    name="forbidden",
+    about="clusters that must not serve these clients",
+    columns=RULE,
+    key=tuple(RULE),
+    may_be_empty=True,
+)
+TABLES: Final = (CLIENTS, LOCATIONS, CLUSTERS, SCORES, CONTRACTS, BIDS, PINNED, FORBIDDEN, TERMS)
+OPTIONAL: Final = ("scores", "contracts", "bids", "pinned", "forbidden", "terms")
+
+ASSIGNMENTS: Final = Table(
+    name="assignments",
+    about="clients assigned to one cluster",
+    columns={
+        "location": label("place of the clients"),
+        "isp": label("network of the clients"),
+        "content": label("requested content"),
+        "bitrate_kbps": number("average bitrate of each client, kbit/s", more_than=0),
+        "cluster": label("cluster that serves them"),
+        "clients": count("number of clients"),
+    },
+    key=("location", "isp", "content", "bitrate_kbps", "cluster"),
+    may_be_empty=True,
+)
+ROUNDS: Final = Table(
+    name="rounds",
+    about="one round of a protocol that takes several",
+    columns={
+        "round": count("1 is the first"),
+        "overbooked": count("clusters whose promises exceed their capacity"),
+        "withdrawn": count("mappings that were withdrawn"),
+    },
+    key=("round",),
+    may_be_empty=True,
+)
+OFFERS: Final = Table(
+    name="offers",
+    about="present bids of CDNs that learn",
+    columns={
+        "cluster": label("cluster on offer"),
+        "markup": number("price over cost", at_least=0),
+        "promise": number("announced share of the residual capacity", at_least=0, at_most=1),
+    },
+    key=("cluster",),
+    may_be_empty=True,
+)
+TRAFFIC: Final = Table(
+    name="traffic",
+    about="traffic of each CDN in earlier windows, for bills over several windows",
+    columns={
+        "window": count("1 is the first"),
+        "cdn": label("CDN that carried it"),
+        "mbps": number("this broker's traffic, Mbit/s", at_least=0),
+        "charge_per_hour": number("cost of an hour of it at contract prices", at_least=0),
+    },
+    key=("window", "cdn"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (ASSIGNMENTS, ROUNDS, OFFERS, TRAFFIC)

@@ -1,0 +1,290 @@
+r"""Placement of blocks that may go to any rack, for few circuit configurations.
+
+The fewest configurations that give every pair of racks a circuit is the largest number of racks that
+one rack sends to or receives from: a bipartite graph's edges fall into as many matchings (König).
+
+$$\min \Delta \quad\text{s.t.}\quad
+\sum_j x_{ij} = w_i,\quad x_{ij} \le \lceil w_i / k \rceil\, y_{ij},\quad
+\sum_j y_{ij} \le \Delta,\; \sum_i y_{ij} \le \Delta,\quad
+\sum_i x_{ij} \le (1 + \beta)\, \bar w,\quad
+\sum_{(i,j) \notin P} x_{ij} \le \gamma \sum_i w_i,\quad
+y_{ij} + y_{ji} \le 1$$
+
+for the $x_{ij}$ blocks that rack i sends to rack j, and $y_{ij} \in \{0, 1\}$ whether it sends any.
+Losing one other rack loses at most about a $k$-th of the replicas of a rack's blocks; no rack receives
+more than $\beta$ above the mean; at most a share $\gamma$ of blocks goes between pairs that were not
+used before, $P$. No two racks send to each other: replies would wait behind blocks in the same queue, and
+be lost with them. Pairs that other flows use already are used: $y_{ij} = 1$, and the last rule is waived.
+
+source  generalises the rule i + 1 of Mukerjee 2018, 2.6.1, which is optimal for k = 1
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner import backends
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.proof import Proof
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.circuitflows.plan.metrics import max_partners
+from planner_models.circuitflows.problem.problem import FlowsInTime
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+RacksEach = Annotated[
+    int, Field(ge=1, description="other racks, at least, over which the blocks of a rack are spread")
+]
+Balance = Annotated[
+    float, Field(ge=0, description="share by which a rack may receive more blocks than the mean")
+]
+Churn = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1,
+        description="share of blocks, at most, between pairs of racks that the last plan did not use",
+    ),
+]
+
+
+def place_randomly(problem: FlowsInTime, *, seed: int) -> pd.DataFrame:
+    """Return every block in another rack drawn at random, as HDFS does.
+
+    source  Mukerjee 2018, 2.6.1
+    """
+    free, n = np.flatnonzero(problem.target < 0), len(problem.racks)
+    rng = np.random.default_rng(seed)
+    target = (problem.source[free] + rng.integers(1, n, size=len(free))) % n
+    return _placement_table(problem, free, target)
+
+
+def place_in_ring(problem: FlowsInTime, *, shift: int) -> pd.DataFrame:
+    """Return every block of rack i in rack i + shift, as reHDFS does with a shift of 1.
+
+    source  Mukerjee 2018, 2.6.1
+    """
+    free, n = np.flatnonzero(problem.target < 0), len(problem.racks)
+    if shift % n == 0:
+        raise InputError(f"shift is {shift}, must not be a multiple of the {n} racks")
+    return _placement_table(problem, free, (problem.source[free] + shift) % n)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Placement:
+    """A placement, None where there is none, and a proof about the configurations that it needs."""
+
+    placement: pd.DataFrame | None
+    proof: Proof
+
+
+def optimize_placement(
+    problem: FlowsInTime,
+    *,
+    racks_each: RacksEach = 1,
+    balance: Balance = 0.0,
+    churn: Churn = 1.0,
+    used: NDArray[np.bool_] | None = None,
+    options: Options = Options(),
+) -> Placement:
+    """Return the placement that needs the fewest configurations, by integer programming.
+
+    used  (n, n) pairs of racks that were used before; None: no plan was, and churn has no limit
+    """
+    require_racks(problem, racks_each)
+    program = build_program(problem, racks_each=racks_each, balance=balance, churn=churn, used=used)
+    solution = backends.solve(program, options)
+    proof = Proof(
+        status=solution.status,
+        objective=None if solution.x is None else float(round(solution.x[-1])),
+        bound=None if solution.bound is None else math.ceil(solution.bound - 1e-6),
+        metric="pairs_per_rack",
+        backend=solution.backend,
+        reasons=solution.reasons,
+    )
+    if solution.x is None:
+        return Placement(placement=None, proof=proof)
+    n = len(problem.racks)
+    blocks = np.round(solution.x[: n * n]).astype(int).reshape(n, n)
+    free = np.flatnonzero(problem.target < 0)
+    target = np.empty(len(free), dtype=np.int64)
+    for rack in range(n):
+        mine = np.flatnonzero(problem.source[free] == rack)
+        # in turn, so that a file's blocks are spread too
+        left, turn = blocks[rack].copy(), 0
+        for at in mine:
+            while not left[turn % n]:
+                turn += 1
+            target[at] = turn % n
+            left[turn % n] -= 1
+            turn += 1
+    everywhere = problem.target.copy()
+    everywhere[free] = target
+    needed = float(max_partners(problem.source, everywhere, n))
+    return Placement(
+        placement=_placement_table(problem, free, target),
+        proof=Proof(
+            status=proof.status,
+            objective=needed,
+            bound=proof.bound,
+            metric=proof.metric,
+            backend=proof.backend,
+            reasons=proof.reasons,
+        ),
+    )
+
+
+def build_program(
+    problem: FlowsInTime,
+    *,
+    racks_each: RacksEach = 1,
+    balance: Balance = 0.0,
+    churn: Churn = 1.0,
+    used: NDArray[np.bool_] | None = None,
+) -> LinearProgram:
+    """Return the program: x (n * n) blocks, y (n * n) whether any, and the largest number of partners."""
+    n, blocks = len(problem.racks), blocks_to_place(problem)
+    pairs, total = n * n, float(blocks.sum())
+    eye, ones = sp.eye_array(n), np.ones((1, n))
+    send, receive = sp.kron(eye, ones), sp.kron(ones, eye)
+    most = np.repeat(np.ceil(blocks / racks_each), n)
+    none, alone = sp.csr_array((n, pairs)), sp.csr_array((n, 1))
+    each = -np.ones((n, 1))
+    loads = np.full(n, np.floor((1 + balance) * np.ceil(total / n) + 1e-9))
+    rows = [
+        _rows("written", [send, none, alone], lower=blocks, upper=blocks),
+        _rows("spread", [sp.eye_array(pairs), -sp.diags_array(most), sp.csr_array((pairs, 1))], upper=0.0),
+        _rows("sends to", [none, send, each], upper=0.0),
+        _rows("receives from", [none, receive, each], upper=0.0),
+        _rows("balance", [receive, none, alone], upper=loads),
+    ]
+    taken = fixed_pairs(problem)
+    if can_avoid_two_way(n, racks_each) and not taken.any():
+        first, second = np.triu_indices(n, 1)
+        both = np.tile(np.arange(len(first)), 2), np.concatenate([first * n + second, second * n + first])
+        pairs_of = sp.csr_array((np.ones(2 * len(first)), both), shape=(len(first), pairs))
+        nothing = [sp.csr_array((len(first), pairs)), sp.csr_array((len(first), 1))]
+        rows.append(_rows("apart", [nothing[0], pairs_of, nothing[1]], upper=1.0))
+    if used is not None:
+        fresh = sp.csr_array(np.where(used.ravel(), 0.0, 1.0).reshape(1, pairs))
+        parts = [fresh, sp.csr_array((1, pairs)), sp.csr_array((1, 1))]
+        rows.append(_rows("churn", parts, upper=churn * total))
+    upper = np.concatenate([most, np.ones(pairs), [float(n)]])
+    home = np.arange(n) * (n + 1)
+    upper[home] = upper[pairs + home] = 0.0
+    lower = np.zeros(2 * pairs + 1)
+    lower[pairs : 2 * pairs] = taken.ravel()
+    cost = np.zeros(2 * pairs + 1)
+    cost[-1] = 1.0
+    return LinearProgram.build(
+        cost=cost,
+        rows=rows,
+        columns=[Columns("blocks", pairs), Columns("sends", pairs), Columns("configurations", 1)],
+        lower=lower,
+        upper=upper,
+        integer=True,
+        name="placement",
+    )
+
+
+def formulation(
+    problem: FlowsInTime,
+    *,
+    racks_each: RacksEach = 1,
+    balance: Balance = 0.0,
+) -> pyo.ConcreteModel:
+    """Return the placement model in Pyomo, symbol for symbol as in the module's docstring, without churn."""
+    import pyomo.environ as pyo  # only where the formal model is wanted
+
+    require_racks(problem, racks_each)
+    w = blocks_to_place(problem)
+    n, mean = len(w), math.ceil(w.sum() / len(w))
+    m = pyo.ConcreteModel("placement")
+    m.racks = pyo.RangeSet(0, n - 1)
+    m.pairs = pyo.Set(initialize=[(i, j) for i in range(n) for j in range(n) if i != j])
+    m.x = pyo.Var(m.pairs, domain=pyo.NonNegativeIntegers)
+    m.y = pyo.Var(m.pairs, domain=pyo.Binary)
+    m.configurations = pyo.Var(domain=pyo.NonNegativeIntegers)
+
+    def to(i: int) -> list[tuple[int, int]]:
+        return [(i, j) for j in range(n) if j != i]
+
+    def into(j: int) -> list[tuple[int, int]]:
+        return [(i, j) for i in range(n) if i != j]
+
+    m.written = pyo.Constraint(m.racks, rule=lambda m, i: sum(m.x[p] for p in to(i)) == w[i])
+    m.spread = pyo.Constraint(
+        m.pairs, rule=lambda m, i, j: m.x[i, j] <= math.ceil(w[i] / racks_each) * m.y[i, j]
+    )
+    m.sends = pyo.Constraint(m.racks, rule=lambda m, i: sum(m.y[p] for p in to(i)) <= m.configurations)
+    m.receives = pyo.Constraint(m.racks, rule=lambda m, j: sum(m.y[p] for p in into(j)) <= m.configurations)
+    m.balance = pyo.Constraint(
+        m.racks, rule=lambda m, j: sum(m.x[p] for p in into(j)) <= (1 + balance) * mean
+    )
+    taken = fixed_pairs(problem)
+    for i, j in m.pairs:
+        m.y[i, j].setlb(int(taken[i, j]))
+    if can_avoid_two_way(n, racks_each) and not taken.any():
+        m.apart = pyo.Constraint(
+            m.pairs, rule=lambda m, i, j: m.y[i, j] + m.y[j, i] <= 1 if i < j else pyo.Constraint.Skip
+        )
+    m.fewest = pyo.Objective(expr=m.configurations)
+    return m
+
+
+def can_avoid_two_way(racks: int, racks_each: int) -> bool:
+    """Return whether each rack can send to so many others with no two that send to each other."""
+    return 2 * racks_each <= racks - 1
+
+
+def fixed_pairs(problem: FlowsInTime) -> NDArray[np.bool_]:
+    """Return (n, n) pairs of racks with flows that have their target: they need circuits anyway."""
+    known = problem.target >= 0
+    pairs = np.zeros((len(problem.racks), len(problem.racks)), dtype=bool)
+    pairs[problem.source[known], problem.target[known]] = True
+    return pairs
+
+
+def blocks_to_place(problem: FlowsInTime) -> NDArray[np.float64]:
+    """Return (n,) blocks that each rack writes and the plan places."""
+    free = problem.target < 0
+    return np.bincount(problem.source[free], minlength=len(problem.racks)).astype(float)
+
+
+def require_racks(problem: FlowsInTime, racks_each: int) -> None:
+    """Raise InputError where there are not so many other racks."""
+    if racks_each > len(problem.racks) - 1:
+        raise InputError(f"racks_each is {racks_each}, there are {len(problem.racks) - 1} other racks")
+
+
+def used_pairs(problem: FlowsInTime, placement: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return (n, n) pairs of racks that a placement, maybe of other flows, sent blocks between."""
+    used = np.zeros((len(problem.racks), len(problem.racks)), dtype=bool)
+    at = pd.Index(problem.flows["flow"]).get_indexer(pd.Index(placement["flow"]))
+    known = at >= 0
+    target = problem.places.get_indexer(pd.Index(placement["target_rack"]))
+    used[problem.source[at[known]], target[known]] = True
+    return used
+
+
+def _rows(name: str, parts: list[object], **limits: object) -> Rows:
+    """Return rows of a program from blocks side by side."""
+    return Rows(name, sp.csr_array(sp.hstack(parts)), **limits)  # type: ignore[arg-type]
+
+
+def _placement_table(
+    problem: FlowsInTime, flows: NDArray[np.int64], target: NDArray[np.int64]
+) -> pd.DataFrame:
+    """Return the table `placement` of some flows."""
+    names = problem.flows["flow"].to_numpy(object)
+    return pd.DataFrame({"flow": names[flows], "target_rack": problem.names[target]})

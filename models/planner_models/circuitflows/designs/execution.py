@@ -1,0 +1,264 @@
+"""Execution of a network of flows in time, week by week, under a scheduler in the control loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract import control_loop
+from planner.contract.control_loop import Controller, Round
+from planner.contract.degradation import add_noise, round_up
+from planner_models.circuitflows.plan import packets, plan
+from planner_models.circuitflows.plan.packets import Network
+from planner_models.circuitflows.plan.plan import Operation
+from planner_models.circuitflows.problem.problem import FlowsInTime
+from planner_models.circuits.plan.plan import IDLE, Day
+
+SECONDS_PER_US: Final = 1e-6
+"""Seconds in a microsecond."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Observation:
+    """Demand at an instant.
+
+    queued_bits   (n, n) amounts in the racks' queues
+    pending_bits  (n, n) amounts that applications have handed over, not yet acknowledged
+    """
+
+    queued_bits: NDArray[np.float64]
+    pending_bits: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueResizing:
+    """Queues of `small` packets, and of `large` ones from `early_us` before their circuit to its end.
+
+    source  Mukerjee 2018, 2.4.2: resize(s, b, tau)
+    """
+
+    small: int
+    large: int
+    early_us: float
+
+
+class Datacenter:
+    """A network of flows whose circuits are set a week at a time; an `Execution`.
+
+    A week begins when its schedule is applied. Its days follow one another, each after a night. Queues are
+    enlarged as if the week were repeated, which is all that is known when it begins. Observations are the
+    reports that have arrived by then: racks and hosts report so that a report arrives when a week begins.
+    """
+
+    def __init__(self, problem: FlowsInTime, network: Network, resizing: QueueResizing | None) -> None:
+        self.problem, self.network, self.resizing = problem, network, resizing
+        self.rng = np.random.default_rng(problem.reports.seed)
+        self.reports: list[tuple[float, Observation]] = []
+        self.reports_sent = 0
+        self.days: list[tuple[float, Day]] = []
+        self.resizes: list[tuple[float, int, int]] = []
+        self.is_large = np.zeros(len(problem.racks) ** 2, dtype=bool)
+
+    def advance(self, until_s: float) -> None:
+        age, week, until = self.problem.reports.age_us, self.problem.of("week_us"), until_s / SECONDS_PER_US
+        while age > 0 and (leaves := _loop_instant_us(self.reports_sent * week - age)) < until:
+            if leaves >= 0:
+                self.network.advance(leaves)
+                self.reports.append((leaves, self._state()))
+            self.reports_sent += 1
+        self.network.advance(until)
+
+    def apply(self, decision: Sequence[Day]) -> None:
+        now, end = self.network.now_us, self.network.now_us
+        begun: list[tuple[float, Day]] = []
+        for day in decision:
+            start = end + self.problem.of("night_us")
+            end = start + day.duration_us
+            if start < self.problem.of("horizon_us"):
+                begun.append((start, day))
+        resizes = [] if self.resizing is None else self._resizes(self.resizing, now, begun)
+        self.days += begun
+        self.resizes += resizes
+        tables = changes_of_days(self.problem, begun, resizes)
+        self.network = self.network.with_changes(*tables)
+
+    def observe(self) -> Observation:
+        age, n = self.problem.reports.age_us, len(self.problem.racks)
+        if age == 0:
+            return self._degrade(self._state())
+        there = [report for report in self.reports if report[0] + age <= self.network.now_us * (1 + 1e-12)]
+        if not there:
+            return Observation(queued_bits=np.zeros((n, n)), pending_bits=np.zeros((n, n)))
+        self.reports = self.reports[len(there) - 1 :]
+        return self._degrade(there[-1][1])
+
+    def _degrade(self, exact: Observation) -> Observation:
+        """Return the amounts as reports give them: with noise, and in whole steps."""
+        reports = self.problem.reports
+        queued, pending = (
+            round_up(add_noise(bits, reports.noise, self.rng), 8 * reports.granularity_bytes)
+            for bits in (exact.queued_bits, exact.pending_bits)
+        )
+        return Observation(queued_bits=queued, pending_bits=pending)
+
+    def _state(self) -> Observation:
+        n, bits = len(self.problem.racks), self.problem.of("packet_bytes") * 8
+        of = self.network.of
+        queued = of("queue_data").reshape(n, n) * bits
+        there = np.isnan(of("end_us")) & (of("start_us") <= self.network.now_us)
+        there &= (self.problem.before < 0) | (of("next_number") > 0)
+        left = np.where(there, of("size") - of("delivered"), 0.0) * bits
+        pair = of("source") * n + of("target")
+        pending = np.bincount(pair, weights=left, minlength=n * n).astype(float).reshape(n, n)
+        return Observation(queued_bits=queued, pending_bits=pending)
+
+    def record(self) -> Mapping[str, pd.DataFrame]:
+        names = self.problem.names
+        return {
+            "configurations": configuration_table(self.problem, self.days),
+            "queues": pd.DataFrame(
+                [
+                    (at, names[pair // len(names)], names[pair % len(names)], float(size))
+                    for at, pair, size in self.resizes
+                ],
+                columns=["at_us", "source_rack", "target_rack", "packets"],
+            ),
+        }
+
+    def _resizes(
+        self, resizing: QueueResizing, now: float, begun: Sequence[tuple[float, Day]]
+    ) -> list[tuple[float, int, int]]:
+        week, n = self.problem.of("week_us"), len(self.problem.racks)
+        spans: dict[int, list[tuple[float, float]]] = {}
+        for start, day in begun:
+            for source in np.flatnonzero(day.target != IDLE).tolist():
+                pair = source * n + int(day.target[source])
+                for shift in (0.0, week):
+                    span = (start + shift - resizing.early_us, start + shift + day.duration_us)
+                    spans.setdefault(pair, []).append(span)
+        found: list[tuple[float, int, int]] = []
+        for pair in sorted({*spans, *np.flatnonzero(self.is_large).tolist()}):
+            large = bool(self.is_large[pair])
+            for at, grow in _edges(spans.get(pair, []), now, now + week):
+                if grow != large:
+                    found.append((at, pair, resizing.large if grow else resizing.small))
+                    large = grow
+            self.is_large[pair] = large
+        return found
+
+
+def _loop_instant_us(us: float) -> float:
+    """Return the time as the control loop passes it, in seconds made of whole nanoseconds."""
+    return round(us * 1e3) / control_loop.TICKS_PER_S / SECONDS_PER_US
+
+
+def _edges(spans: Sequence[tuple[float, float]], start: float, end: float) -> list[tuple[float, bool]]:
+    """Return when the union of the spans begins and ends in [start, end), and its state at `start`."""
+    joined: list[list[float]] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], last)
+        else:
+            joined.append([first, last])
+    edges = [(start, any(first <= start < last for first, last in joined))]
+    for first, last in joined:
+        edges += [(at, grows) for at, grows in ((first, True), (last, False)) if start < at < end]
+    return edges
+
+
+def configuration_table(problem: FlowsInTime, days: Sequence[tuple[float, Day]]) -> pd.DataFrame:
+    """Return the table of the days with their starts."""
+    rows = [np.flatnonzero(day.target != IDLE) for _, day in days]
+    counts = [len(row) for row in rows]
+    source = np.concatenate([*rows, np.zeros(0, np.int64)]).astype(np.int64)
+    parts = [day.target[row] for (_, day), row in zip(days, rows, strict=True)]
+    target = np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
+    return pd.DataFrame(
+        {
+            "day": np.repeat(np.arange(1.0, len(days) + 1), counts),
+            "start_us": np.repeat(np.array([start for start, _ in days], float), counts),
+            "duration_us": np.repeat(np.array([day.duration_us for _, day in days], float), counts),
+            "source_rack": problem.names[source],
+            "target_rack": problem.names[target],
+        }
+    )
+
+
+def changes_of_days(
+    problem: FlowsInTime,
+    begun: Sequence[tuple[float, Day]],
+    resizes: Sequence[tuple[float, int, int]],
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the same as `plan.table_changes` of these days and queue sizes, without making tables."""
+    n, night = len(problem.racks), problem.of("night_us")
+    rows: list[tuple[float, int, int, float]] = []
+    for start, day in begun:
+        end = start + day.duration_us
+        source = np.flatnonzero(day.target != IDLE)
+        for pair in (source * n + day.target[source]).tolist():
+            rows += [
+                (start - night, packets.DETACH, pair, 0.0),
+                (start, packets.CIRCUIT_UP, pair, end),
+                (end, packets.CIRCUIT_DOWN, pair, 0.0),
+            ]
+    rows += [(at, packets.RESIZE, pair, float(size)) for at, pair, size in resizes]
+    us, kind, pair_, value = (
+        (np.array(column) for column in zip(*rows, strict=True)) if rows else [np.zeros(0)] * 4
+    )
+    return us.astype(float), kind.astype(np.int64), pair_.astype(np.int64), value.astype(float)
+
+
+def run(
+    problem: FlowsInTime,
+    *,
+    placement: pd.DataFrame,
+    week: Callable[[Observation], Sequence[Day] | None] | None,
+    settings: pd.DataFrame,
+    resizing: QueueResizing | None = None,
+    computing_us: float = 0.0,
+    name: str = "scheduler",
+) -> tuple[Operation, Network]:
+    """Run the network under a scheduler; return the record of what was done, and the network at its end.
+
+    week  returns the days of the next week from an observation at its start; None: no circuits
+    """
+    row = settings.iloc[0]
+    small = int(row["queue_packets"])
+    network = plan.build_idle_network(
+        problem,
+        target=plan.target_racks(problem, placement),
+        queue_packets=small,
+        largest=small if resizing is None else max(small, resizing.large),
+        alpha=float(row["alpha"]),
+        beta=float(row["beta"]),
+        packet_mbps=float(row["packet_mbps"]) or None,
+    )
+    datacenter = Datacenter(problem, network, resizing)
+    controllers: list[Controller[Sequence[Day]]] = []
+    if week is not None:
+
+        def decide(observation: Observation, last: Round[Sequence[Day]] | None) -> Sequence[Day] | None:  # noqa: ARG001
+            return week(observation)
+
+        controllers.append(
+            Controller(
+                name=name,
+                decide=decide,
+                period_s=problem.of("week_us") * SECONDS_PER_US,
+                computing_s=computing_us * SECONDS_PER_US,
+            )
+        )
+    control_loop.run(datacenter, controllers, until_s=problem.of("horizon_us") * SECONDS_PER_US)
+    tables = datacenter.record()
+    made = Operation(
+        configurations=tables["configurations"],
+        queues=tables["queues"],
+        settings=settings,
+        placement=placement,
+    )
+    return made, datacenter.network

@@ -1,0 +1,135 @@
+"""Queue sizes, and how early queues are enlarged, by exhaustive search over trial runs."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner_models.circuitflows.designs import operation
+from planner_models.circuitflows.plan.metrics import measure
+from planner_models.circuitflows.plan.plan import Operation
+from planner_models.circuitflows.problem.problem import FlowsInTime
+
+Sizes = Annotated[
+    tuple[int, ...], Field(min_length=1, description="small queue sizes to try, packets; rising")
+]
+LargeSizes = Annotated[
+    tuple[int, ...], Field(min_length=1, description="large queue sizes to try, packets; rising")
+]
+Earlies = Annotated[
+    tuple[float, ...], Field(min_length=1, description="how early to enlarge queues, to try, us")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Queue settings and the figures of their trial run."""
+
+    queue_packets: int
+    large_packets: int
+    early_us: float
+    circuit_utilization: float
+    latency_us: float
+
+
+def run_tuned_queues(
+    problem: FlowsInTime,
+    *,
+    latency_us: Annotated[float, Field(gt=0, description="bound on packets' latency, us")] = 200.0,
+    percentile: Annotated[Literal["median", "p99"], Field(description="of which latency")] = "median",
+    shifts: Annotated[
+        Annotated[tuple[int, ...], Field(min_length=1)] | None,
+        Field(description="rings of the fixed week, one a day; default: all there are"),
+    ] = None,
+    small: Sizes = (4, 8, 16, 32),
+    large: LargeSizes = (16, 32, 64, 128),
+    early: Earlies = (0.0, 200.0, 400.0, 600.0, 800.0, 1_000.0, 1_200.0, 1_400.0),
+    alpha: operation.Alpha = 1.0,
+    beta: operation.Beta = 1.0,
+    trial_us: Annotated[float, Field(gt=0, description="length of a trial run, us")] = 100_000.0,
+) -> Decision[Operation]:
+    """Run with resize(s, b, tau) of the highest circuit utilization within a bound on latency.
+
+    Every combination is tried on the first part of the run, and the best that keeps the bound there
+    is taken for all of it; of equals the one with the least latency. Without one, there is no plan.
+
+    source  Mukerjee 2018, 2.4.2, where the three are set by hand
+    """
+    rings = tuple(range(1, len(problem.racks))) if shifts is None else shifts
+    tried = try_settings(
+        problem,
+        shifts=rings,
+        small=small,
+        large=large,
+        early=early,
+        alpha=alpha,
+        beta=beta,
+        percentile=percentile,
+        trial_us=trial_us,
+    )
+    within_bound = [trial for trial in tried if trial.latency_us <= latency_us]
+    if not within_bound:
+        least = min(trial.latency_us for trial in tried)
+        reason = f"the least {percentile} latency of any setting tried is {least:g} us"
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+    best = max(within_bound, key=lambda trial: (trial.circuit_utilization, -trial.latency_us))
+    return operation.run_fixed_schedule(
+        problem,
+        shifts=rings,
+        queue_packets=best.queue_packets,
+        large_packets=best.large_packets,
+        early_us=best.early_us,
+        alpha=alpha,
+        beta=beta,
+    )
+
+
+def try_settings(
+    problem: FlowsInTime,
+    *,
+    shifts: tuple[int, ...],
+    small: tuple[int, ...],
+    large: tuple[int, ...],
+    early: tuple[float, ...],
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    percentile: str = "median",
+    trial_us: float = 100_000.0,
+) -> list[Trial]:
+    """Return a trial of each combination over the first `trial_us` of the run; equal ones are tried once."""
+    horizon = min(trial_us, problem.of("horizon_us"))
+    first = replace(problem, network=problem.network.assign(horizon_us=horizon))
+    settings = {
+        # a queue that never grows is the same however early it does not
+        (low, high, 0.0 if low == high else lead)
+        for low, high, lead in itertools.product(small, large, early)
+        if low <= high
+    }
+    found = []
+    for low, high, lead in sorted(settings):
+        decision = operation.run_fixed_schedule(
+            first,
+            shifts=shifts,
+            queue_packets=low,
+            large_packets=high,
+            early_us=lead,
+            alpha=alpha,
+            beta=beta,
+        )
+        assert decision.plan is not None  # a fixed week always is one
+        figures = measure(first, decision.plan, None)
+        found.append(
+            Trial(
+                queue_packets=low,
+                large_packets=high,
+                early_us=lead,
+                circuit_utilization=figures["circuit_utilization"] or 0.0,
+                latency_us=figures[f"latency_{percentile}_us"] or 0.0,
+            )
+        )
+    return found

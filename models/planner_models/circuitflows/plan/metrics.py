@@ -1,0 +1,205 @@
+"""The metrics of system `circuitflows`: the plan is replayed from its tables, and counted."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.contract.metrics import Metric
+from planner_models.circuitflows.plan import plan as plans
+from planner_models.circuitflows.plan.packets import Network
+from planner_models.circuitflows.plan.packets.state import (
+    BIN_US,
+    CIRCUIT_PACKETS,
+    LOST,
+    PACKET_PACKETS,
+    SENT,
+)
+from planner_models.circuitflows.plan.plan import Operation
+from planner_models.circuitflows.problem.problem import FlowsInTime
+
+THESIS: Final = "Mukerjee 2018, "
+
+
+def _time_metric(name: str, about: str, source: str) -> Metric:
+    return Metric(name=name, unit="ms", better="less", about=about, source=THESIS + source)
+
+
+METRICS: Final = (
+    _time_metric("small_median_ms", "median completion time of small flows, of those that end", "Table 2.2"),
+    _time_metric("small_p99_ms", "99th percentile of completion times of small flows that end", "Table 2.2"),
+    _time_metric("big_median_ms", "median completion time of big flows, of those that end", "Table 2.2"),
+    _time_metric("big_p99_ms", "99th percentile of completion times of big flows that end", "Table 2.2"),
+    _time_metric("longest_ms", "longest completion time of all flows that end", "Fig. 2.20"),
+    _time_metric("done_ms", "time until the last flow ends; unknown where some do not", "2.6.2"),
+    Metric(name="finished_share", unit="", better="more", about="share of all flows that end"),
+    Metric(name="delivered_gb", unit="GB", better="more", about="data that reached its application"),
+    Metric(
+        name="circuit_utilization",
+        unit="",
+        better="more",
+        about="bits that circuits carry over what they could while up, for pairs of racks with flows",
+        source=THESIS + "Fig. 2.7",
+    ),
+    Metric(
+        name="circuit_gb", unit="GB", better="more", about="sent over circuits", source=THESIS + "Fig. 2.17"
+    ),
+    Metric(
+        name="packet_gb",
+        unit="GB",
+        better="less",
+        about="sent over the packet switch",
+        source=THESIS + "Fig. 2.17",
+    ),
+    Metric(
+        name="latency_median_us",
+        unit="us",
+        better="less",
+        about="median time of packets from their rack's queue to the other rack",
+        source=THESIS + "Fig. 2.9",
+    ),
+    Metric(
+        name="latency_p99_us",
+        unit="us",
+        better="less",
+        about="99th percentile of the time of packets from their rack's queue to the other rack",
+        source=THESIS + "Fig. 2.10",
+    ),
+    Metric(
+        name="packet_latency_median_us",
+        unit="us",
+        better="less",
+        about="median latency of packets over the packet switch",
+        source=THESIS + "Fig. 2.8",
+    ),
+    Metric(
+        name="circuit_latency_median_us",
+        unit="us",
+        better="less",
+        about="median latency of packets over circuits",
+        source=THESIS + "Fig. 2.8",
+    ),
+    Metric(name="lost_share", unit="", better="less", about="share of packets that find their queue full"),
+    Metric(
+        name="configurations",
+        unit="days",
+        better="less",
+        about="number of circuit configurations in the whole run",
+        source=THESIS + "2.6",
+    ),
+    Metric(
+        name="pairs_per_rack",
+        unit="racks",
+        better="less",
+        about="most racks that one rack's flows go to or come from: as many configurations cover all",
+        source=THESIS + "2.6",
+    ),
+    Metric(name="duty_cycle", unit="", better="more", about="share of the time in which circuits are up"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Replay:
+    """Record of a run.
+
+    taken_us   (F,) completion times; NaN where the flow does not end
+    latency    (2, bins) packets by latency, over the packet switch and over circuits
+    network    at the end
+    """
+
+    taken_us: NDArray[np.float64]
+    latency: NDArray[np.int64]
+    network: Network
+
+
+@functools.lru_cache(maxsize=1)
+def replay(problem: FlowsInTime, plan: Operation) -> Replay:
+    """Return the run that the plan's tables describe; the last one is cached."""
+    network = plans.build_planned_network(problem, plan)
+    network.advance(problem.of("horizon_us"))
+    taken = network.of("end_us") - network.of("start_us")
+    return Replay(taken_us=taken, latency=network.of("latency"), network=network)
+
+
+def measure(
+    problem: FlowsInTime,
+    plan: Operation,
+    previous: Operation | None,  # noqa: ARG001
+) -> dict[str, float | None]:
+    """Return every metric of the plan, from the problem and the plan alone."""
+    return measure_run(problem, plan, replay(problem, plan))
+
+
+def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str, float | None]:
+    """Return every metric of a run."""
+    network, taken = run.network, run.taken_us / 1e3
+    ended = ~np.isnan(taken)
+    packet_gb = problem.of("packet_bytes") / 1e9
+    sizes = np.minimum(network.of("delivered"), problem.packets) * problem.of("packet_bytes")
+    delivered = np.minimum(sizes, problem.flows["bytes"].to_numpy(float))
+    days = plan.configurations.drop_duplicates("day")
+    horizon = problem.of("horizon_us")
+    ends = np.minimum(days["start_us"] + days["duration_us"], horizon)
+    up = float(np.clip(ends - days["start_us"], 0.0, None).sum())
+    end = network.of("end_us")
+    sent = network.count(SENT)
+    return {
+        "small_median_ms": _percentile(taken[ended & ~problem.big], 50),
+        "small_p99_ms": _percentile(taken[ended & ~problem.big], 99),
+        "big_median_ms": _percentile(taken[ended & problem.big], 50),
+        "big_p99_ms": _percentile(taken[ended & problem.big], 99),
+        "longest_ms": float(taken[ended].max()) if ended.any() else None,
+        "done_ms": float(end.max()) / 1e3 if ended.all() else None,
+        "finished_share": float(ended.mean()),
+        "delivered_gb": float(delivered.sum()) / 1e9,
+        "circuit_utilization": _utilization(problem, plan, network),
+        "circuit_gb": network.count(CIRCUIT_PACKETS) * packet_gb,
+        "packet_gb": network.count(PACKET_PACKETS) * packet_gb,
+        "latency_median_us": latency_percentile_us(run.latency.sum(axis=0), 50),
+        "latency_p99_us": latency_percentile_us(run.latency.sum(axis=0), 99),
+        "packet_latency_median_us": latency_percentile_us(run.latency[0], 50),
+        "circuit_latency_median_us": latency_percentile_us(run.latency[1], 50),
+        "lost_share": network.count(LOST) / sent if sent else None,
+        "configurations": float(len(days)),
+        "pairs_per_rack": float(max_partners(network.of("source"), network.of("target"), len(problem.racks))),
+        "duty_cycle": up / horizon,
+    }
+
+
+def max_partners(source: NDArray[np.int64], target: NDArray[np.int64], racks: int) -> int:
+    """Return the most racks that one rack sends to or receives from: so many matchings cover all pairs."""
+    pairs = np.zeros((racks, racks), dtype=bool)
+    pairs[source, target] = True
+    return int(max(pairs.sum(axis=0).max(initial=0), pairs.sum(axis=1).max(initial=0)))
+
+
+def latency_percentile_us(counts: NDArray[np.int64], percent: float) -> float | None:
+    """Return a percentile of latencies counted in bins, to the bin's upper end; None without packets."""
+    total = int(counts.sum())
+    if not total:
+        return None
+    place = np.searchsorted(np.cumsum(counts), np.ceil(total * percent / 100))
+    return float((place + 1) * BIN_US)
+
+
+def _percentile(values: NDArray[np.float64], percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if len(values) else None
+
+
+def _utilization(problem: FlowsInTime, plan: Operation, network: Network) -> float | None:
+    """Return what circuits carried over what they could, for pairs of racks with flows; None without."""
+    n = len(problem.racks)
+    frame = plan.configurations
+    pair = plans.pair_numbers(problem, frame)
+    start = frame["start_us"].to_numpy(float)
+    end = np.minimum(start + frame["duration_us"].to_numpy(float), problem.of("horizon_us"))
+    up = np.bincount(pair, weights=np.clip(end - start, 0.0, None), minlength=n * n)
+    runs = np.zeros(n * n, dtype=bool)
+    runs[network.of("source") * n + network.of("target")] = True
+    most = float((up * problem.circuit_mbps.ravel())[runs].sum())
+    carried = float(network.of("carried")[1][runs].sum()) * problem.of("packet_bytes") * 8
+    return carried / most if most > 0 else None

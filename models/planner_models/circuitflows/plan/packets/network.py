@@ -1,0 +1,342 @@
+"""A network of flows in time: its state at rest, changes to come, and the loop over events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import InputError
+from planner_models.circuitflows.plan.packets.events import (
+    ARRIVAL,
+    CIRCUIT_DONE,
+    DOWNLINK_DONE,
+    FLOW_START,
+    HOST_SENT,
+    INDEX_MASK,
+    KIND_BITS,
+    KIND_MASK,
+    UPLINK_DONE,
+    pop,
+    push,
+)
+from planner_models.circuitflows.plan.packets.state import (
+    ALPHA,
+    BETA,
+    CHANGES,
+    CIRCUIT_DELAY_US,
+    HEAP_SIZE,
+    HOST_PACKET_US,
+    INSIDE_CAPACITY,
+    LEAST_TIMEOUT_US,
+    NEXT_CHANGE,
+    NEXT_START,
+    NOW,
+    OVERFLOW,
+    PACKET_DELAY_US,
+    REPLY_EVERY,
+    REPLY_SHARE,
+    Floats,
+    Ints,
+    Layout,
+    State,
+    allocate,
+)
+from planner_models.circuitflows.plan.packets.switches import (
+    enqueue,
+    enter_packet_switch,
+    leave_switch,
+    send_circuit,
+    send_downlink,
+    send_uplink,
+    wrap,
+)
+from planner_models.circuitflows.plan.packets.tcp import (
+    FIRST_WINDOW,
+    acknowledge,
+    expire_timer,
+    offer_flow,
+    process_reply,
+    send_from_host,
+)
+
+CIRCUIT_UP, CIRCUIT_DOWN, DETACH, RESIZE = range(4)
+"""Kinds of changes: a circuit comes up or goes down, a pair leaves the packet switch, a queue is resized."""
+
+Changes = tuple[Floats, Ints, Ints, Floats]
+"""Time, kind, pair of racks and value of each change: until when a circuit is up, or packets of a queue."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """A network with flows in it, and the changes to come."""
+
+    state: State
+    changes: Changes
+
+    def of(self, name: str) -> NDArray[Any]:
+        """Return a view of a field of the state, see `state.Layout`."""
+        return self.state.of(name)
+
+    def count(self, number: int) -> int:
+        """Return a single whole number of the state, such as `state.SENT`."""
+        return int(self.state.ints[number])
+
+    @property
+    def now_us(self) -> float:
+        return float(self.state.reals[NOW])
+
+    def with_changes(self, us: Floats, kind: Ints, pair: Ints, value: Floats) -> Network:
+        """Return the network, sharing its state, with these changes to come beside those not yet made.
+
+        They are made in the order of their times; at one instant days end before others begin.
+        """
+        ints = self.state.ints
+        rest = slice(int(ints[NEXT_CHANGE]), int(ints[CHANGES]))
+        before = self.changes
+        us = np.concatenate([before[0][rest], us.astype(float)])
+        kind = np.concatenate([before[1][rest], kind.astype(np.int64)])
+        pair = np.concatenate([before[2][rest], pair.astype(np.int64)])
+        value = np.concatenate([before[3][rest], value.astype(float)])
+        rank = np.choose(kind, [2, 0, 1, 3])  # CIRCUIT_DOWN, DETACH, CIRCUIT_UP, RESIZE
+        order = np.lexsort((rank, us))
+        ints[NEXT_CHANGE], ints[CHANGES] = 0, len(us)
+        return replace(self, changes=(us[order], kind[order], pair[order], value[order]))
+
+    def advance(self, until_us: float) -> None:
+        """Advance time to `until_us`; events of that instant itself wait for the next call."""
+        state = self.state
+        if advance(state.ints, state.reals, state.at, *self.changes, until_us):
+            raise RuntimeError("more packets are in flight than the network has places for")
+
+
+def build_network(
+    *,
+    racks: int,
+    hosts: int,
+    flows: Mapping[str, NDArray[Any]],
+    packet_bits: float,
+    host_mbps: float | None,
+    packet_mbps: Floats,
+    circuit_mbps: Floats,
+    packet_delay_us: float,
+    circuit_delay_us: float,
+    inside: int,
+    capacity: int,
+    largest: int,
+    least_timeout_us: float,
+    reply_share: float = 0.0,
+    reply_every: int = 1,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+) -> Network:
+    """Return a network at rest at time 0.
+
+    hosts         in all racks together
+    flows         source, target, host, size in packets, start_us, and before: the flow that must end
+                  first, or -1; each (F,)
+    host_mbps     None: hosts send at once all that they may
+    packet_mbps   (n,) of each rack's links to the packet switch; 0 where there is none
+    circuit_mbps  (n, n)
+    inside        packets of a pair of racks that the packet switch holds
+    reply_share   size of a reply, in packets; 0: replies go around the switches and none is lost
+    reply_every   packets of a flow that one reply is for
+    capacity      packets that each queue holds at first; `largest` is the most that it ever will
+    """
+    pairs, count = racks * racks, len(flows["size"])
+    if max(count, pairs, hosts) > INDEX_MASK:
+        raise InputError(f"the network has more than {INDEX_MASK:,} flows, hosts or pairs of racks")
+    before, start = flows["before"].astype(np.int64), flows["start_us"].astype(float)
+    first_successor, next_successor = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    for flow in np.flatnonzero(before >= 0)[::-1]:
+        next_successor[flow], first_successor[before[flow]] = first_successor[before[flow]], flow
+    starters = np.flatnonzero(before < 0)
+    start_order = starters[np.argsort(start[starters], kind="stable")]
+    with np.errstate(divide="ignore"):
+        packet_us = packet_bits / packet_mbps
+    circuit_us = packet_bits / circuit_mbps
+    # in flight: what either switch sends within the longest delay there and back, and a queue of replies
+    longest = 2 * max(circuit_delay_us, 2 * packet_delay_us)
+    rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
+    state = allocate(
+        {
+            "flows": count,
+            "hosts": hosts,
+            "racks": racks,
+            "pairs": pairs,
+            "inside": inside,
+            "starters": len(start_order),
+            "queue_ring": largest + 1,
+            "flight_ring": int(4 * longest * rates) + 2 * largest + 16,
+            "heap": hosts + 3 * racks + pairs + 2 * count + 16,
+        }
+    )
+    state.reals[HOST_PACKET_US] = 0.0 if host_mbps is None else packet_bits / host_mbps
+    state.reals[PACKET_DELAY_US], state.reals[CIRCUIT_DELAY_US] = packet_delay_us, circuit_delay_us
+    state.reals[LEAST_TIMEOUT_US], state.reals[REPLY_SHARE] = least_timeout_us, reply_share
+    state.reals[ALPHA], state.reals[BETA] = alpha, beta
+    state.ints[REPLY_EVERY], state.ints[INSIDE_CAPACITY] = reply_every, inside
+    initial: dict[str, Any] = {
+        **{name: flows[name] for name in ("source", "target", "host", "size")},
+        "first_successor": first_successor,
+        "next_successor": next_successor,
+        "start_order": start_order,
+        "start_us": start,
+        "end_us": np.nan,
+        "unsent": flows["size"],
+        "window": FIRST_WINDOW,
+        "threshold": np.inf,
+        "smooth_rtt_us": -1.0,
+        "deadline_us": np.inf,
+        "capacity": capacity,
+        "packet_us": packet_us,
+        "circuit_us": circuit_us,
+        "up_until_us": -np.inf,
+        "flight_us": -np.inf,
+        **dict.fromkeys(("latest_number", "timed_number", "circuit_to"), -1),
+        **dict.fromkeys(("ready_head", "ready_tail", "ready_next"), -1),
+    }
+    for name, value in initial.items():
+        state.of(name)[...] = value
+    nothing = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    return Network(state=state, changes=nothing)
+
+
+@nb.njit(cache=True)
+def apply_change(ints: Ints, reals: Floats, at: Layout, kind: int, pair: int, value: float) -> int:
+    """Apply a change from outside; return the rack that sends of its pair."""
+    n = at.racks
+    rack, target = pair // n, pair % n
+    if kind == CIRCUIT_UP:
+        ints[at.circuit_to + rack] = target
+        reals[at.up_until_us + pair] = value
+        ints[at.detached + pair] = 1
+    elif kind == CIRCUIT_DOWN:
+        if ints[at.circuit_to + rack] == target:
+            ints[at.circuit_to + rack] = -1
+        reals[at.up_until_us + pair] = -np.inf
+        ints[at.detached + pair] = 0
+    elif kind == DETACH:
+        ints[at.detached + pair] = 1
+    else:
+        ints[at.capacity + pair] = int(value)
+    return rack
+
+
+@nb.njit(cache=True)
+def advance(  # noqa: C901
+    ints: Ints,
+    reals: Floats,
+    at: Layout,
+    change_us: Floats,
+    change_kind: Ints,
+    change_pair: Ints,
+    change_value: Floats,
+    until_us: float,
+) -> int:
+    """Advance time to `until_us`; events of that instant itself wait for the next call.
+
+    A turn of the loop takes one event and does at once all that follows from it: a flow offers its host
+    a packet, the host sends, switches take packets from queues. Return 1 where more packets are in
+    flight than there are places for, else 0.
+    """
+    n = at.racks
+    while ints[OVERFLOW] == 0:
+        event = reals[at.heap_us] if ints[HEAP_SIZE] > 0 else np.inf
+        change = change_us[ints[NEXT_CHANGE]] if ints[NEXT_CHANGE] < ints[CHANGES] else np.inf
+        start = (
+            reals[at.start_us + ints[at.start_order + ints[NEXT_START]]]
+            if ints[NEXT_START] < at.starters
+            else np.inf
+        )
+        now = min(event, change, start)
+        if now >= until_us:
+            break
+        reals[NOW] = now
+        flow = host = down = circuit = up = uplink_freed = circuit_used = -1
+        if change <= now:
+            slot = ints[NEXT_CHANGE]
+            circuit = up = apply_change(
+                ints, reals, at, change_kind[slot], change_pair[slot], change_value[slot]
+            )
+            ints[NEXT_CHANGE] += 1
+        elif start <= now:
+            flow = ints[at.start_order + ints[NEXT_START]]
+            ints[NEXT_START] += 1
+        else:
+            event_code = ints[at.heap_event]
+            kind, index = event_code & KIND_MASK, (event_code >> KIND_BITS) & INDEX_MASK
+            pop(ints, reals, at)
+            if kind == HOST_SENT:
+                ints[at.host_busy + index] = 0
+                flow, host = ints[at.host_flow + index], index
+                circuit = up = ints[at.source + flow]
+                enqueue(ints, reals, at, up * n + ints[at.target + flow], flow, ints[at.host_number + index])
+            elif kind == UPLINK_DONE:
+                down, up = enter_packet_switch(ints, reals, at, index), index
+            elif kind == DOWNLINK_DONE:
+                ints[at.downlink_busy + index] = 0
+                down = index
+                pair, since, circuit_used = (
+                    ints[at.downlink_pair + index],
+                    reals[at.downlink_since + index],
+                    0,
+                )
+                packet_flow, number = (
+                    ints[at.downlink_packet + index * 2],
+                    ints[at.downlink_packet + index * 2 + 1],
+                )
+            elif kind == CIRCUIT_DONE:
+                ints[at.circuit_busy + index] = 0
+                circuit = index
+                pair, since, circuit_used = ints[at.circuit_pair + index], reals[at.circuit_since + index], 1
+                packet_flow, number = (
+                    ints[at.circuit_packet + index * 2],
+                    ints[at.circuit_packet + index * 2 + 1],
+                )
+            elif kind == ARRIVAL:
+                ring = at.flight_ring
+                first = index * ring + ints[at.flight_first + index]
+                flow, code = ints[at.flight_flow + first], ints[at.flight_number + first]
+                ints[at.flight_first + index] = wrap(ints[at.flight_first + index] + 1, ring)
+                ints[at.flight_length + index] -= 1
+                if ints[at.flight_length + index] > 0:
+                    following = reals[at.flight_us + index * ring + ints[at.flight_first + index]]
+                    push(ints, reals, at, following, ARRIVAL, index)
+                if flow >= 0:
+                    code = acknowledge(ints, at, flow, code)
+                    if code >= 0:
+                        circuit = up = index % n
+                        enqueue(ints, reals, at, up * n + index // n, -1 - flow, code)
+                    flow = -1
+                else:
+                    flow = -1 - flow
+                    process_reply(ints, reals, at, flow, code, ints[at.flight_circuit + first])
+            elif kind == FLOW_START:
+                flow = index
+                reals[at.start_us + flow] = now
+            else:
+                flow = index
+                expire_timer(ints, reals, at, flow)
+            if circuit_used >= 0:
+                leave_switch(ints, reals, at, pair, packet_flow, number, since, circuit_used)
+        if flow >= 0:
+            offer_flow(ints, reals, at, flow)
+            host = ints[at.host + flow]
+        if host >= 0:
+            send_from_host(ints, reals, at, host)
+        if circuit >= 0:
+            send_circuit(ints, reals, at, circuit)
+        if down >= 0:
+            uplink_freed = send_downlink(ints, reals, at, down)
+        if up >= 0:
+            send_uplink(ints, reals, at, up)
+        if uplink_freed >= 0 and uplink_freed != up:
+            send_uplink(ints, reals, at, uplink_freed)
+    if ints[OVERFLOW] == 0:
+        reals[NOW] = max(reals[NOW], until_us)
+    return int(ints[OVERFLOW])

@@ -1,0 +1,231 @@
+"""State of the network: every field of it declared once, all of them in two arrays.
+
+Compiled functions take the array of whole numbers `ints`, the array of reals `reals`, and the `Layout`
+that says where each field begins in them: `reals[at.window + flow]`. That is 18 times as fast as a
+tuple of as many arrays, which every call would copy, and 2.3 times as fast as records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BIN_US: Final = 0.5  # of the histogram of latencies
+BINS: Final = 65_536
+
+# single reals, at the beginning of `reals`
+(
+    NOW,
+    HOST_PACKET_US,  # time that a host's link takes for a packet
+    PACKET_DELAY_US,
+    CIRCUIT_DELAY_US,
+    LEAST_TIMEOUT_US,
+    ALPHA,
+    BETA,
+    REPLY_SHARE,  # size of a reply, in packets
+) = range(8)
+
+# single whole numbers, at the beginning of `ints`
+(
+    HEAP_SIZE,
+    EVENT_COUNT,  # events so far, which orders those of one instant
+    NEXT_START,  # first of `start_order` that has not started
+    NEXT_CHANGE,
+    CHANGES,
+    INSIDE_CAPACITY,  # packets of a pair of racks that the packet switch holds
+    SENT,
+    LOST,
+    CIRCUIT_PACKETS,
+    PACKET_PACKETS,
+    REPLIES_LOST,
+    REPLY_EVERY,
+    OVERFLOW,  # 1 once more packets are in flight than `flight_ring` has places for
+) = range(13)
+
+
+@dataclass(frozen=True)
+class Field:
+    """Shape and type of a field: `shape` names extents; a field without any is an extent itself."""
+
+    is_whole: bool
+    shape: tuple[str, ...]
+
+
+Extent = Annotated[int, Field(True, ())]
+FlowInts = Annotated[int, Field(True, ("flows",))]
+FlowReals = Annotated[int, Field(False, ("flows",))]
+HostInts = Annotated[int, Field(True, ("hosts",))]
+RackInts = Annotated[int, Field(True, ("racks",))]
+RackReals = Annotated[int, Field(False, ("racks",))]
+PairInts = Annotated[int, Field(True, ("pairs",))]
+PairReals = Annotated[int, Field(False, ("pairs",))]
+QueueInts = Annotated[int, Field(True, ("pairs", "queue_ring"))]
+QueueReals = Annotated[int, Field(False, ("pairs", "queue_ring"))]
+InsideInts = Annotated[int, Field(True, ("pairs", "inside"))]
+InsideReals = Annotated[int, Field(False, ("pairs", "inside"))]
+FlightInts = Annotated[int, Field(True, ("pairs", "flight_ring"))]
+FlightReals = Annotated[int, Field(False, ("pairs", "flight_ring"))]
+PacketInts = Annotated[int, Field(True, ("racks", "packet"))]
+HeapInts = Annotated[int, Field(True, ("heap",))]
+HeapReals = Annotated[int, Field(False, ("heap",))]
+
+
+class Layout(NamedTuple):
+    """Extents of the network, then the place in `ints` or `reals` at which each field begins.
+
+    Pairs of racks are numbered source * racks + target. A packet is the number of its flow and its own
+    number; a reply is -1 less the number of its flow, and what `acknowledge` returns.
+    """
+
+    racks: Extent
+    starters: Extent  # flows that wait for no other
+    queue_ring: Extent
+    flight_ring: Extent
+
+    # flows
+    source: FlowInts
+    target: FlowInts
+    host: FlowInts
+    size: FlowInts  # packets
+    first_successor: FlowInts  # a flow that waits for this one, or -1
+    next_successor: FlowInts  # the next flow that waits for the same one, or -1
+    start_order: Annotated[int, Field(True, ("starters",))]
+    start_us: FlowReals
+    end_us: FlowReals  # NaN until then
+
+    # TCP senders
+    unsent: FlowInts
+    to_retransmit: FlowInts
+    outstanding: FlowInts
+    delivered: FlowInts
+    next_number: FlowInts  # of the next transmission
+    expected_number: FlowInts  # of the next transmission to be acknowledged
+    missing: FlowInts
+    later_arrivals: FlowInts  # since one was missing
+    recovery_number: FlowInts  # losses of earlier transmissions halve the window no more
+    restart_number: FlowInts  # earlier transmissions were given up at a timeout
+    spurious: FlowInts  # packets outstanding that turned out not to be needed
+    acknowledged: FlowInts  # transmissions
+    circuit_signalled: FlowInts  # whether the last reply signalled a circuit
+    window: FlowReals  # packets
+    threshold: FlowReals  # of slow start, packets
+    backoff: FlowInts  # doublings of the timeout
+    has_timer: FlowInts
+    deadline_us: FlowReals
+    timed_number: FlowInts  # transmission of which the round trip is timed, or -1
+    timed_us: FlowReals
+    smooth_rtt_us: FlowReals  # -1 before the first measurement
+    rtt_deviation_us: FlowReals
+
+    # TCP receivers
+    arrived: FlowInts
+    latest_number: FlowInts
+
+    # hosts: a list of the flows that may send, and the packet on the host's link
+    ready_next: FlowInts
+    is_ready: FlowInts
+    ready_head: HostInts
+    ready_tail: HostInts
+    host_busy: HostInts
+    host_flow: HostInts
+    host_number: HostInts
+
+    # racks' virtual output queues
+    queue_flow: QueueInts
+    queue_number: QueueInts
+    queue_since: QueueReals
+    queue_first: PairInts
+    queue_length: PairInts
+    queue_data: PairInts  # packets that are no replies
+    capacity: PairInts
+    detached: PairInts  # whether the pair is kept off the packet switch
+
+    # the packet switch: links from racks, places inside, links to racks
+    packet_us: RackReals  # time that a rack's link takes for a packet
+    uplink_busy: RackInts
+    uplink_turn: RackInts
+    uplink_pair: RackInts
+    uplink_packet: PacketInts
+    uplink_since: RackReals
+    inside_flow: InsideInts
+    inside_number: InsideInts
+    inside_since: InsideReals
+    inside_first: PairInts
+    inside_length: PairInts
+    inside_taken: PairInts  # places, those of packets on their way up included
+    downlink_busy: RackInts
+    downlink_turn: RackInts
+    downlink_pair: RackInts
+    downlink_packet: PacketInts
+    downlink_since: RackReals
+
+    # circuits
+    circuit_us: Annotated[int, Field(False, ("racks", "racks"))]  # time for a packet
+    circuit_to: RackInts  # or -1
+    up_until_us: PairReals
+    circuit_busy: RackInts
+    circuit_pair: RackInts
+    circuit_packet: PacketInts
+    circuit_since: RackReals
+
+    # packets and replies that have left a switch, by pair and in order
+    flight_flow: FlightInts
+    flight_number: FlightInts
+    flight_circuit: FlightInts  # whether a reply signals a circuit
+    flight_us: FlightReals
+    flight_first: PairInts
+    flight_length: PairInts
+
+    # events, and counts for metrics; by switch: 0 the packet switch, 1 circuits
+    heap_event: HeapInts
+    heap_us: HeapReals
+    latency: Annotated[int, Field(True, ("switches", "bins"))]
+    carried: Annotated[int, Field(True, ("switches", "pairs"))]
+
+
+FIELDS: Final[Mapping[str, Field]] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Layout, include_extras=True).items()
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class State:
+    """The arrays `ints` and `reals`, and `at`, where each field begins in them."""
+
+    ints: Ints
+    reals: Floats
+    at: Layout
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def of(self, name: str) -> NDArray[Any]:
+        """Return a view of a field, in its own shape."""
+        flat = self.ints if FIELDS[name].is_whole else self.reals
+        place, shape = getattr(self.at, name), self.shapes[name]
+        return flat[place : place + int(np.prod(shape))].reshape(shape)
+
+
+def allocate(extents: Mapping[str, int]) -> State:
+    """Return a state of these extents in which all numbers are 0."""
+    sizes = {"packet": 2, "switches": 2, "bins": BINS, **extents}
+    shapes = {name: tuple(sizes[extent] for extent in field.shape) for name, field in FIELDS.items()}
+    ends = {True: OVERFLOW + 1, False: REPLY_SHARE + 1}
+    places: dict[str, int] = {}
+    for name, field in FIELDS.items():
+        if field.shape:
+            places[name] = ends[field.is_whole]
+            ends[field.is_whole] += int(np.prod(shapes[name]))
+        else:
+            places[name] = sizes[name]
+    return State(
+        ints=np.zeros(ends[True], np.int64),
+        reals=np.zeros(ends[False]),
+        at=Layout(**places),
+        shapes=shapes,
+    )

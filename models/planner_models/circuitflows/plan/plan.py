@@ -1,0 +1,195 @@
+"""The plan of system `circuitflows`: circuits, queue sizes, TCP's settings and placement over a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import PlanRejected
+from planner_models.circuitflows.plan import packets
+from planner_models.circuitflows.plan.packets import Network, build_network
+from planner_models.circuitflows.plan.packets.network import Changes
+from planner_models.circuitflows.plan.packets.state import Ints
+from planner_models.circuitflows.problem.problem import FlowsInTime
+from planner_models.circuits.plan.plan import CONFIGURATIONS
+
+QUEUES: Final = Table(
+    name="queues",
+    about="changes of the packets that the queue of a pair of racks holds",
+    columns={
+        "at_us": number("time of the change, us", at_least=0),
+        "source_rack": label("rack that sends"),
+        "target_rack": label("rack that receives"),
+        "packets": number("packets that it holds from then on", at_least=1),
+    },
+    may_be_empty=True,
+)
+SETTINGS: Final = Table(
+    name="settings",
+    about="settings of the network and its hosts for the whole run, in one row",
+    columns={
+        "queue_packets": number("packets that each queue holds where `queues` has no row", at_least=1),
+        "alpha": number("factor of TCP's window when a circuit comes up", at_least=1),
+        "beta": number("factor of TCP's window when it goes down", more_than=0, at_most=1),
+        "packet_mbps": number("rate of each rack's link to the packet switch; 0: as it is", at_least=0),
+    },
+)
+PLACEMENT: Final = Table(
+    name="placement",
+    about="the rack of each flow that may go to any",
+    columns={"flow": label("the flow"), "target_rack": label("rack that receives")},
+    key=("flow",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (CONFIGURATIONS, QUEUES, SETTINGS, PLACEMENT)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Operation:
+    """Record of a run: configurations, queues, settings and placement."""
+
+    configurations: pd.DataFrame
+    queues: pd.DataFrame
+    settings: pd.DataFrame
+    placement: pd.DataFrame
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return configurations, queues, settings and placement."""
+        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+
+
+def from_tables(problem: FlowsInTime, tables: Mapping[str, pd.DataFrame]) -> Operation:  # noqa: ARG001
+    """Return the plan in its tables, made here or elsewhere."""
+    for table in PLAN_TABLES:
+        if table.name not in tables:
+            raise PlanRejected(f"plan: has no table '{table.name}'")
+    frames = {
+        table.name: validate(table, tables[table.name], where=f"plan: {table.name}") for table in PLAN_TABLES
+    }
+    return Operation(**frames)
+
+
+def settings_table(
+    *, queue_packets: int, alpha: float = 1.0, beta: float = 1.0, packet_mbps: float | None = None
+) -> pd.DataFrame:
+    """Return the table `settings`; `packet_mbps` None keeps the packet switch as it is."""
+    row = {"queue_packets": queue_packets, "alpha": alpha, "beta": beta, "packet_mbps": packet_mbps or 0.0}
+    return pd.DataFrame({name: [float(value)] for name, value in row.items()})
+
+
+def target_racks(problem: FlowsInTime, placement: pd.DataFrame) -> Ints:
+    """Return (F,) rows of `racks` that flows go to; raises PlanRejected where the plan misses one."""
+    target = problem.target.copy()
+    flows = pd.Index(problem.flows["flow"])
+    at = flows.get_indexer(pd.Index(placement["flow"]))
+    where = problem.places.get_indexer(pd.Index(placement["target_rack"]))
+    if (at < 0).any():
+        raise PlanRejected(f"placement row {int(np.argmax(at < 0)) + 1}: no such flow")
+    if (where < 0).any():
+        raise PlanRejected(f"placement row {int(np.argmax(where < 0)) + 1}: no such rack")
+    if (target[at] >= 0).any():
+        row = int(np.argmax(target[at] >= 0))
+        raise PlanRejected(f"placement row {row + 1}: flow '{placement['flow'].iloc[row]}' has its target")
+    target[at] = where
+    if (target < 0).any():
+        raise PlanRejected(f"placement: flow '{flows[int(np.argmax(target < 0))]}' has no rack to go to")
+    if (target == problem.source).any():
+        raise PlanRejected(
+            f"placement: flow '{flows[int(np.argmax(target == problem.source))]}' stays at home"
+        )
+    return target
+
+
+def build_planned_network(problem: FlowsInTime, plan: Operation) -> Network:
+    """Return the network at time 0 as the plan sets it, with its circuits and queue sizes to come.
+
+    Largest queues are read from the plan, or `settings` where it has none.
+    """
+    row = plan.settings.iloc[0]
+    rate = float(row["packet_mbps"])
+    largest = int(max(row["queue_packets"], plan.queues["packets"].max() if len(plan.queues) else 0))
+    made = build_idle_network(
+        problem,
+        target=target_racks(problem, plan.placement),
+        queue_packets=int(row["queue_packets"]),
+        largest=largest,
+        alpha=float(row["alpha"]),
+        beta=float(row["beta"]),
+        packet_mbps=rate if rate > 0 else None,
+    )
+    return made.with_changes(*table_changes(problem, plan.configurations, plan.queues))
+
+
+def build_idle_network(
+    problem: FlowsInTime,
+    *,
+    target: Ints,
+    queue_packets: int,
+    largest: int,
+    alpha: float,
+    beta: float,
+    packet_mbps: float | None,
+) -> Network:
+    """Return the network at time 0 without circuits; `packet_mbps` replaces the problem's where given."""
+    flows = {
+        "source": problem.source,
+        "target": target,
+        "host": problem.host,
+        "size": problem.packets,
+        "start_us": problem.flows["start_us"].to_numpy(float),
+        "before": problem.before,
+    }
+    rate = problem.packet_mbps if packet_mbps is None else np.full(len(problem.racks), packet_mbps)
+    return build_network(
+        racks=len(problem.racks),
+        hosts=int(problem.racks["hosts"].sum()),
+        flows=flows,
+        packet_bits=problem.of("packet_bytes") * 8,
+        host_mbps=problem.of("host_mbps") or None,
+        packet_mbps=rate,
+        circuit_mbps=problem.circuit_mbps,
+        packet_delay_us=problem.of("packet_delay_us"),
+        circuit_delay_us=problem.of("circuit_delay_us"),
+        inside=int(problem.of("inside_packets")),
+        capacity=queue_packets,
+        largest=largest,
+        least_timeout_us=problem.of("least_timeout_us"),
+        reply_every=int(problem.of("reply_packets")),
+        reply_share=problem.of("reply_bytes") / problem.of("packet_bytes"),
+        alpha=alpha,
+        beta=beta,
+    )
+
+
+def table_changes(problem: FlowsInTime, configurations: pd.DataFrame, queues: pd.DataFrame) -> Changes:
+    """Return the changes of a plan's tables, as `Network.with_changes` takes them.
+
+    A pair leaves the packet switch at the start of the night before its circuit.
+    """
+    start = configurations["start_us"].to_numpy(float)
+    end = start + configurations["duration_us"].to_numpy(float)
+    pair, zero = pair_numbers(problem, configurations), np.zeros(len(start))
+    kinds: Sequence[int] = (packets.DETACH, packets.CIRCUIT_UP, packets.CIRCUIT_DOWN)
+    us = [start - problem.of("night_us"), start, end, queues["at_us"].to_numpy(float)]
+    kind = [*(np.full(len(start), one) for one in kinds), np.full(len(queues), packets.RESIZE)]
+    value = [zero, end, zero, queues["packets"].to_numpy(float)]
+    return (
+        np.concatenate(us),
+        np.concatenate(kind),
+        np.concatenate([pair, pair, pair, pair_numbers(problem, queues)]),
+        np.concatenate(value),
+    )
+
+
+def pair_numbers(problem: FlowsInTime, frame: pd.DataFrame) -> Ints:
+    """Return (rows,) source_rack * n + target_rack, as rows of `racks`."""
+    source, target = (
+        problem.places.get_indexer(pd.Index(frame[column])).astype(np.int64)
+        for column in ("source_rack", "target_rack")
+    )
+    return np.asarray(source * len(problem.racks) + target, dtype=np.int64)

@@ -1,0 +1,132 @@
+"""Explanation of a run: completed flows, racks that fall behind, and gains of other settings and networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.contract.studies import Decided, Explanation, Section
+from planner.contract.what_if import Change, Reoptimization
+from planner.options import Options
+from planner_models.circuitflows.plan.metrics import METRICS, Replay, measure, replay
+from planner_models.circuitflows.problem.problem import FlowsInTime
+
+METRIC: Final = {metric.name: metric for metric in METRICS}
+OTHERS: Final = (
+    "finished_share",
+    "small_median_ms",
+    "big_median_ms",
+    "latency_p99_us",
+    "circuit_utilization",
+)
+
+
+def explain(
+    problem: FlowsInTime,
+    decided: Decided,
+    *,
+    shown: Annotated[int, Field(ge=1, description="racks that a table shows")] = 10,
+    options: Options = Options(),
+) -> Explanation:
+    """Explain how many flows end, which racks fall behind, and the gain of other settings and networks.
+
+    The gain of a change is found by solving again with the same design.
+    """
+    run = replay(problem, decided.decision.plan)
+    again = Reoptimization[FlowsInTime](
+        decided, metric=METRIC["delivered_gb"], measure=measure, options=options
+    )
+    trials = [trial for trial in again.solve_all(_changes(problem, decided)) if trial.gain is not None]
+    gains = again.section(
+        trials, title="Gains of other settings and networks", others=[METRIC[name] for name in OTHERS]
+    )
+    sections = [_report_racks(problem, run, shown), gains]
+    if decided.baseline is not None:
+        sections.append(_compare_metrics(problem, decided))
+    return Explanation(
+        sentences=(_describe_flows(problem, run), again.sentence(trials)), sections=tuple(sections)
+    )
+
+
+def _describe_flows(problem: FlowsInTime, run: Replay) -> str:
+    """Return how many flows end, and how that compares with sending alone at the circuits' rate."""
+    ended = ~np.isnan(run.taken_us)
+    if not ended.any():
+        return f"None of {len(ended):,} flows ends within {problem.of('horizon_us') / 1e3:,.6g} ms."
+    target = np.asarray(run.network.of("target"))
+    rate = problem.circuit_mbps[problem.source, target]  # bits per us
+    alone = problem.flows["bytes"].to_numpy(float) * 8 / rate
+    slower = float(np.median(run.taken_us[ended] / alone[ended]))
+    return (
+        f"{int(ended.sum()):,} of {len(ended):,} flows end within {problem.of('horizon_us') / 1e3:,.6g} ms; "
+        f"half of them take over {slower:,.3g} times as long as alone on a circuit that is always up."
+    )
+
+
+def _report_racks(problem: FlowsInTime, run: Replay, shown: int) -> Section:
+    """Report the racks with the most data left to send."""
+    size = problem.flows["bytes"].to_numpy(float)
+    delivered = np.minimum(run.network.of("delivered"), problem.packets) * problem.of("packet_bytes")
+    left = np.maximum(size - delivered, 0.0)
+    frame = pd.DataFrame({"rack": problem.names[problem.source], "wanted": size / 1e6, "left": left / 1e6})
+    by_rack = frame.groupby("rack", sort=False).agg({"wanted": "sum", "left": "sum"}).reset_index()
+    by_rack["flows_unfinished"] = (
+        pd.Series(np.isnan(run.taken_us)).groupby(frame["rack"], sort=False).sum().to_numpy(int)
+    )
+    worst = by_rack.sort_values("left", ascending=False, kind="stable").head(shown)
+    return Section(
+        title="Racks with the most data left to send",
+        frame=worst.reset_index(drop=True),
+        units={"wanted": "MB", "left": "MB"},
+    )
+
+
+def _changes(problem: FlowsInTime, decided: Decided) -> Iterator[Change[FlowsInTime]]:
+    """Yield faster switches and shorter nights, then longer queues and reTCP where the design has them."""
+    racks = problem.racks
+    for name, what in (
+        ("circuit_mbps", "circuits, twice the rate"),
+        ("packet_mbps", "packet switch, twice the rate"),
+    ):
+        if (racks[name] > 0).any():
+            yield Change(name=what, problem=replace(problem, racks=racks.assign(**{name: 2 * racks[name]})))
+    if problem.of("night_us") > 0:
+        yield Change(name="nights, half as long", problem=problem.with_night(problem.of("night_us") / 2))
+    values = {
+        name: decided.parameters.get(name, parameter.default)
+        for name, parameter in decided.design.parameters.items()
+    }
+    small = values.get("queue_packets")
+    if small:
+        doubled = {"queue_packets": 2 * small}
+        yield Change(name="queues, twice as long", problem=problem, parameters=doubled)
+    if small and "large_packets" in values and values["large_packets"] is None:
+        enlarged = {"large_packets": 4 * small}
+        yield Change(name="queues, fourfold for circuits", problem=problem, parameters=enlarged)
+    if values.get("alpha") == 1:
+        retcp = {"alpha": 2.0, "beta": 0.5}
+        yield Change(name="reTCP, 2 and 0.5", problem=problem, parameters=retcp)
+
+
+def _compare_metrics(problem: FlowsInTime, decided: Decided) -> Section:
+    """Report every metric of the baseline and of the plan."""
+    before, now = measure(problem, decided.baseline, None), decided.metrics
+    rows = [
+        {
+            "figure": f"{name} ({metric.unit})" if metric.unit else name,
+            "before": before[name],
+            "now": now[name],
+            "change": _difference(now[name], before[name]),
+        }
+        for name, metric in METRIC.items()
+    ]
+    return Section(title=f"Compared to {decided.baseline_name}", frame=pd.DataFrame(rows))
+
+
+def _difference(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else after - before

@@ -1,0 +1,280 @@
+"""The problem of system `circuitflows`: flows in time between racks that two switches connect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from numpy.typing import NDArray
+
+from planner.contract.tables import (
+    Table,
+    file_name,
+    label,
+    number,
+    report_unknown_names,
+    row_name,
+    shorten_faults,
+    validate_fields,
+)
+from planner.errors import InputError, did_you_mean
+from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.racks import LINKS, Racks, find_misfits, scale_rates
+
+ANY: Final = "any"
+"""Target of a flow that any rack but its own may take: the plan places it."""
+NONE: Final = "none"
+"""What `after` says of a flow that waits for no other."""
+
+
+def _whole(about: str, at_least: int) -> pa.Column:
+    return pa.Column(
+        float,
+        [
+            pa.Check(np.isfinite, error="must be a finite number"),
+            pa.Check.ge(at_least, error=f"must be at least {at_least}"),
+            pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"),
+        ],
+        description=about,
+    )
+
+
+RACKS: Final = Table(
+    name="racks",
+    about="a rack, and the rates of its links, each way",
+    columns={
+        "rack": label("name"),
+        "hosts": _whole("hosts in it", 1),
+        **LINKS,
+    },
+    key=("rack",),
+)
+FLOWS: Final = Table(
+    name="flows",
+    about="data that an application sends from a host to another rack, over one TCP connection",
+    columns={
+        "flow": label("name"),
+        "source_rack": label("rack that sends"),
+        "target_rack": label("rack that receives; 'any': the plan chooses one"),
+        "host": _whole("number of the host in its rack that sends, from 1", 1),
+        "start_us": number("start, us; of a flow that waits: the earliest start", at_least=0),
+        "bytes": number("size, bytes", more_than=0),
+        "after": label("flow that must end first, or 'none'"),
+    },
+    key=("flow",),
+)
+NETWORK: Final = Table(
+    name="network",
+    about="parameters of the whole network, in one row",
+    columns={
+        "horizon_us": number("length of the run, us", more_than=0),
+        "week_us": number("time from one schedule to the next, us", more_than=0),
+        "night_us": number("reconfiguration time, in which all circuits are dark, us", at_least=0),
+        "shortest_day_us": number("shortest time that circuits stay up, us", at_least=0),
+        "host_mbps": number("rate of a host's link, Mbit/s; 0: no limit", at_least=0),
+        "packet_bytes": number("size of a packet, bytes", more_than=0),
+        "packet_delay_us": number("delay of a link to or from the packet switch, us", at_least=0),
+        "circuit_delay_us": number("delay of a circuit, us", at_least=0),
+        "reply_bytes": number(
+            "size of a reply, bytes; 0: replies go around the switches and none is lost", at_least=0
+        ),
+        "reply_packets": _whole("packets of a flow that one reply is for", 1),
+        "inside_packets": _whole("packets of a pair of racks that the packet switch holds", 1),
+        "least_timeout_us": number("shortest timeout of TCP, us", more_than=0),
+        "big_bytes": number("flows of so many bytes or more are called big", more_than=0),
+    },
+)
+TABLES: Final = (RACKS, FLOWS, NETWORK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """Quality of the reports of demand that a scheduler gets; by default immediate and exact.
+
+    age_us             age of a report when it arrives; before the first one nothing is known
+    noise              standard deviation of the logarithm of each amount
+    granularity_bytes  amounts are in whole steps of this, of which any part counts; 0: exact
+    seed               of the noise
+    """
+
+    age_us: float = 0.0
+    noise: float = 0.0
+    granularity_bytes: float = 0.0
+    seed: int = 0
+
+    @property
+    def are_exact(self) -> bool:
+        """Whether reports are immediate and exact."""
+        return not (self.age_us or self.noise or self.granularity_bytes)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowsInTime(Racks):
+    """Flows over a hybrid network, observed from time 0 to a horizon.
+
+    racks    one row a rack: rack, hosts, circuit_mbps, packet_mbps
+    flows    one row a flow: flow, source_rack, target_rack, host, start_us, bytes, after
+    network  one row, see NETWORK
+    reports  of the demand; an observed problem differs in these alone, in truth they are exact
+
+    A rate of 1 Mbit/s is 1 bit/us. InputError with every fault: a value out of range, an unknown rack,
+    a flow from a rack to itself, a host that its rack has not, a flow that waits for itself or for
+    one that is not there, a night or a shortest day that does not fit the week.
+    """
+
+    racks: pd.DataFrame
+    flows: pd.DataFrame
+    network: pd.DataFrame
+    reports: Reports = Reports()
+
+    def __post_init__(self) -> None:
+        faults = validate_fields(self, TABLES)
+        if not faults:
+            faults += [*self._bad_flows(), *self._bad_network()]
+        if not faults:
+            faults += self._bad_waits()
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> FlowsInTime:
+        """Return the problem in the tables racks, flows and network."""
+        return cls(racks=tables["racks"], flows=tables["flows"], network=tables["network"])
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that make this problem again."""
+        return {table.name: getattr(self, table.name).reset_index(drop=True) for table in TABLES}
+
+    def size(self) -> dict[str, int]:
+        """Return the number of racks, and of flows."""
+        return {"racks": len(self.racks), "flows": len(self.flows)}
+
+    def scale(self, factor: float) -> FlowsInTime:
+        """Return the same flows with `factor` times the bytes."""
+        if factor == 1:
+            return self
+        return replace(self, flows=self.flows.assign(bytes=self.flows["bytes"] * factor))
+
+    def with_rates(self, *, circuit: float = 1.0, packet: float = 1.0) -> FlowsInTime:
+        """Return the same flows over links of a multiple of the rate."""
+        if circuit == packet == 1:
+            return self
+        return replace(self, racks=scale_rates(self.racks, circuit=circuit, packet=packet))
+
+    def with_night(self, night_us: float | None) -> FlowsInTime:
+        """Return the same flows over circuits that take so long to change; None keeps the value."""
+        if night_us is None:
+            return self
+        return replace(self, network=self.network.assign(night_us=night_us))
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    @cached_property
+    def source(self) -> NDArray[np.int64]:
+        """(F,) rows of `racks` that flows come from."""
+        return self.places.get_indexer(pd.Index(self.flows["source_rack"])).astype(np.int64)
+
+    @cached_property
+    def target(self) -> NDArray[np.int64]:
+        """(F,) rows of `racks` that flows go to; -1 where the plan chooses."""
+        return self.places.get_indexer(pd.Index(self.flows["target_rack"])).astype(np.int64)
+
+    @cached_property
+    def host(self) -> NDArray[np.int64]:
+        """(F,) the hosts that send, counted over all racks from 0."""
+        first = np.concatenate([[0], np.cumsum(self.racks["hosts"].to_numpy(int))[:-1]])
+        within = self.flows["host"].to_numpy(int) - 1
+        return np.asarray(first[self.source] + within, dtype=np.int64)
+
+    @cached_property
+    def before(self) -> NDArray[np.int64]:
+        """(F,) the flow that each waits for, or -1."""
+        before = pd.Index(self.flows["flow"]).get_indexer(pd.Index(self.flows["after"]))
+        return np.asarray(before, dtype=np.int64)
+
+    @cached_property
+    def packets(self) -> NDArray[np.int64]:
+        """(F,) packets of each flow; the last counts as a whole one."""
+        count = np.ceil(self.flows["bytes"].to_numpy(float) / self.of("packet_bytes"))
+        return np.asarray(count, dtype=np.int64)
+
+    @cached_property
+    def big(self) -> NDArray[np.bool_]:
+        """(F,) the big flows."""
+        return self.flows["bytes"].to_numpy(float) >= self.of("big_bytes")
+
+    def of(self, name: str) -> float:
+        """Return a value of the table `network`."""
+        return float(self.network[name].iloc[0])
+
+    @cached_property
+    def week(self) -> Circuits:
+        """One week of this network without demand, for schedulers of what only circuits shall carry."""
+        switch = {"night_us": "night_us", "window_us": "week_us", "shortest_day_us": "shortest_day_us"}
+        return Circuits(
+            racks=self.racks[["rack", "circuit_mbps"]].assign(packet_mbps=0.0),
+            demands=pd.DataFrame({"source_rack": [], "target_rack": [], "bits": []}),
+            switch=pd.DataFrame({name: [self.of(column)] for name, column in switch.items()}),
+        )
+
+    # --- validation -----------------------------------------------------------------------
+
+    def _bad_flows(self) -> list[str]:
+        frame, where = self.flows, file_name(self.flows, "flows")
+        faults = report_unknown_names(frame, "flows", "source_rack", self.places, "no rack of the network")
+        known = [*self.places, ANY]
+        faults += report_unknown_names(frame, "flows", "target_rack", known, "no rack of the network")
+        if faults:
+            return faults
+        source, host = frame["source_rack"].tolist(), frame["host"].to_numpy(float)
+        there = self.racks["hosts"].to_numpy(float)[self.source]
+        loops = np.flatnonzero(self.source == self.target)
+        texts = [f"source_rack and target_rack are both '{source[at]}', must differ" for at in loops[:5]]
+        faults += _list_faults(frame, loops, texts, "from a rack to itself", where)
+        absent = np.flatnonzero(host > there)
+        texts = [f"host is {host[at]:g}, rack '{source[at]}' has {there[at]:g}" for at in absent[:5]]
+        return faults + _list_faults(frame, absent, texts, "of hosts that are not there", where)
+
+    def _bad_network(self) -> Iterator[str]:
+        if ANY in self.places:
+            yield f"{file_name(self.racks, 'racks')}: a rack is called '{ANY}', which means any rack"
+        where = file_name(self.network, "network")
+        if len(self.network) != 1:
+            yield f"{where}: has {len(self.network)} rows, must have one"
+        else:
+            yield from find_misfits(
+                where,
+                night_us=self.of("night_us"),
+                shortest_day_us=self.of("shortest_day_us"),
+                week="week_us",
+                week_us=self.of("week_us"),
+            )
+
+    def _bad_waits(self) -> list[str]:
+        frame, where = self.flows, file_name(self.flows, "flows")
+        after = frame["after"].tolist()
+        lost = np.flatnonzero((self.before < 0) & (frame["after"] != NONE).to_numpy())
+        names = frame["flow"].tolist()
+        texts = [f"after '{after[at]}' is no flow" + did_you_mean(after[at], names) for at in lost[:5]]
+        if faults := _list_faults(frame, lost, texts, "with an unknown after", where):
+            return faults
+        # pointers that look twice as far back each time end at a flow that waits for none, or never
+        behind = self.before
+        for _ in range(len(behind).bit_length() + 1):
+            behind = np.where(behind >= 0, behind[np.maximum(behind, 0)], -1)
+        stuck = np.flatnonzero(behind >= 0)
+        texts = ["waits, by `after`, for itself"] * len(stuck[:5])
+        return _list_faults(frame, stuck, texts, "that wait for themselves", where)
+
+
+def _list_faults(
+    frame: pd.DataFrame, rows: NDArray[np.int64], texts: Sequence[str], what: str, where: str
+) -> list[str]:
+    """Return the faults of some rows."""
+    faults = [f"{row_name(frame, 'flows', int(at))}: {text}" for at, text in zip(rows, texts, strict=False)]
+    return shorten_faults(faults, where, what, count=len(rows))

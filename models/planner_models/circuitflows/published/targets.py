@@ -1,0 +1,352 @@
+"""Reproduction of tables and figures of Mukerjee 2018, chapter 2.
+
+The thesis measured an emulator with real TCP stacks; here packets are followed one by one through the
+same network, with TCP's window rules and nothing else of a host: no processor, no batches of packets, no
+delayed replies. So shapes and orders can be reproduced; milliseconds of a tail that timeouts cause may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas as pd
+
+from planner.contract.drawing import Curve
+from planner.contract.targets import Study, TargetValues, read_targets
+
+COLUMNS: Final = {  # as table_2_2.toml and the published ids call them
+    "voq": "voq",
+    "voq_resize": "voq_resize",
+    "voq_retcp": "voq_retcp",
+    "adu": "adu",
+    "adu_resize": "adu_resize",
+    "adu_retcp": "adu_retcp",
+    "fixed": "fixed",
+    "packet_10": "pkt10",
+    "packet_20": "pkt20",
+    "packet_40": "pkt40",
+    "packet_80": "pkt80",
+}
+ROWS: Final = {
+    "median_small": "small_median_ms",
+    "p99_small": "small_p99_ms",
+    "median_big": "big_median_ms",
+    "p99_big": "big_p99_ms",
+}
+TIMEOUTS: Final = (
+    "a tail of few packets is lost and sent again after a timeout; how often and how late depends on the "
+    "hosts' kernels, which would have to be run"
+)
+OVERLOAD: Final = (
+    "where demand exceeds TCP's throughput, big flows pile up; likely real hosts, which send in batches that "
+    "overrun short queues, had less throughput than here: their kernels would have to be run"
+)
+WRITES: Final = (
+    "here a block is one TCP flow that no host limits, so a few writes take all and others wait for "
+    "timeouts; a file system's own pieces and replies would have to be run to even them out"
+)
+STATIC: Final = (4, 8, 16, 32, 64, 128)
+EARLY: Final = tuple(range(0, 1_401, 200))
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return None if not one or not other else one / other
+
+
+def _metric(frame: pd.DataFrame, design: str, metric: str) -> float | None:
+    value: Any = frame.loc[design, metric]
+    return None if value is None or value != value else float(value)  # a number that is none
+
+
+def _draw_times(frame: pd.DataFrame) -> Curve:
+    ours = frame.rename_axis("design").reset_index()
+    columns = ["design", "big_median_ms", "big_p99_ms"]
+    units = dict.fromkeys(columns[1:], "ms")
+    return Curve(title="completion of big flows", frame=ours[columns], units=units, bars=True, log_y=True)
+
+
+# --- 2.5 ----------------------------------------------------------------------------------
+
+
+def find_table_2_2(study: Study) -> TargetValues:
+    changes = {"problem.horizon_us": 100_000.0} if study.quick else None
+    frame = study.compare("circuitflows/table_2_2", changes=changes)
+    values: dict[str, float | bool | None] = {}
+    notes: dict[str, str] = {}
+    for row, metric in ROWS.items():
+        for design, theirs in COLUMNS.items():
+            name = f"circ_t22_{row}_{theirs}"
+            values[name] = _metric(frame, design, metric)
+            if row == "p99_small":
+                notes[name] = TIMEOUTS
+            elif row == "median_small" and theirs in ("pkt40", "pkt80"):
+                notes[name] = (
+                    "the time that a host needs for a packet counts for more where the network is fast"
+                )
+            elif row.endswith("big") and theirs not in ("pkt40", "pkt80"):
+                notes[name] = OVERLOAD
+    for row in ("median_big", "p99_big"):
+        for design, theirs in COLUMNS.items():
+            if design != "voq":
+                name = f"circ_t22_gain_{row}_{theirs}"
+                values[name] = _ratio(values[f"circ_t22_{row}_voq"], values[f"circ_t22_{row}_{theirs}"])
+                notes[name] = OVERLOAD
+    small = {design: _metric(frame, design, "small_p99_ms") or 0.0 for design in COLUMNS}
+    medians = {design: _metric(frame, design, "small_median_ms") or 0.0 for design in COLUMNS}
+    rest = ("voq_resize", "voq_retcp", "adu", "adu_resize", "adu_retcp", "fixed")
+    values["circ_s254_small_tail"] = all(small[design] > small["voq"] for design in rest)
+    values["circ_s254_pkt10_median"] = medians["packet_10"] == max(medians.values())
+    values["circ_s254_pkt10_tail"] = small["packet_10"] < small["voq"]
+    by_circuit = {design: _metric(frame, design, "circuit_gb") or 0.0 for design in COLUMNS}
+    values["circ_f217_trend"] = all(
+        by_circuit[f"{observed}_{how}"] > 1.05 * by_circuit[observed]
+        for observed in ("voq", "adu")
+        for how in ("resize", "retcp")
+    )
+    return TargetValues(values=values, notes=notes, curves=(_draw_times(frame), _draw_switches(frame)))
+
+
+def _draw_switches(frame: pd.DataFrame) -> Curve:
+    ours = frame.rename_axis("design").reset_index()[["design", "packet_gb", "circuit_gb"]]
+    units = {"packet_gb": "GB", "circuit_gb": "GB"}
+    return Curve(title="sent over each switch", frame=ours, units=units, bars=True)
+
+
+def find_one_ring(study: Study) -> TargetValues:
+    changes = {"problem.horizon_us": 100_000.0} if study.quick else None
+    frame = study.compare("circuitflows/one_ring", changes=changes)
+
+    def cut(metric: str) -> float | None:
+        return _ratio(_metric(frame, "voq", metric), _metric(frame, "adu", metric))
+
+    adu, fixed = (_metric(frame, design, "big_median_ms") for design in ("adu", "fixed"))
+    hugs = adu is not None and fixed is not None and abs(adu - fixed) <= 0.15 * fixed
+    return TargetValues(
+        values={
+            "circ_f213_small_tail_cut": cut("small_p99_ms"),
+            "circ_f214_big_median_cut": cut("big_median_ms"),
+            "circ_f214_big_tail_cut": cut("big_p99_ms"),
+            "circ_f214_fixed": hugs,
+        },
+        notes={
+            "circ_f213_small_tail_cut": TIMEOUTS,
+            "circ_f214_big_median_cut": OVERLOAD,
+            "circ_f214_big_tail_cut": OVERLOAD,
+            "circ_f214_fixed": "nearly the same is read as within 15% of its median for big flows",
+        },
+        curves=(_draw_times(frame),),
+    )
+
+
+# --- 2.4 ----------------------------------------------------------------------------------
+
+
+def _run_strobe(study: Study, **changes: Any) -> dict[str, float]:
+    """Return the metrics of one setting of queues and senders under the fixed week of seven days."""
+    horizon = 20_000.0 if study.quick else 200_000.0
+    given = {f"designs.static_16.{name}": value for name, value in changes.items() if "." not in name}
+    given |= {name: value for name, value in changes.items() if "." in name}
+    given["problem.horizon_us"] = horizon
+    frame = study.compare("circuitflows/strobe", designs=["static_16"], changes=given)
+    row: Any = frame.loc["static_16"]
+    names = ("circuit_utilization", "latency_median_us", "latency_p99_us", "packet_latency_median_us")
+    return {name: float(row[name]) for name in names}
+
+
+def _run_resized(study: Study, early_us: float, **more: Any) -> dict[str, float]:
+    return _run_strobe(study, queue_packets=16, large_packets=128, early_us=float(early_us), **more)
+
+
+def _draw_lines(x: str, rows: dict[float, dict[str, float]], title: str) -> Curve:
+    frame = pd.DataFrame([{x: at, **row} for at, row in rows.items()])
+    units = {"latency_median_us": "us", "latency_p99_us": "us", "packet_latency_median_us": "us"}
+    return Curve(title=title, frame=frame, units=units)
+
+
+def _static_at(static: Mapping[float, Mapping[str, float]], used: float, metric: str) -> float:
+    """Return the metric of a static queue of that circuit utilization, between those that were run."""
+    line = sorted((row["circuit_utilization"], row[metric]) for row in static.values())
+    below = [pair for pair in line if pair[0] <= used] or line[:1]
+    above = [pair for pair in line if pair[0] >= used] or line[-1:]
+    (x0, y0), (x1, y1) = below[-1], above[0]
+    return y0 if x1 <= x0 else y0 + (y1 - y0) * (used - x0) / (x1 - x0)
+
+
+def find_figures_2_6_to_2_8(study: Study) -> TargetValues:
+    static = {float(size): _run_strobe(study, queue_packets=size) for size in STATIC}
+    early = {float(at): _run_resized(study, at) for at in EARLY}
+    utilization, latency = "circuit_utilization", "latency_median_us"
+    full = [size for size, row in static.items() if row[utilization] >= 0.9]
+    flat = [
+        at for at in early if all(early[a][latency] <= 1.2 * early[0.0][latency] for a in early if a <= at)
+    ]
+    gain = early[1_000.0][utilization] / static[16.0][utilization]
+    cut = 100 * (1 - early[1_000.0][latency] / static[64.0][latency])
+    small, large = (static[size]["packet_latency_median_us"] for size in (4.0, 128.0))
+    return TargetValues(
+        values={
+            "circ_f27a_full_util_buf": min(full) if full else None,
+            "circ_f26b_linerate_tau": next((at for at in early if early[at][utilization] >= 0.98), None),
+            "circ_f27b_full_util": early[1_400.0][utilization] >= 0.95,
+            "circ_f28a_trend": large > 5 * small,
+            "circ_f28b_flat_tau": max(flat),
+            "circ_f28b_util_gain": gain,
+            "circ_s243_util_gain": gain,
+            "circ_s243_latency_cut": cut,
+        },
+        notes={
+            "circ_f27a_full_util_buf": "the smallest of 4, 8, ..., 128 packets that uses 90% of circuits",
+            "circ_f26b_linerate_tau": "the least of 0, 200, ..., 1400 us that uses 98% of circuits",
+            "circ_f28b_flat_tau": "the latest up to which the median stays within a fifth of that at 0 us",
+            "circ_f28b_util_gain": "gain over a static queue of 16 packets",
+            "circ_s243_latency_cut": "all packets' median, against a static queue of 64 packets",
+        },
+        curves=(
+            _draw_lines("packets", static, "static queues"),
+            _draw_lines("early_us", early, "resized early"),
+        ),
+    )
+
+
+def find_figures_2_9_to_2_10(study: Study) -> TargetValues:
+    retcp = {"alpha": 2.0, "beta": 0.5}
+    static = {float(size): _run_strobe(study, queue_packets=size) for size in STATIC}
+    early = {float(at): _run_resized(study, at) for at in EARLY}
+    both = {float(at): _run_resized(study, at, **retcp) for at in EARLY}
+    alone = _run_strobe(study, queue_packets=16, **retcp)
+    utilization, median, tail = "circuit_utilization", "latency_median_us", "latency_p99_us"
+
+    middle = [row for at, row in early.items() if 200 <= at <= 1_200]
+    better = [row[median] <= _static_at(static, row[utilization], median) for row in middle]
+    tails = [row[tail] <= 1.05 * _static_at(static, row[utilization], tail) for row in middle]
+    gains = [both[at][utilization] - early[at][utilization] for at in early if 200 <= at <= 1_000]
+    worse = [both[at][tail] >= early[at][tail] for at in early if 200 <= at <= 1_200]
+    above = alone[median] > _static_at(static, alone[utilization], median)
+    return TargetValues(
+        values={
+            "circ_f29_dyn": all(better),
+            "circ_f29_retcp": above or alone[utilization] < 1.1 * static[16.0][utilization],
+            "circ_f29_both": all(gain >= -0.02 for gain in gains) and sum(gains) > 0,
+            "circ_f210_dyn": all(tails),
+            "circ_f210_both": sum(worse) > len(worse) / 2,
+        },
+        notes={
+            "circ_f29_dyn": "a median of at most that of a static queue of the same utilization, at every "
+            "lead from 200 to 1200 us",
+            "circ_f29_retcp": "no help is at most a tenth more use than a static queue of 16 packets, or a "
+            "higher median than one of the same use; here a small window, doubled, fills circuits sooner",
+            "circ_f29_both": "no less use at any lead from 200 to 1000 us, and more on the whole",
+            "circ_f210_dyn": "within 5% of a static queue of the same use, at every lead from 200 to 1200 "
+            "us; here what a grown queue holds goes over the packet switch first, and waits longest",
+            "circ_f210_both": "a higher 99th percentile at most leads from 200 to 1200 us",
+        },
+        curves=(
+            _draw_lines("early_us", both, "resized early with reTCP"),
+            _draw_lines("packets", static, "static queues"),
+        ),
+    )
+
+
+def find_figure_2_11(study: Study) -> TargetValues:
+    cuts: dict[float, dict[str, float]] = {}
+    for trips in (0.5, 1.0, 2.0, 3.0, 6.0, 18.0):
+        delay = {"problem.circuit_delay_us": 180 / (2 * trips)}
+        resized = _run_resized(study, 1_000, **delay)
+        static = {float(size): _run_strobe(study, queue_packets=size, **delay) for size in STATIC}
+        same = _static_at(static, resized["circuit_utilization"], "latency_median_us")
+        cuts[trips] = {"improvement_percent": 100 * (1 - resized["latency_median_us"] / same)}
+    gain = {trips: row["improvement_percent"] for trips, row in cuts.items()}
+    return TargetValues(
+        values={
+            "circ_f211_trend": gain[18.0] < gain[6.0] < gain[2.0],
+            "circ_f211_short": abs(gain[0.5]) < gain[2.0] / 2,
+        },
+        notes={
+            "circ_f211_trend": "less at 18 than at 6 round trips a day, and at 6 than at 2",
+            "circ_f211_short": "at half a round trip a day, less than half of what it is at 2; here a queue "
+            "that was filled early is drained in the day however long the round trip",
+        },
+        curves=(_draw_lines("round_trips_a_day", cuts, "improvement of the median at equal use"),),
+    )
+
+
+# --- 2.6 ----------------------------------------------------------------------------------
+
+
+def find_figures_2_20_to_2_23(study: Study) -> TargetValues:
+    changes = {"problem.file_mb": 20.0, "problem.block_mb": 6.4} if study.quick else None
+    frame = study.compare("circuitflows/dfsio", changes=changes)
+
+    def of(design: str, metric: str) -> float | None:
+        return _metric(frame, design, metric)
+
+    def gain(metric: str, better: str = "rehdfs", worse: str = "hdfs_random") -> float | None:
+        return _ratio(of(worse, metric), of(better, metric))
+
+    def percent(metric: str, better: str, worse: str = "hdfs_random") -> float | None:
+        factor = gain(metric, better, worse)
+        return None if not factor else 100 * (1 - 1 / factor)
+
+    tail = "big_p99_ms"
+    more = percent(tail, "rehdfs_resize"), percent(tail, "rehdfs")
+    sent = {design: of(design, "packet_gb") or 0.0 for design in ("hdfs_random", "rehdfs")}
+    share = sent["rehdfs"] / (sent["rehdfs"] + (of("rehdfs", "circuit_gb") or 1.0))
+    factor = gain(tail)
+    return TargetValues(
+        values={
+            "circ_f220_median": gain("big_median_ms"),
+            "circ_f220_p99": factor,
+            "circ_f220_max": gain("longest_ms"),
+            "circ_f221_resize": percent(tail, "hdfs_resize"),
+            "circ_f221_rehdfs": percent(tail, "rehdfs"),
+            "circ_f221_rehdfs_vs_resize": percent(tail, "rehdfs", "hdfs_resize"),
+            "circ_f221_rehdfs_resize": None if None in more else more[0] - more[1],  # type: ignore[operator]
+            "circ_f221_factor": factor,
+            "circ_f222_rehdfs": gain("done_ms"),
+            "circ_f222_others": gain("done_ms", "hdfs_resize"),
+            "circ_rehdfs_confs": of("rehdfs", "pairs_per_rack"),
+            "circ_f223_trend": share < 0.1,
+        },
+        notes={
+            **dict.fromkeys(
+                ("circ_f220_p99", "circ_f220_max", "circ_f221_rehdfs", "circ_f221_factor"), WRITES
+            ),
+            **dict.fromkeys(("circ_f221_rehdfs_vs_resize", "circ_f221_rehdfs_resize"), WRITES),
+            "circ_f220_median": "a write is a block of a file; " + WRITES,
+            "circ_f222_rehdfs": "all bytes over the time until the last block is there",
+            "circ_f222_others": "resizing alone",
+            "circ_f223_trend": "little is read as less than a tenth of what is sent",
+        },
+    )
+
+
+# --- formulas -----------------------------------------------------------------------------
+
+
+def find_packets(study: Study) -> TargetValues:  # noqa: ARG001
+    bits, circuit, packet = 9_000 * 8.0, 80_000.0, 10_000.0
+    return TargetValues(
+        values={
+            "circ_s241_packets_per_day": circuit * 180 / bits,
+            "circ_s241_week": 7 * (180 + 20.0),
+            "circ_s241_bdp_circuit_calc": circuit * 60 / bits,
+            "circ_s241_bdp_packet_calc": packet * 20 / bits,
+            "circ_s251_voq_needed_calc": circuit * 2_000 / bits,
+            "circ_model_day_over_night": 0.9 / (1 - 0.9),
+        }
+    )
+
+
+TARGETS: Final = read_targets(
+    "circuitflows",
+    {
+        "packets": find_packets,
+        "figures_2_6_to_2_8": find_figures_2_6_to_2_8,
+        "figures_2_9_to_2_10": find_figures_2_9_to_2_10,
+        "figure_2_11": find_figure_2_11,
+        "one_ring": find_one_ring,
+        "table_2_2": find_table_2_2,
+        "figures_2_20_to_2_23": find_figures_2_20_to_2_23,
+    },
+)

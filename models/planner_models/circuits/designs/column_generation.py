@@ -1,0 +1,474 @@
+"""The proven optimum by column generation over matchings and lengths, and reduced-cost fixing.
+
+For each number of days K, column generation solves the linear program over days: K of them share the
+week, and a day of matching M and length t serves of each pair what t has time for. At dual prices of
+demand, time and the packet switch, the value of a day is linear in t between the lengths of its demands,
+so only those lengths are tried. The prices give a Lagrangian bound for K days, valid whatever the solver
+reports:
+
+    bound(K) = A + K R,    value of a schedule of K days with matching M <= bound(K) - (R - r(M))
+
+with A the value of demand, the week and the packet switch, R that of the best day, r(M) that of M's best.
+Numbers of days, then matchings, then lengths below the incumbent are eliminated. A small integer program
+decides over the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numba as nb
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner import backends
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.options import Options
+from planner_models.circuits.designs.upper_bound import Units
+from planner_models.circuits.plan.plan import IDLE, Day
+from planner_models.circuits.problem.problem import Circuits
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+GAP: Final = 1e-7
+MAX_ROUNDS: Final = 1_000
+COLUMNS_PER_ROUND: Final = 12  # days added in each round of column generation
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProvenSchedule:
+    """The best days, and a bound on the problem's objective: bits served, or us until all is served.
+
+    days   None where the incumbent is the best
+    bound  None where time ran out before every number of days was bounded
+    """
+
+    days: list[Day] | None
+    bound: float | None
+    backend: str | None
+
+
+def prove_optimum(
+    problem: Circuits, matchings: Ints, incumbent: float, incumbent_days: int, options: Options
+) -> ProvenSchedule:
+    """Return the best of all schedules over `matchings` (M, n), all maximal ones of the demand.
+
+    incumbent       objective value of a schedule: served bits, or us until done
+    incumbent_days  how many days it has
+    """
+    task = _ScaledProblem(problem=problem, matchings=matchings)
+    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    best = task.value(incumbent)
+    days: list[Day] | None = None
+    proven, backend = best, None
+    # bounds are concave in the number of days: beyond a number that is eliminated all are
+    for numbers in (range(incumbent_days, task.most_days + 1), range(incumbent_days - 1, 0, -1)):
+        for count in numbers:
+            left = _remaining_s(deadline)
+            if left is not None and left <= 1e-3:
+                return ProvenSchedule(days=days, bound=None, backend=backend)
+            prices = _generate_columns(task, count, best, replace(options, time_limit_s=left))
+            if prices is None:
+                return ProvenSchedule(days=days, bound=None, backend=backend)
+            if prices.bound <= best + GAP * abs(best):
+                proven = max(proven, prices.bound)
+                if count == incumbent_days:  # more days may still be better
+                    continue
+                break
+            left = _remaining_s(deadline)
+            found = _solve_remaining(task, count, prices, best, replace(options, time_limit_s=left))
+            backend = found.backend or backend
+            if found.bound is None:
+                return ProvenSchedule(days=days, bound=None, backend=backend)
+            proven = max(proven, found.bound)
+            if found.days is not None and found.value > best:
+                best, days = found.value, found.days
+    return ProvenSchedule(days=days, bound=task.objective(proven), backend=backend)
+
+
+def _remaining_s(deadline: float | None) -> float | None:
+    """Return the time left until a deadline, s; None without one."""
+    return None if deadline is None else max(1e-3, deadline - time.perf_counter())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _ScaledProblem:
+    """The problem in units near 1, to be maximised: bits served, or minus the time until all is served."""
+
+    problem: Circuits
+    matchings: Ints
+
+    @cached_property
+    def unit(self) -> Units:
+        return Units.of(self.problem)
+
+    @cached_property
+    def timeless(self) -> bool:
+        return self.problem.window_us is None
+
+    @cached_property
+    def week(self) -> float:
+        return 0.0 if self.problem.window_us is None else self.problem.window_us / self.unit.us
+
+    @cached_property
+    def night(self) -> float:
+        return self.problem.night_us / self.unit.us
+
+    @cached_property
+    def wanted(self) -> Floats:
+        return self.problem.pair_bits / self.unit.bits
+
+    @cached_property
+    def rate(self) -> Floats:
+        return self.problem.pair_mbps * self.unit.us / self.unit.bits
+
+    @cached_property
+    def packet(self) -> Floats:
+        """(2n,) what each rack's link to the packet switch carries in a unit of time, out and in."""
+        return np.tile(self.problem.packet_mbps, 2) * self.unit.us / self.unit.bits
+
+    @cached_property
+    def lines(self) -> tuple[Ints, Ints]:
+        """(m,) rows of `packet` that each pair uses."""
+        source, target = self.problem.pairs
+        return source, len(self.problem.racks) + target
+
+    @cached_property
+    def shortest(self) -> float:
+        return self.problem.shortest_day_us / self.unit.us
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """The lengths of day that can be best at some prices: those of demands, and the limits."""
+        needs = self.wanted / self.rate
+        high = max(self.shortest, float(needs.max()))
+        if not self.timeless:
+            high = min(high, self.week - self.night)
+        lengths: Floats = np.unique(np.clip(np.append(needs, self.shortest), self.shortest, high))
+        return lengths
+
+    @cached_property
+    def pairs_of(self) -> Ints:
+        """(M, n) number of the pair that each rack of a matching sends, or m for none."""
+        source, target = self.problem.pairs
+        number = np.full(self.problem.bits.shape, len(source), dtype=np.int64)
+        number[source, target] = np.arange(len(source))
+        rows = np.arange(len(self.problem.racks))
+        numbers: Ints = np.where(self.matchings == IDLE, len(source), number[rows, self.matchings])
+        return numbers
+
+    @cached_property
+    def most_days(self) -> int:
+        """The most days that can be of use: no matching twice, and as many as there is time for."""
+        each = self.night + max(self.shortest, 0.0)
+        many = len(self.matchings)
+        if each <= 0:
+            return many
+        whole = self.week
+        if self.timeless:  # one day for each pair would do
+            whole = float((self.wanted / self.rate + each).sum())
+        return min(many, int(whole / each * (1 + 1e-12)))
+
+    def value(self, objective: float) -> float:
+        return -objective / self.unit.us if self.timeless else objective / self.unit.bits
+
+    def objective(self, value: float) -> float:
+        return -value * self.unit.us if self.timeless else value * self.unit.bits
+
+    def serves(self, length: float) -> Floats:
+        """Return (m,) what a day of that length serves of each pair."""
+        served: Floats = np.minimum(self.wanted, self.rate * length)
+        return served
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _DualPrices:
+    """Dual prices of circuits' bits (m,) and of time, and the bound that they prove for a number of days.
+
+    day_value  (M,) value of each matching's best day; best  the largest, that of an empty day included
+    """
+
+    pair: Floats
+    time: float
+    day_value: Floats
+    best: float
+    bound: float
+
+
+def _generate_columns(
+    task: _ScaledProblem, count: int, incumbent: float, options: Options
+) -> _DualPrices | None:
+    """Return the prices of the best bound for `count` days, or below the incumbent; None out of time."""
+    columns: list[tuple[int, float]] = []
+    tried: set[tuple[int, int]] = set()
+    best: _DualPrices | None = None
+    for _ in range(MAX_ROUNDS):
+        program = _build_master(task, columns, count, incumbent)
+        solution = backends.solve(program, options)
+        if solution.row_duals is None:
+            return best
+        m = len(task.wanted)
+        duals = np.abs(solution.row_duals)
+        prices, day_values, where = _bound_by_prices(
+            task, duals[:m], float(duals[-2]), duals[2 * m : 2 * m + len(task.packet)], count
+        )
+        if best is None or prices.bound < best.bound:
+            best = prices
+        value = None if solution.objective is None else (-1 if task.timeless else 1) * solution.objective
+        if best.bound <= incumbent + GAP * abs(incumbent):
+            return best
+        if value is not None and best.bound - value <= GAP * abs(value):
+            return best
+        added = 0
+        for place in np.argsort(-day_values)[: 4 * COLUMNS_PER_ROUND].tolist():
+            key = int(where[place]), place
+            if key not in tried and added < COLUMNS_PER_ROUND:
+                tried.add(key)
+                columns.append((key[0], float(task.lengths[place])))
+                added += 1
+        if not added:
+            return best
+    return best
+
+
+def _bound_by_prices(
+    task: _ScaledProblem, pair: Floats, price: float, packet: Floats, count: int
+) -> tuple[_DualPrices, Floats, Ints]:
+    """Return the Lagrangian bound of dual prices, which are made feasible first.
+
+    returns  prices; (lengths,) the value of the best day of each length; (lengths,) its matching
+    """
+    out, into = task.lines
+    if task.timeless:  # time has a price of 1 in all: that of circuits and of the packet switch
+        total = price + float(task.packet @ packet)
+        if total <= 0:
+            price, total = 1.0, 1.0
+        pair, price, packet = pair / total, price / total, packet / total
+    day_value, top, where = _price_days(
+        task.pairs_of,
+        np.append(pair, 0.0),
+        np.array([*task.wanted, 0.0]),
+        np.array([*task.rate, 0.0]),
+        task.lengths,
+        price,
+        task.night,
+    )
+    best = max(float(day_value.max()), -price * task.night)
+    over_packet = packet[out] + packet[into]
+    if task.timeless:
+        rest = -float((task.wanted * np.minimum(pair, over_packet)).sum())
+    else:
+        # a served bit has value 1, less the price of what carries it
+        gains = np.maximum(0.0, np.maximum(1 - pair, 1 - over_packet))
+        rest = float((task.wanted * gains).sum() + task.week * (task.packet @ packet + price))
+    prices = _DualPrices(pair=pair, time=price, day_value=day_value, best=best, bound=rest + count * best)
+    return prices, top, where
+
+
+@nb.njit(cache=True)
+def _price_days(
+    pairs_of: Ints, pair: Floats, wanted: Floats, rate: Floats, lengths: Floats, price: float, night: float
+) -> tuple[Floats, Floats, Ints]:
+    """Return values (M,) of each matching's best day, (lengths,) of each length's best, and its matching."""
+    day_value = np.full(len(pairs_of), -np.inf)
+    top, where = np.full(len(lengths), -np.inf), np.zeros(len(lengths), np.int64)
+    gain = np.empty(len(pair))
+    for place in range(len(lengths)):
+        length = lengths[place]
+        for k in range(len(pair)):
+            gain[k] = pair[k] * min(wanted[k], rate[k] * length)
+        cost = price * (length + night)
+        for m in range(len(pairs_of)):
+            total = -cost
+            for i in range(pairs_of.shape[1]):
+                total += gain[pairs_of[m, i]]
+            day_value[m] = max(day_value[m], total)
+            if total > top[place]:
+                top[place], where[place] = total, m
+    return day_value, top, where
+
+
+def _build_master(
+    task: _ScaledProblem, columns: list[tuple[int, float]], count: int, incumbent: float
+) -> LinearProgram:
+    """Return the master program over some days: X, Y (m,), shares of each day and of an empty one, the end.
+
+    Without a window, slack (m,) for demand that these days cannot serve costs ten times the incumbent's time;
+    the bound holds at any prices.
+    """
+    m, racks = len(task.wanted), len(task.packet)
+    wide = len(columns) + 1
+    served = np.zeros((m + 1, wide))
+    for place, (matching, length) in enumerate(columns):
+        pairs = task.pairs_of[matching]
+        served[pairs, place] = np.append(task.serves(length), 0.0)[pairs]
+    spent = np.array([[*(length + task.night for _, length in columns), task.night]])
+    eye, none = sp.eye_array(m), sp.csr_array((m, wide))
+    at = sp.csr_array(
+        (np.ones(2 * m), (np.concatenate(task.lines), np.tile(np.arange(m), 2))), shape=(racks, m)
+    )
+
+    def rows(name: str, parts: list[object], last: Floats, upper: object, lower: object = -np.inf) -> Rows:
+        missing = eye if name == "demand" else sp.csr_array((len(last), m))
+        extra = [sp.csr_array(last.reshape(-1, 1)), missing] if task.timeless else []
+        return Rows(name, sp.csr_array(sp.hstack([*parts, *extra])), lower=lower, upper=upper)  # type: ignore[arg-type]
+
+    blocks = [
+        rows("circuits", [eye, sp.csr_array((m, m)), -sp.csr_array(served[:m])], np.zeros(m), 0.0),
+        rows("demand", [eye, eye, none], np.zeros(m), task.wanted, task.wanted if task.timeless else -np.inf),
+        rows(
+            "packet",
+            [sp.csr_array((racks, m)), at, sp.csr_array((racks, wide))],
+            -task.packet,
+            0.0 if task.timeless else task.packet * task.week,
+        ),
+        rows("week", [sp.csr_array((1, 2 * m)), sp.csr_array(spent)], -np.ones(1), task.week),
+        rows("days", [sp.csr_array((1, 2 * m)), sp.csr_array(np.ones((1, wide)))], np.zeros(1), count, count),
+    ]
+    if task.timeless:
+        cost = np.concatenate([np.zeros(2 * m + wide), [1.0], 10 * abs(incumbent) / task.wanted])
+    else:
+        cost = np.concatenate([np.ones(2 * m), np.zeros(wide)])
+    return LinearProgram.build(
+        sense="min" if task.timeless else "max",
+        cost=cost,
+        rows=blocks,
+        columns=[Columns("x", len(cost))],
+        name="days of a schedule",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Incumbent:
+    """The best days found over the remaining matchings, and a bound."""
+
+    days: list[Day] | None
+    value: float
+    bound: float | None
+    backend: str | None
+
+
+def _solve_remaining(
+    task: _ScaledProblem, count: int, prices: _DualPrices, incumbent: float, options: Options
+) -> _Incumbent:
+    """Return the best of at most `count` days over the matchings and lengths not eliminated."""
+    slack = prices.bound - incumbent
+    remaining = np.flatnonzero(prices.day_value >= prices.best - slack - GAP * max(1.0, abs(prices.best)))
+    low, high = _length_ranges(task, remaining, prices, slack)
+    program = _build_program(task, remaining, low, high, count, incumbent)
+    solution = backends.solve(program, replace(options, gap=options.gap or GAP))
+    sign = -1 if task.timeless else 1
+    if solution.x is None:
+        infeasible = solution.bound is None and bool(solution.reasons)
+        # all that could be better is eliminated
+        return _Incumbent(
+            days=None, value=incumbent, bound=incumbent if infeasible else None, backend=solution.backend
+        )
+    m, kinds = len(task.wanted), len(remaining)
+    lengths = solution.x[2 * m : 2 * m + kinds]
+    used = np.flatnonzero(solution.x[2 * m + kinds : 2 * m + 2 * kinds] > 0.5)
+    days = [
+        Day(duration_us=float(lengths[k] * task.unit.us), target=task.matchings[remaining[k]])
+        for k in used
+        if lengths[k] > 0
+    ]
+    bound = None if solution.bound is None else max(incumbent, sign * solution.bound)
+    value = incumbent if solution.objective is None else sign * solution.objective
+    return _Incumbent(days=days, value=value, bound=bound, backend=solution.backend)
+
+
+def _length_ranges(
+    task: _ScaledProblem, remaining: Ints, prices: _DualPrices, slack: float
+) -> tuple[Floats, Floats]:
+    """Return (k,) least and greatest length of a day of each matching in any better schedule."""
+    low, high = np.full(len(remaining), np.inf), np.zeros(len(remaining))
+    pair = np.append(prices.pair, 0.0)
+    tolerance = GAP * max(1.0, abs(prices.best))
+    lengths = task.lengths
+    for place, length in enumerate(lengths):
+        gain = pair * np.append(task.serves(float(length)), 0.0)
+        day_value = gain[task.pairs_of[remaining]].sum(axis=1) - prices.time * (length + task.night)
+        good = day_value >= prices.best - slack - tolerance
+        # the value is linear up to the next length on either side
+        low[good] = np.minimum(low[good], lengths[max(0, place - 1)] if place else task.shortest)
+        high[good] = np.maximum(high[good], lengths[min(len(lengths) - 1, place + 1)])
+    low = np.where(np.isfinite(low), low, task.shortest)
+    return np.minimum(low, high), high
+
+
+def _cutoff_row(task: _ScaledProblem, rows: Callable[..., Rows], incumbent: float, m: int) -> Rows:
+    """Return the row that cuts off what is worse than the incumbent, and never the incumbent itself."""
+    tolerance = 10 * GAP * abs(incumbent)
+    if task.timeless:
+        return rows("cutoff", {5: np.ones((1, 1))}, -incumbent + tolerance)
+    return rows("cutoff", {0: np.ones((1, m)), 1: np.ones((1, m))}, np.inf, incumbent - tolerance)
+
+
+def _build_program(
+    task: _ScaledProblem, remaining: Ints, low: Floats, high: Floats, count: int, incumbent: float
+) -> LinearProgram:
+    """Return the integer program: X, Y (m,), length and use of each matching, its bits by pair, the end."""
+    m, kinds, racks = len(task.wanted), len(remaining), len(task.packet)
+    place, rack = np.nonzero(task.pairs_of[remaining] < m)
+    pair = task.pairs_of[remaining][place, rack]
+    parts = len(pair)
+    width = [m, m, kinds, kinds, parts] + [1] * task.timeless
+    at = sp.csr_array(
+        (np.ones(2 * m), (np.concatenate(task.lines), np.tile(np.arange(m), 2))), shape=(racks, m)
+    )
+    each = np.arange(parts)
+
+    def rows(name: str, filled: dict[int, object], upper: object, lower: object = -np.inf) -> Rows:
+        height = next(part.shape[0] for part in filled.values())  # type: ignore[attr-defined]
+        blocks = [filled.get(k, sp.csr_array((height, wide))) for k, wide in enumerate(width)]
+        return Rows(name, sp.csr_array(sp.hstack(blocks)), lower=lower, upper=upper)  # type: ignore[arg-type]
+
+    def entries(values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> sp.csr_array:
+        return sp.csr_array((values, (row, column)), shape=shape)
+
+    most = np.minimum(task.wanted[pair], task.rate[pair] * high[place])
+    eye, kind = sp.eye_array(m), sp.eye_array(kinds)
+    week: dict[int, object] = {2: np.ones((1, kinds)), 3: np.full((1, kinds), task.night)}
+    packet: dict[int, object] = {1: at}
+    if task.timeless:
+        week[5] = -np.ones((1, 1))
+        packet[5] = -task.packet.reshape(-1, 1)
+    blocks = [
+        rows("circuits", {0: eye, 4: -entries(np.ones(parts), pair, each, (m, parts))}, 0.0),
+        rows(
+            "in time",
+            {2: -entries(task.rate[pair], each, place, (parts, kinds)), 4: sp.eye_array(parts)},
+            0.0,
+        ),
+        rows("if used", {3: -entries(most, each, place, (parts, kinds)), 4: sp.eye_array(parts)}, 0.0),
+        rows("demand", {0: eye, 1: eye}, task.wanted, task.wanted if task.timeless else -np.inf),
+        rows("packet", packet, 0.0 if task.timeless else task.packet * task.week),
+        rows("week", week, task.week),
+        rows("days", {3: np.ones((1, kinds))}, float(count)),
+        rows("longest", {2: kind, 3: -sp.diags_array(high)}, 0.0),
+        rows("shortest", {2: kind, 3: -sp.diags_array(low)}, np.inf, 0.0),
+        _cutoff_row(task, rows, incumbent, m),
+    ]
+    cost = np.zeros(sum(width))
+    if task.timeless:
+        cost[-1] = 1.0
+    else:
+        cost[: 2 * m] = 1.0
+    upper = np.full(len(cost), np.inf)
+    upper[2 * m + kinds : 2 * m + 2 * kinds] = 1.0
+    integer = np.zeros(len(cost), dtype=bool)
+    integer[2 * m + kinds : 2 * m + 2 * kinds] = True
+    return LinearProgram.build(
+        sense="min" if task.timeless else "max",
+        cost=cost,
+        rows=blocks,
+        columns=[Columns("x", len(cost))],
+        upper=upper,
+        integer=integer,
+        name="circuit schedule of a number of days",
+    )

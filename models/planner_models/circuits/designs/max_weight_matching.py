@@ -1,0 +1,219 @@
+"""Max-weight bipartite matching by shortest augmenting paths, warm-started from the last dual prices.
+
+Weights that change a little from one matching to the next keep most prices: only rows that violate
+them are augmented again.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+FREE: Final = -1
+ROUNDING: Final = 1e-12
+
+
+class Pairs(NamedTuple):
+    """The pairs that may be matched, by source and by target.
+
+    first       (n + 1,) where the pairs of each source start
+    target      (m,) of each pair, in order of source and target
+    back_first  (n + 1,) where the pairs of each target start in the order of target
+    source      (m,) of each pair, in order of target and source
+    pair        (m,) number of each pair, in order of target and source
+    """
+
+    first: Ints
+    target: Ints
+    back_first: Ints
+    source: Ints
+    pair: Ints
+
+    @classmethod
+    def of(cls, allowed: NDArray[np.bool_]) -> Pairs:
+        """Return the pairs of an (n, n) matrix."""
+        return cls(*_index_pairs(allowed))
+
+
+class State(NamedTuple):
+    """A matching and the dual prices that prove it optimal, from which the next one starts.
+
+    price, back_price  (n,) of sources and targets: no pair weighs more than both of its ends
+    mate, back_mate    (n,) the other end, or FREE
+    distance, parent, front, reached  (n,) scratch arrays of a search
+    """
+
+    price: Floats
+    back_price: Floats
+    mate: Ints
+    back_mate: Ints
+    distance: Floats
+    parent: Ints
+    front: Ints
+    reached: Ints
+
+
+@nb.njit(cache=True)
+def new_state(n: int) -> State:
+    """Return a state without matched pairs or prices."""
+    return State(
+        np.zeros(n),
+        np.zeros(n),
+        np.full(n, FREE),
+        np.full(n, FREE),
+        np.full(n, np.inf),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+    )
+
+
+@nb.njit(cache=True)
+def _index_pairs(allowed: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Return the fields of `Pairs`."""
+    n = len(allowed)
+    first, back_first = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    for i in range(n):
+        first[i + 1] = first[i]
+        for j in range(n):
+            if allowed[i, j]:
+                first[i + 1] += 1
+                back_first[j + 1] += 1
+    for j in range(n):
+        back_first[j + 1] += back_first[j]
+    m = first[n]
+    target, source, pair = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+    filled = back_first[:n].copy()
+    k = 0
+    for i in range(n):
+        for j in range(n):
+            if allowed[i, j]:
+                target[k] = j
+                source[filled[j]] = i
+                pair[filled[j]] = k
+                filled[j] += 1
+                k += 1
+    return first, target, back_first, source, pair
+
+
+@nb.njit(cache=True)
+def update_matching(pairs: Pairs, weight: Floats, state: State) -> None:  # noqa: C901
+    """Make `state` a matching of the most weight; weights (m,) are at least 0.
+
+    Prices are lowered or raised to what the new weights need; pairs whose weight is below the sum of their
+    prices are unmatched; then each end that is free and has a price starts a search for an augmenting path,
+    to an end that is free or to one whose price is cheapest to give up.
+    """
+    first, target, back_first, source, pair = pairs
+    price, back_price, mate, back_mate = state.price, state.back_price, state.mate, state.back_mate
+    n = len(price)
+    most = 0.0
+    for k in range(len(weight)):
+        most = max(most, weight[k])
+    tolerance = ROUNDING * most
+    for i in range(n):
+        need, own = 0.0, -1.0
+        for k in range(first[i], first[i + 1]):
+            surplus = weight[k] - back_price[target[k]]
+            need = max(need, surplus)
+            if target[k] == mate[i]:
+                own = surplus
+        price[i] = need
+        if mate[i] != FREE and own < need - tolerance:
+            back_mate[mate[i]] = FREE
+            mate[i] = FREE
+    for j in range(n):
+        need = 0.0
+        for k in range(back_first[j], back_first[j + 1]):
+            need = max(need, weight[pair[k]] - price[source[k]])
+        back_price[j] = need
+    for i in range(n):
+        if mate[i] == FREE and price[i] > tolerance:
+            for k in range(first[i], first[i + 1]):
+                j = target[k]
+                if back_mate[j] == FREE and weight[k] - back_price[j] >= price[i] - tolerance:
+                    mate[i], back_mate[j] = j, i
+                    break
+    every = np.arange(len(weight))
+    for i in range(n):
+        if mate[i] == FREE and price[i] > tolerance:
+            _augment(i, first, target, every, weight, price, back_price, mate, back_mate, state)
+    for j in range(n):
+        if back_mate[j] == FREE and back_price[j] > tolerance:
+            _augment(j, back_first, source, pair, weight, back_price, price, back_mate, mate, state)
+
+
+@nb.njit(cache=True)
+def _augment(  # noqa: C901
+    start: int,
+    first: Ints,
+    target: Ints,
+    pair: Ints,
+    weight: Floats,
+    price: Floats,
+    back_price: Floats,
+    mate: Ints,
+    back_mate: Ints,
+    state: State,
+) -> None:
+    """Match `start`, or reduce its price to 0, along the shortest augmenting path."""
+    distance, parent, front, reached = state.distance, state.parent, state.front, state.reached
+    waiting, touched, scanned = 0, 0, 0
+    so_far, here = 0.0, start
+    best, last, gives_up = price[start], FREE, start
+    while True:
+        for k in range(first[here], first[here + 1]):
+            j = target[k]
+            length = so_far + max(0.0, price[here] + back_price[j] - weight[pair[k]])
+            if length < best and length < distance[j]:
+                if back_mate[j] == FREE:
+                    best, last, gives_up = length, j, FREE
+                elif distance[j] == np.inf:
+                    front[waiting] = j
+                    waiting += 1
+                if distance[j] == np.inf:
+                    reached[touched] = j
+                    touched += 1
+                distance[j] = length
+                parent[j] = here
+        near, at = best, -1
+        for f in range(waiting):
+            if distance[front[f]] < near:
+                near, at = distance[front[f]], f
+        if at < 0:
+            break
+        j = front[at]
+        waiting -= 1
+        front[at] = front[waiting]
+        # scanned ends stay behind waiting ones: `front` has never more than n
+        scanned += 1
+        front[len(front) - scanned] = j
+        so_far, here = near, back_mate[j]
+        if so_far + price[here] < best:
+            best, last, gives_up = so_far + price[here], FREE, here
+    price[start] -= best
+    for f in range(len(front) - scanned, len(front)):
+        j = front[f]
+        back_price[j] += best - distance[j]
+        price[back_mate[j]] -= best - distance[j]
+    for f in range(touched):
+        distance[reached[f]] = np.inf
+    j = last
+    if gives_up != FREE:
+        price[gives_up] = 0.0
+        j = mate[gives_up]
+        mate[gives_up] = FREE
+        if gives_up == start:
+            return
+    while True:
+        i = parent[j]
+        before = mate[i]
+        mate[i], back_mate[j] = j, i
+        if i == start:
+            return
+        j = before

@@ -1,0 +1,126 @@
+"""A schedule under construction: its days so far, the demand that is left, and the time that is left."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Final, NamedTuple
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner_models.circuits.plan.plan import IDLE, Day
+from planner_models.circuits.problem.problem import Circuits
+
+DayLength = Annotated[
+    Annotated[float, Field(gt=0)] | None,
+    Field(
+        description="length of every day, us; default: nine nights, and no less than a thousandth of the "
+        "longest demand; without nights the longest demand"
+    ),
+]
+
+ROUNDING: Final = 1e-12
+FULL: Final = 1 - 1e-9
+
+
+class Limits(NamedTuple):
+    """Limits of a schedule, as compiled code takes them.
+
+    window_us    inf without one
+    packet_mbps  (n,) rate of each rack's link to the packet switch
+    tolerance_bits   amounts of bits below this are rounding
+    """
+
+    night_us: float
+    window_us: float
+    shortest_us: float
+    switches: int
+    packet_mbps: NDArray[np.float64]
+    tolerance_bits: float
+
+    @classmethod
+    def of(cls, problem: Circuits) -> Limits:
+        """Return the limits of a problem."""
+        return cls(
+            night_us=problem.night_us,
+            window_us=math.inf if problem.window_us is None else problem.window_us,
+            shortest_us=problem.shortest_day_us,
+            switches=problem.switches,
+            packet_mbps=problem.packet_mbps,
+            tolerance_bits=ROUNDING * float(problem.pair_bits.max(initial=0.0)),
+        )
+
+
+@nb.njit(cache=True)
+def is_complete(
+    limits: Limits, used_us: NDArray[np.float64], out: NDArray[np.float64], into: NDArray[np.float64]
+) -> bool:
+    """Return whether no switch has time for another day, or the packet switch can carry all that is left.
+
+    used_us    (switches,) time of each switch's days, nights included
+    out, into  (n,) bits that are left from and to each rack
+    """
+    window = limits.window_us
+    time = used_us.max() if window == np.inf else window
+    fits = True
+    for i in range(len(out)):
+        budget = limits.packet_mbps[i] * time + limits.tolerance_bits
+        if out[i] > budget or into[i] > budget:
+            fits = False
+            break
+    if fits or window == np.inf:
+        return fits
+    time_left = window - used_us.min() - limits.night_us
+    return bool(time_left < limits.shortest_us * FULL or time_left <= ROUNDING * window)
+
+
+class PartialSchedule:
+    """A sequence of days, each after a night, that grows until the week is full or the demand is served.
+
+    Where there are several switches, a day is one of the switch whose days took the least time so far.
+
+    days     so far
+    left     (n, n) bits that they leave
+    used_us  (switches,) time of each switch's days, nights included
+    """
+
+    def __init__(self, problem: Circuits) -> None:
+        self.problem = problem
+        self.days: list[Day] = []
+        self.left = problem.bits.copy()
+        self.used_us = np.zeros(problem.switches)
+        self._limits = Limits.of(problem)
+
+    @property
+    def longest_fit_us(self) -> float:
+        """The longest day that still fits, us; inf without a window."""
+        return self._limits.window_us - float(self.used_us.min()) - self._limits.night_us
+
+    @property
+    def over(self) -> bool:
+        """Whether no day fits any more, or the packet switch can carry all that is left."""
+        return bool(is_complete(self._limits, self.used_us, self.left.sum(axis=1), self.left.sum(axis=0)))
+
+    def add(self, target: NDArray[np.int64], duration_us: float) -> float:
+        """Add a day, within the limits and the time left, and return how long it is, us."""
+        duration = min(max(duration_us, self.problem.shortest_day_us), self.longest_fit_us)
+        switch = int(self.used_us.argmin())
+        source = np.flatnonzero(target != IDLE)
+        pair = source, target[source]
+        carried = duration * self.problem.circuit_mbps[pair]
+        self.left[pair] = np.clip(self.left[pair] - carried, 0.0, None)
+        self.used_us[switch] += self.problem.night_us + duration
+        self.days.append(Day(duration_us=duration, target=target, switch=switch))
+        return duration
+
+
+def choose_day_us(problem: Circuits, day_us: float | None) -> float:
+    """Return `day_us`, or the length of days by default, us."""
+    if day_us is not None:
+        return day_us
+    longest = float((problem.bits / problem.circuit_mbps).max(initial=0.0))
+    if problem.night_us > 0:  # Mukerjee 2018, 2.2.2: circuits are up 90% of the time
+        return max(9 * problem.night_us, longest / 1_000)
+    return longest or 1.0

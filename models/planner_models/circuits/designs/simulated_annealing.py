@@ -1,0 +1,230 @@
+"""Simulated annealing over schedules of a fixed number of days: lengths move, matchings follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.circuits.designs import eclipse, solstice, upper_bound
+from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, new_state, update_matching
+from planner_models.circuits.plan import plan as schedules
+from planner_models.circuits.plan.plan import Day, Schedule
+from planner_models.circuits.problem.problem import Circuits
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MAX_FEWER_DAYS: Final = 2  # days fewer than Eclipse has that are tried
+RESTART_SEEDS: Final = (1, 2, 3)  # seeds of the searches with the best number of days
+FIRST_ROUND_DIVISOR: Final = 10  # the search for the number of days has one of so many steps
+INITIAL_TEMPERATURE: Final = 1e-5  # share of the demand by which a move may be worse at first
+MEAN_MOVE: Final = 0.05  # share of the mean day by which a move changes a length, on average
+
+Steps = Annotated[
+    int,
+    Field(
+        ge=0,
+        description="steps of each of three searches with the best number of days; each number first takes "
+        "a tenth of them",
+    ),
+]
+
+
+def schedule(
+    problem: Circuits,
+    *,
+    steps: Steps = 20_000,
+    prove: Annotated[bool, Field(description="also find a bound on all schedules")] = False,
+    options: Options = Options(),
+) -> Decision[Schedule]:
+    """Schedule by simulated annealing from Eclipse's days: fewer days, other lengths, new matchings.
+
+    Eclipse chooses each day by the demand served for its time and so adds small days to the end; fewer
+    nights serve more. A move takes time from one day for another and finds the best matching of both, and
+    sometimes of a third, for the demand that the others leave; a worse schedule is accepted at first. The
+    result is the best found, or Eclipse's or Solstice's own. Without a window it is the better of these two.
+    """
+    proven = upper_bound.bound_schedules(problem, options=options).proof.bound if prove else None
+    return schedules.make_decision(problem, days(problem, steps=steps, seed=options.seed or 0), bound=proven)
+
+
+def days(problem: Circuits, *, steps: int = 20_000, seed: int = 0) -> list[Day]:
+    """Return the days of the search alone."""
+    greedy = eclipse.days(problem)
+    found = [greedy, solstice.days(problem)]
+    window = problem.window_us
+    if window is not None and len(greedy) > 1 and steps:
+        pairs = Pairs.of(problem.bits > 0)
+        tried = [
+            _run_annealing(problem, pairs, start, -(-steps // FIRST_ROUND_DIVISOR), seed)
+            for fewer in range(-1, MAX_FEWER_DAYS + 1)
+            if (start := _resize_schedule(problem, greedy, len(greedy) - fewer)) is not None
+        ]
+        if tried:
+            best = max(tried, key=lambda one: _served_bits(problem, one))
+            found += [
+                *tried,
+                *(_run_annealing(problem, pairs, best, steps, seed + again) for again in RESTART_SEEDS),
+            ]
+    return _choose_best(problem, found)
+
+
+def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
+    """Return the best of some schedules."""
+    if problem.window_us is not None:
+        return max(found, key=lambda one: _served_bits(problem, one))
+    return min(found, key=lambda one: schedules.make_plan(problem, one)[2])
+
+
+def _served_bits(problem: Circuits, tried: list[Day]) -> float:
+    """Return the bits that a schedule serves."""
+    return schedules.make_plan(problem, tried)[1]
+
+
+def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[Day] | None:
+    """Return the first `count` days of the greedy schedule, repeated where it has fewer, filling the week.
+
+    None where the week has no time for so many.
+    """
+    window = problem.window_us
+    assert window is not None
+    if count < 1:
+        return None
+    chosen = [replace(greedy[place % len(greedy)], switch=place % problem.switches) for place in range(count)]
+    filled = []
+    for switch in range(problem.switches):
+        own = [day for day in chosen if day.switch == switch]
+        time_us = window - len(own) * problem.night_us
+        # every day gets the shortest length, and a share of the rest in proportion to its own
+        rest_us = time_us - len(own) * problem.shortest_day_us
+        if own and rest_us <= 0:
+            return None
+        total = sum(day.duration_us for day in own)
+        filled += [
+            replace(day, duration_us=problem.shortest_day_us + rest_us * day.duration_us / total)
+            for day in own
+        ]
+    return filled
+
+
+def _run_annealing(problem: Circuits, pairs: Pairs, start: list[Day], steps: int, seed: int) -> list[Day]:
+    """Return the days after annealing from `start`."""
+    lengths, targets = _anneal(
+        pairs,
+        problem.pair_bits,
+        problem.pair_mbps,
+        np.array([day.duration_us for day in start]),
+        np.array([day.target for day in start]),
+        np.array([day.switch for day in start]),
+        problem.shortest_day_us,
+        steps,
+        np.random.default_rng(seed),
+    )
+    return [
+        replace(day, duration_us=float(length), target=target)
+        for day, length, target in zip(start, lengths, targets, strict=True)
+    ]
+
+
+@nb.njit(cache=True)
+def _anneal(
+    pairs: Pairs,
+    bits: Floats,
+    mbps: Floats,
+    lengths: Floats,
+    targets: Ints,
+    switches: Ints,
+    shortest_us: float,
+    steps: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, Ints]:
+    """Return (K,) lengths and (K, n) targets of K days that serve more; each switch's total time stays."""
+    count, n = targets.shape
+    lengths, targets = lengths.copy(), targets.copy()
+    up, weight = np.zeros(len(bits)), np.empty(len(bits))
+    state = new_state(n)
+    for day in range(count):
+        _add_time(pairs, up, targets[day], lengths[day])
+    for _ in range(3):
+        for day in range(count):
+            _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
+    now = _circuit_bits(bits, mbps, up)
+    best, best_lengths, best_targets = now, lengths.copy(), targets.copy()
+    accepted_lengths, accepted_targets = lengths.copy(), targets.copy()
+    mean = lengths.mean()
+    temperature = INITIAL_TEMPERATURE * bits.sum()
+    for step in range(steps if count > 1 else 0):
+        more = rng.integers(0, count)
+        less = rng.integers(0, count - 1)
+        less += less >= more
+        moved = min(rng.exponential() * MEAN_MOVE * mean, 0.9 * (lengths[less] - shortest_us))
+        if switches[more] == switches[less] and moved > 0:
+            _add_time(pairs, up, targets[more], moved)
+            _add_time(pairs, up, targets[less], -moved)
+            lengths[more] += moved
+            lengths[less] -= moved
+        _rematch(pairs, bits, mbps, up, targets[more], lengths[more], weight, state)
+        _rematch(pairs, bits, mbps, up, targets[less], lengths[less], weight, state)
+        if rng.integers(0, 3) == 0:
+            third = rng.integers(0, count)
+            _rematch(pairs, bits, mbps, up, targets[third], lengths[third], weight, state)
+            _rematch(pairs, bits, mbps, up, targets[more], lengths[more], weight, state)
+        new = _circuit_bits(bits, mbps, up)
+        if new >= now - temperature * (1 - step / steps) * rng.exponential():
+            now = new
+            accepted_lengths[:], accepted_targets[:] = lengths, targets
+            if now > best:
+                best = now
+                best_lengths[:], best_targets[:] = lengths, targets
+        else:
+            lengths[:], targets[:] = accepted_lengths, accepted_targets
+            up[:] = 0.0
+            for day in range(count):
+                _add_time(pairs, up, targets[day], lengths[day])
+    return best_lengths, best_targets
+
+
+@nb.njit(cache=True)
+def _rematch(
+    pairs: Pairs,
+    bits: Floats,
+    mbps: Floats,
+    up: Floats,
+    target: Ints,
+    length: float,
+    weight: Floats,
+    state: State,
+) -> None:
+    """Find the best matching of one day for the demand that the others leave."""
+    _add_time(pairs, up, target, -length)
+    for k in range(len(bits)):
+        weight[k] = min(max(0.0, bits[k] - mbps[k] * up[k]), mbps[k] * length)
+    update_matching(pairs, weight, state)
+    target[:] = state.mate
+    _add_time(pairs, up, target, length)
+
+
+@nb.njit(cache=True)
+def _add_time(pairs: Pairs, up: Floats, target: Ints, time: float) -> None:
+    """Add time to every circuit of a matching."""
+    for i in range(len(target)):
+        if target[i] != FREE:
+            for k in range(pairs.first[i], pairs.first[i + 1]):
+                if pairs.target[k] == target[i]:
+                    up[k] += time
+                    break
+
+
+@nb.njit(cache=True)
+def _circuit_bits(bits: Floats, mbps: Floats, up: Floats) -> float:
+    """Return the bits that circuits carry."""
+    total = 0.0
+    for k in range(len(bits)):
+        total += min(bits[k], mbps[k] * up[k])
+    return total

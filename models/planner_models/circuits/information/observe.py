@@ -1,0 +1,187 @@
+"""Observations of the demand: all of it, queue lengths, or data units; old, with noise, or coarse."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.degradation import Noise, Seed, add_noise, round_up
+from planner_models.circuits.problem.problem import Circuits
+
+UNIT_BYTES: Final = 1e6
+CONNECTIONS: Final = 16
+MEMORY_US: Final = 15_000.0
+"""A big flow of the mean size, 49.5 MB, at a third of a circuit's 80 Gbit/s (Mukerjee 2018, 2.5.3)."""
+
+Age = Annotated[float, Field(ge=0, description="age of the information that is decided on, us")]
+Memory = Annotated[
+    float,
+    Field(
+        gt=0,
+        description="how long a demand lasts in the mean, us; earlier demand was between other racks (of use "
+        "with age_us)",
+    ),
+]
+Granularity = Annotated[
+    float,
+    Field(ge=0, description="amounts are reported in whole steps of this, rounded up, bytes; 0: exactly"),
+]
+
+
+def observe_demand(
+    problem: Circuits,
+    *,
+    age_us: Age = 0.0,
+    memory_us: Memory = MEMORY_US,
+    noise: Noise = 0.0,
+    granularity_bytes: Granularity = 0.0,
+    seed: Seed = 0,
+) -> Circuits:
+    """Return all of the demand, as old, as noisy and as coarse as it is reported."""
+    return degrade(demand_at_age(problem, age_us, memory_us, seed), noise, granularity_bytes, seed)
+
+
+def observe_queues(
+    problem: Circuits,
+    *,
+    depth_packets: Annotated[
+        int, Field(gt=0, description="packets that the queue of a pair of racks holds")
+    ] = 16,
+    packet_bytes: Annotated[float, Field(gt=0, description="size of a packet, bytes")] = 9_000.0,
+    fill_share: Annotated[
+        float,
+        Field(
+            ge=0,
+            description="share of the week that the busiest rack's circuit must be busy: lengths that fill "
+            "less are all scaled up to it, so that shallow queues are scheduled at all; 0: as they are",
+        ),
+    ] = 0.0,
+    age_us: Age = 0.0,
+    memory_us: Memory = MEMORY_US,
+    noise: Noise = 0.0,
+    granularity_bytes: Granularity = 0.0,
+    seed: Seed = 0,
+) -> Circuits:
+    """Return the lengths of virtual output queues: of each demand no more than fits its queue.
+
+    Full queues show which pairs have demand, and not how much. With `fill_share` the week is divided
+    by their lengths.
+
+    source  Mukerjee 2018, 2.5.1; `fill_share` after its published emulator (github.com/mukerjee/etalon),
+            which scales lengths up to half of the week and then makes the days as long as all of it
+    """
+    then = demand_at_age(problem, age_us, memory_us, seed)
+    depth = depth_packets * packet_bytes * 8
+    held = then.with_bits(np.minimum(then.demands["bits"].to_numpy(float), depth))
+    return _fill_week(degrade(held, noise, granularity_bytes, seed), fill_share)
+
+
+def observe_data_units(
+    problem: Circuits,
+    *,
+    unit_bytes: Annotated[
+        float, Field(gt=0, description="size of what an application hands over at a time, bytes")
+    ] = UNIT_BYTES,
+    connections: Annotated[
+        int, Field(gt=0, description="connections of a pair of racks, each with a unit handed over")
+    ] = CONNECTIONS,
+    age_us: Age = 0.0,
+    memory_us: Memory = MEMORY_US,
+    noise: Noise = 0.0,
+    granularity_bytes: Granularity = 0.0,
+    seed: Seed = 0,
+) -> Circuits:
+    """Return the data units that applications have handed over so far, of each demand.
+
+    An application that hands over its next unit only when the last one is on its way reports a unit at a
+    time; one that writes a whole file at once reports all of it. The scheduler learns sizes, and makes no
+    use of where units end.
+
+    source  Mukerjee 2018, 2.5.2
+    """
+    then = demand_at_age(problem, age_us, memory_us, seed)
+    handed_over = connections * unit_bytes * 8
+    bits = then.demands["bits"].to_numpy(float)
+    if (bits > handed_over).any():
+        then = then.with_bits(np.minimum(bits, handed_over))
+    return degrade(then, noise, granularity_bytes, seed)
+
+
+# --- degradation --------------------------------------------------------------------------
+
+
+def demand_at_age(problem: Circuits, age_us: float, memory_us: float, seed: int) -> Circuits:
+    """Return the demand as it was `age_us` ago.
+
+    A demand lasts `memory_us` in the mean, however old it is already, so that a share
+    exp(-age_us / memory_us) existed then. Of the others, two of nearly the same size have each other's
+    target. All amounts stay, and what each rack sends; what it receives, but for their difference in size.
+    """
+    if age_us == 0:
+        return problem
+    rng = np.random.default_rng([seed, 0])
+    source, target = (
+        problem.places.get_indexer(pd.Index(problem.demands[end])) for end in ("source_rack", "target_rack")
+    )
+    amount = problem.demands["bits"].to_numpy(float)
+    changed = np.flatnonzero(rng.random(len(amount)) < -math.expm1(-age_us / memory_us))
+    order = changed[np.lexsort((rng.random(len(changed)), amount[changed]))]
+    bits = np.zeros_like(problem.bits)
+    np.add.at(bits, (source, _swap_targets(source, target, order)), amount)
+    row, column = np.nonzero(bits)
+    demands = pd.DataFrame(
+        {
+            "source_rack": problem.names[row],
+            "target_rack": problem.names[column],
+            "bits": bits[row, column],
+        }
+    )
+    return replace(problem, demands=demands, coflows=None)
+
+
+def _swap_targets(
+    source: NDArray[np.int64], target: NDArray[np.int64], order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return (m,) targets, where each demand of `order` swaps with the next one with which it can.
+
+    It cannot where they share a rack: one would be from a rack to itself, or nothing would change. A
+    demand that finds no other keeps its own.
+    """
+    swapped = target.copy()
+    waiting: list[int] = []
+    for one in order.tolist():
+        for place, other in enumerate(waiting):
+            if not {source[one], target[one]} & {source[other], target[other]}:
+                swapped[one], swapped[other] = target[other], target[one]
+                del waiting[place]
+                break
+        else:
+            waiting.append(one)
+    return swapped
+
+
+def degrade(problem: Circuits, noise: float, granularity_bytes: float, seed: int) -> Circuits:
+    """Return the problem with every amount as measured, with noise, then in whole steps.
+
+    Steps are the units in which switches count their memory, and hosts what applications hand over.
+    """
+    if noise == 0 and granularity_bytes == 0:
+        return problem
+    bits = add_noise(problem.demands["bits"].to_numpy(float), noise, np.random.default_rng([seed, 1]))
+    return problem.with_bits(round_up(bits, 8 * granularity_bytes))
+
+
+def _fill_week(problem: Circuits, share: float) -> Circuits:
+    """Return demand scaled up until the busiest circuit is busy for a share of the week."""
+    window = problem.window_us
+    time = problem.bits / problem.circuit_mbps
+    busiest = float(max(time.sum(axis=1).max(), time.sum(axis=0).max()))
+    if window is None or not 0 < busiest < share * window:
+        return problem
+    return problem.scale(share * window / busiest)

@@ -1,0 +1,195 @@
+"""Check that tables are a schedule, and find the limits that it violates, without the method that made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.plan import Violations
+from planner.errors import PlanRejected
+from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.problem.problem import Circuits
+
+TOLERANCE: Final = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Carried:
+    """Demand that a schedule carries, re-derived from its tables.
+
+    circuit_bits  (n, n) what the circuits carry, never more than is wanted
+    packet_bits   (n, n) what the packet switch carries
+    start_us, end_us, switch  (days,) by switch, from 0, and in order of time
+    """
+
+    circuit_bits: NDArray[np.float64]
+    packet_bits: NDArray[np.float64]
+    start_us: NDArray[np.float64]
+    end_us: NDArray[np.float64]
+    switch: NDArray[np.int64]
+
+    @property
+    def dark_us(self) -> NDArray[np.float64]:
+        """(days,) time since the last day of the same switch, or since the start."""
+        first = np.diff(self.switch, prepend=-1) != 0
+        before = np.concatenate([[0.0], self.end_us[:-1]])[: len(self.start_us)]
+        return self.start_us - np.where(first, 0.0, before)
+
+
+def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
+    """Return what the plan carries; raises PlanRejected where it is no schedule."""
+    frame = plan.configurations
+    source, target = (_rack_rows(problem, frame, column, "configurations") for column in ENDS)
+    if (source == target).any():
+        raise PlanRejected(f"configurations row {int(np.argmax(source == target)) + 1}: a rack to itself")
+    for column in ("start_us", "duration_us"):
+        values = frame[column].to_numpy(float)
+        if not (np.isfinite(values) & (values >= 0)).all():
+            raise PlanRejected(f"configurations: {column} must be finite and at least 0")
+    frame = frame if "switch" in frame else frame.assign(switch=1.0)
+    days = frame.groupby("day", sort=True)
+    spread = days[["start_us", "duration_us", "switch"]]
+    if (spread.max() != spread.min()).to_numpy().any():
+        raise PlanRejected("configurations: the circuits of a day must start and end together, on one switch")
+    numbers = frame["switch"].to_numpy(float)
+    if (strange := ~np.isin(numbers, np.arange(1, problem.switches + 1))).any():
+        row = int(np.argmax(strange))
+        raise PlanRejected(
+            f"configurations row {row + 1}: switch {numbers[row]:g}, must be from 1 to {problem.switches}"
+        )
+    for column, verb in zip(ENDS, ("sends", "receives"), strict=True):
+        twice = frame.duplicated(["day", column]).to_numpy()
+        if twice.any():
+            row = int(np.argmax(twice))
+            raise PlanRejected(
+                f"configurations row {row + 1}: rack '{frame[column].iloc[row]}' {verb} over two circuits "
+                f"in day {frame['day'].iloc[row]:g}, must be a matching"
+            )
+    duration = frame["duration_us"].to_numpy(float)
+    up = np.zeros_like(problem.bits)
+    np.add.at(up, (source, target), duration)
+    packet = np.zeros_like(problem.bits)
+    sender, receiver = (_rack_rows(problem, plan.packet, column, "packet") for column in ENDS)
+    amount = plan.packet["bits"].to_numpy(float)
+    if not (np.isfinite(amount) & (amount >= 0)).all():
+        raise PlanRejected("packet: bits must be finite and at least 0")
+    np.add.at(packet, (sender, receiver), amount)
+    firsts = days[["start_us", "duration_us", "switch"]].first()
+    start, switch = firsts["start_us"].to_numpy(float), firsts["switch"].to_numpy(float).astype(np.int64) - 1
+    order = np.lexsort((start, switch))
+    end = start + firsts["duration_us"].to_numpy(float)
+    if problem.dark == "changed":
+        place = pd.Series(np.arange(len(order)), index=firsts.index[order])
+        at = place.loc[frame["day"]].to_numpy(np.int64)
+        np.add.at(
+            up,
+            (source, target),
+            _night_work_us(problem, at, source, target, start[order], end[order], switch[order]),
+        )
+    return Carried(
+        circuit_bits=np.minimum(problem.bits, up * problem.circuit_mbps),
+        packet_bits=packet,
+        start_us=start[order],
+        end_us=end[order],
+        switch=switch[order],
+    )
+
+
+def _night_work_us(
+    problem: Circuits,
+    day: NDArray[np.int64],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    start_us: NDArray[np.float64],
+    end_us: NDArray[np.float64],
+    switch: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return (rows,) how long each circuit of a day works on through the night, as the next day keeps it.
+
+    day  (rows,) places of the rows' days in the arrays of days, which are by switch and in order of time
+    """
+    n = len(problem.racks)
+    own = (day * n + source) * n + target
+    after = ((day + 1) * n + source) * n + target
+    nights = np.concatenate([start_us[1:] - end_us[:-1], [0.0]])
+    nights[:-1][switch[1:] != switch[:-1]] = 0.0
+    kept: NDArray[np.float64] = np.where(np.isin(after, own), np.maximum(nights, 0.0)[day], 0.0)
+    return kept
+
+
+ENDS: Final = ("source_rack", "target_rack")
+
+
+def check(problem: Circuits, plan: Schedule) -> Violations:
+    """Return the constraint violations of the schedule, by name.
+
+    night         a day starts before the night after its switch's last one is over; the first has one too
+    shortest_day  a day is too short
+    window        a day ends after the week
+    packet        a rack sends or receives more over the packet switch than its link carries in the week
+    demand        a pair is served twice: more over both switches than is wanted
+    coverage      without a week: demand that is left unserved
+
+    PlanRejected where it is no schedule: an unknown rack, circuits of a day that are no matching.
+    """
+    done = derive_carried(problem, plan)
+    window = problem.window_us
+    slack = TOLERANCE * max(float(done.end_us.max(initial=0.0)), problem.night_us, 1e-9)
+    gap = done.dark_us
+    found = _days("night", gap, gap < problem.night_us - slack, problem.night_us)
+    lasts = done.end_us - done.start_us
+    found += _days("shortest_day", lasts, lasts < problem.shortest_day_us - slack, problem.shortest_day_us)
+    wanted, served = problem.bits, done.circuit_bits + done.packet_bits
+    if window is not None:
+        found += _days("window", done.end_us, done.end_us > window + slack, window)
+        budget = problem.packet_mbps * window
+        for axis, way in ((1, "from"), (0, "to")):
+            load = done.packet_bits.sum(axis=axis)
+            over = np.flatnonzero(load > budget * (1 + TOLERANCE))
+            found += Violations.of(
+                "packet",
+                where=[f"{way} {problem.names[i]}" for i in over],
+                amount=load[over],
+                allowed=budget[over],
+                unit="bits",
+            )
+    tolerance = TOLERANCE * np.maximum(wanted, 1.0)
+    found += _pairs(problem, "demand", served > wanted + tolerance, served)
+    if window is None:
+        found += _pairs(problem, "coverage", served < wanted - tolerance, served)
+    return found
+
+
+def _days(limit: str, amount: NDArray[np.float64], broken: NDArray[np.bool_], allowed: float) -> Violations:
+    """Return the violations of a limit by days."""
+    where = [f"day {day + 1}" for day in np.flatnonzero(broken)]
+    return Violations.of(limit, where=where, amount=amount[broken], allowed=allowed, unit="us")
+
+
+def _pairs(
+    problem: Circuits, limit: str, broken: NDArray[np.bool_], served: NDArray[np.float64]
+) -> Violations:
+    """Return the violations of a limit by pairs of racks."""
+    source, target = np.nonzero(broken)
+    return Violations.of(
+        limit,
+        where=[f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
+        amount=served[source, target],
+        allowed=problem.bits[source, target],
+        unit="bits",
+    )
+
+
+def _rack_rows(problem: Circuits, frame: pd.DataFrame, column: str, table: str) -> NDArray[np.int64]:
+    """Return the rows of `racks` that a column names; raises PlanRejected for an unknown rack."""
+    rows = problem.places.get_indexer(pd.Index(frame[column].astype(str)))
+    if (rows < 0).any():
+        row = int(np.argmax(rows < 0))
+        raise PlanRejected(
+            f"{table} row {row + 1}: {column} '{frame[column].iloc[row]}' is no rack of the network"
+        )
+    return rows.astype(np.int64)

@@ -1,0 +1,107 @@
+"""Completion times of coflows under a schedule."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner_models.circuits.plan.check import ENDS, Carried, derive_carried
+from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.problem.problem import Circuits
+
+ROUNDING: Final = 1e-6
+
+
+def completion_times_us(problem: Circuits, plan: Schedule, done: Carried | None = None) -> pd.Series[float]:
+    """Return when each coflow is complete, us, by its name; NaN where a part is not served.
+
+    Each pair serves its coflows in the order of the table. Circuits serve at full rate from when they
+    are up until they have carried their part; the packet switch carries its part evenly over the time
+    that its busiest link needs, as fair sharing does for demands that stay in proportion.
+
+    done  what the plan carries, where it is known already
+    """
+    done = derive_carried(problem, plan) if done is None else done
+    frame = problem.coflows
+    assert frame is not None
+    source, target = (problem.places.get_indexer(pd.Index(frame[end])) for end in ENDS)
+    bits = frame["bits"].to_numpy(float)
+    busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
+    needs = np.divide(busiest, problem.packet_mbps, out=np.zeros(len(busiest)), where=busiest > 0)
+    packets_us = float(needs.max(initial=0.0))
+    last_us = max(packets_us, float(done.end_us.max(initial=0.0)))
+    days = plan.configurations
+    day_source, day_target = (problem.places.get_indexer(pd.Index(days[end].astype(str))) for end in ENDS)
+    number = day_source * len(problem.racks) + day_target
+    order = np.lexsort((days["start_us"].to_numpy(float), number))
+    start = days["start_us"].to_numpy(float)[order]
+    end = start + days["duration_us"].to_numpy(float)[order]
+    number = number[order]
+    ends = np.full(len(bits), np.nan)
+    pairs = source * len(problem.racks) + target
+    grouped = np.argsort(pairs, kind="stable")
+    for rows in np.split(grouped, np.flatnonzero(np.diff(pairs[grouped])) + 1):
+        if not len(rows):
+            continue
+        pair = pairs[rows[0]]
+        low, high = np.searchsorted(number, [pair, pair + 1])
+        i, j = divmod(int(pair), len(problem.racks))
+        times, served = _service_curve(
+            start[low:high],
+            end[low:high],
+            float(problem.circuit_mbps[i, j]),
+            float(done.circuit_bits[i, j]),
+            float(done.packet_bits[i, j]),
+            packets_us,
+            last_us,
+        )
+        ends[rows] = _times_reached(
+            times, served, np.cumsum(bits[rows]), ROUNDING * float(problem.bits[i, j])
+        )
+    # a part that is never served leaves its coflow without an end
+    return (
+        pd.Series(ends).groupby(frame["coflow"].to_numpy(), sort=False).agg(lambda one: one.max(skipna=False))
+    )
+
+
+def _service_curve(
+    start_us: NDArray[np.float64],
+    end_us: NDArray[np.float64],
+    mbps: float,
+    circuit_bits: float,
+    packet_bits: float,
+    packets_us: float,
+    last_us: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return times, and what is served of a pair by then, linear in between."""
+    before = np.concatenate([[0.0], np.cumsum((end_us - start_us) * mbps)])
+    # within the day in which circuits are done with their part they stop early
+    stop = np.clip(start_us + (circuit_bits - before[:-1]) / mbps, start_us, end_us)
+    times = np.unique(np.concatenate([[0.0, packets_us, last_us], start_us, stop]))
+    circuit = np.zeros(len(times))
+    for begin, until in zip(start_us, stop, strict=True):
+        circuit += mbps * np.clip(times - begin, 0.0, until - begin)
+    # what a circuit that stays up at night carries then counts at the end
+    circuit[-1] = max(circuit[-1], circuit_bits)
+    share = np.minimum(times / packets_us, 1.0) if packets_us > 0 else np.ones(len(times))
+    return times, circuit + packet_bits * share
+
+
+def _times_reached(
+    times: NDArray[np.float64], served: NDArray[np.float64], bits: NDArray[np.float64], tolerance: float
+) -> NDArray[np.float64]:
+    """Return when `served` first reaches each of `bits`; NaN where it never does."""
+    at = np.searchsorted(served, bits - tolerance, side="left")
+    found = np.full(len(bits), np.nan)
+    inside = at < len(times)
+    place = at[inside]
+    before = np.maximum(place - 1, 0)
+    rise = served[place] - served[before]
+    share = np.divide(
+        np.clip(bits[inside] - served[before], 0.0, rise), rise, out=np.ones(len(place)), where=rise > 0
+    )
+    found[inside] = times[before] + share * (times[place] - times[before])
+    return found

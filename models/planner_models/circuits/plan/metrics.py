@@ -1,0 +1,105 @@
+"""The metrics of system `circuits`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.contract.metrics import Metric
+from planner_models.circuits.plan.check import TOLERANCE, derive_carried
+from planner_models.circuits.plan.coflow_completion import completion_times_us
+from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.problem.problem import Circuits
+
+SOLSTICE: Final = "Liu et al. 2015 (Solstice)"
+METRICS: Final = (
+    Metric(name="served_share", unit="", better="more", about="served share of all demand"),
+    Metric(
+        name="circuit_share",
+        unit="",
+        better="more",
+        about="share of all demand that circuits serve",
+        source="Venkatakrishnan et al. 2016 (Eclipse)",
+    ),
+    Metric(name="served_bits", unit="bits", better="more", about="demand that is served"),
+    Metric(name="unserved_bits", unit="bits", better="less", about="demand that is not served"),
+    Metric(
+        name="done_us",
+        unit="us",
+        better="less",
+        about="time until all demand is served; unknown where some is not",
+        source=SOLSTICE,
+    ),
+    Metric(
+        name="configurations",
+        unit="days",
+        better="less",
+        about="number of circuit configurations",
+        source=SOLSTICE,
+    ),
+    Metric(
+        name="duty_cycle",
+        unit="",
+        better="more",
+        about="share of the week, or of the time until all is served, in which each switch's circuits are up",
+        source="Mukerjee 2018, 2.2.2",
+    ),
+    Metric(
+        name="circuit_utilization",
+        unit="",
+        better="more",
+        about="bits that circuits carry over what all racks' circuits could carry while up",
+        source="Mukerjee 2018, 2.4.1",
+    ),
+    Metric(
+        name="coflow_mean_us",
+        unit="us",
+        better="less",
+        about="mean time until a coflow is complete; unknown without coflows or where one is not",
+    ),
+    Metric(
+        name="coflow_p95_us",
+        unit="us",
+        better="less",
+        about="95th percentile of the time until a coflow is complete",
+    ),
+)
+
+
+def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dict[str, float | None]:  # noqa: ARG001
+    """Return every metric of the plan, from the true problem and the plan alone."""
+    done = derive_carried(problem, plan)
+    wanted = float(problem.bits.sum())
+    served = np.minimum(problem.bits, done.circuit_bits + done.packet_bits)
+    left = wanted - float(served.sum())
+    up = float((done.end_us - done.start_us).sum())
+    busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
+    carries = busiest > 0
+    if (problem.packet_mbps[carries] <= 0).any():
+        end = None
+    else:
+        last = float((busiest[carries] / problem.packet_mbps[carries]).max(initial=0.0))
+        end = max(last, float(done.end_us.max(initial=0.0)))
+    whole = problem.window_us if problem.window_us is not None else end
+    working = up
+    if problem.dark == "changed":  # a circuit that is kept works at night too
+        working += float(done.dark_us[np.diff(done.switch, prepend=-1) == 0].sum())
+    most = working * float(problem.racks["circuit_mbps"].sum())
+    ends: NDArray[np.float64] = np.zeros(0)
+    if problem.coflows is not None:
+        ends = np.asarray(completion_times_us(problem, plan, done), dtype=np.float64)
+    complete = len(ends) > 0 and bool(np.isfinite(ends).all())
+    return {
+        "served_share": float(served.sum()) / wanted if wanted > 0 else None,
+        "circuit_share": float(done.circuit_bits.sum()) / wanted if wanted > 0 else None,
+        "served_bits": float(served.sum()),
+        "unserved_bits": max(left, 0.0),
+        "done_us": end if left <= TOLERANCE * wanted else None,
+        "configurations": float(len(done.start_us)),
+        "duty_cycle": up / (whole * problem.switches) if whole else None,
+        "circuit_utilization": float(done.circuit_bits.sum()) / most if most > 0 else None,
+        "coflow_mean_us": float(ends.mean()) if complete else None,
+        "coflow_p95_us": float(np.quantile(ends, 0.95)) if complete else None,
+    }

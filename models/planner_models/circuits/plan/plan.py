@@ -1,0 +1,253 @@
+"""The plan of system `circuits`: days of circuits, and what the packet switch carries."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import PlanRejected
+from planner_models.circuits.problem import packet_switch as packet
+from planner_models.circuits.problem.problem import Circuits
+
+CONFIGURATIONS: Final = Table(
+    name="configurations",
+    about="a circuit in a day; the circuits of a day are a matching",
+    columns={
+        "day": number("number of the day, from 1", at_least=1),
+        "start_us": number("start of the day, us", at_least=0),
+        "duration_us": number("length of the day, us", more_than=0),
+        "source_rack": label("rack that sends"),
+        "target_rack": label("rack that receives"),
+        "switch": number("number of the circuit switch, from 1", at_least=1, optional=True, default=1.0),
+    },
+    may_be_empty=True,
+)
+PACKET: Final = Table(
+    name="packet",
+    about="bits of a pair that the packet switch carries",
+    columns={
+        "source_rack": label("rack that sends"),
+        "target_rack": label("rack that receives"),
+        "bits": number("amount, bits", at_least=0),
+    },
+    key=("source_rack", "target_rack"),
+    may_be_empty=True,
+)
+PORTS: Final = Table(
+    name="ports",
+    about="port map: ports that a switch connects, and when; rack number i of `racks` is at its ports i",
+    columns={
+        "switch": number("number of the circuit switch, from 1", at_least=1),
+        "start_us": number("start of the connection, us", at_least=0),
+        "end_us": number("end of the connection, us", more_than=0),
+        "input_port": number("port that receives, from 1", at_least=1),
+        "output_port": number("port that it is connected to, from 1", at_least=1),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS)
+IDLE: Final = -1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Schedule:
+    """Days of circuits, and what the packet switch carries.
+
+    configurations  day, start_us, duration_us, source_rack, target_rack, and where there are several
+                    circuit switches, switch
+    packet          source_rack, target_rack, bits
+    ports           or None: switch, start_us, end_us, input_port, output_port; says for switches what
+                    configurations says for people, and is not read back
+    """
+
+    configurations: pd.DataFrame
+    packet: pd.DataFrame
+    ports: pd.DataFrame | None = None
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return configurations and packet, and ports where they are known."""
+        tables = {"configurations": self.configurations, "packet": self.packet}
+        return tables if self.ports is None else {**tables, "ports": self.ports}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Day:
+    """Circuits that stay up for a while.
+
+    duration_us  how long
+    target       (n,) rack that each rack sends to, or IDLE
+    switch       whose day it is, from 0
+    """
+
+    duration_us: float
+    target: NDArray[np.int64]
+    switch: int = 0
+
+
+def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedule:  # noqa: ARG001
+    """Return the plan in the tables `configurations` and `packet`, made here or elsewhere."""
+    needed = (CONFIGURATIONS, PACKET)
+    for table in needed:
+        if table.name not in tables:
+            raise PlanRejected(f"plan: has no table '{table.name}'")
+    frames = [validate(table, tables[table.name], where=f"plan: {table.name}") for table in needed]
+    return Schedule(configurations=frames[0], packet=frames[1])
+
+
+def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
+    """Return (n, n) what the circuits can carry of each pair, bits.
+
+    Where only the circuits that change are dark, one that the next day keeps works through the night.
+    """
+    up_us = np.zeros_like(problem.bits)
+    for day in days:
+        source = np.flatnonzero(day.target != IDLE)
+        up_us[source, day.target[source]] += day.duration_us
+    if problem.dark == "changed":
+        for switch in range(problem.switches):
+            for day, after in itertools.pairwise(day for day in days if day.switch == switch):
+                kept = np.flatnonzero((day.target == after.target) & (day.target != IDLE))
+                up_us[kept, day.target[kept]] += problem.night_us
+    return up_us * problem.circuit_mbps
+
+
+def order_days(problem: Circuits, days: Sequence[Day]) -> list[Day]:
+    """Return the days as they are; where only circuits that change are dark, similar ones in succession.
+
+    After each day comes the one of its switch that keeps the most circuits.
+    """
+    if problem.dark == "all" or problem.night_us <= 0:
+        return list(days)
+    chained: list[Day] = []
+    for switch in range(problem.switches):
+        rest = [day for day in days if day.switch == switch]
+        while rest:
+            last = chained[-1] if chained and chained[-1].switch == switch else None
+            same = [_count_common(last, day) for day in rest] if last is not None else [0]
+            chained.append(rest.pop(int(np.argmax(same))))
+    return chained
+
+
+def _count_common(day: Day, after: Day) -> int:
+    """Return how many circuits two days have in common."""
+    return int(((day.target == after.target) & (day.target != IDLE)).sum())
+
+
+def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, float]:
+    """Return the plan of these days, of each switch in succession, with the most that the packet switch adds.
+
+    Each day follows a night. Without a window the packet switch carries all that circuits leave.
+
+    returns  the plan, the bits that it serves, and when it is done, us
+    """
+    n = len(problem.racks)
+    days = [day for day in (_drop_loops(day, n) for day in days) if (day.target != IDLE).any()]
+    days = order_days(problem, days)
+    left = np.clip(problem.bits - circuit_bits(problem, days), 0.0, None)
+    left[left <= 1e-9 * problem.bits] = 0.0  # rounding
+    window = problem.window_us
+    extra = left if window is None else packet.fill_links(left, problem.packet_mbps * window)
+    ends, starts = np.zeros(problem.switches), np.zeros(len(days))
+    for place, day in enumerate(days):
+        starts[place] = ends[day.switch] + problem.night_us
+        ends[day.switch] = starts[place] + day.duration_us
+    done = max(float(ends.max()), packet.time_needed_us(extra, problem.packet_mbps))
+    configurations = _configuration_table(problem, days, starts)
+    plan = Schedule(
+        configurations=configurations,
+        packet=packet_table(problem, extra),
+        ports=port_map(problem, configurations),
+    )
+    return plan, float((problem.bits - left + extra).sum()), float(done)
+
+
+def _configuration_table(problem: Circuits, days: Sequence[Day], starts: NDArray[np.float64]) -> pd.DataFrame:
+    """Return the table `configurations`, in order of time."""
+    order = np.argsort(starts, kind="stable")
+    targets = [days[place].target for place in order]
+    target = np.array(targets, dtype=np.int64).reshape(len(days), len(problem.racks))
+    lengths = np.array([days[place].duration_us for place in order])
+    switch = np.array([days[place].switch for place in order], dtype=np.int64)
+    day, source = np.nonzero(target != IDLE)
+    columns = {
+        "day": day + 1,
+        "start_us": starts[order][day],
+        "duration_us": lengths[day],
+        "source_rack": problem.names[source],
+        "target_rack": problem.names[target[day, source]],
+    }
+    if problem.switches > 1:
+        columns["switch"] = switch[day] + 1
+    return pd.DataFrame(columns)
+
+
+def port_map(problem: Circuits, configurations: pd.DataFrame) -> pd.DataFrame:
+    """Return the table `ports` of a table `configurations`."""
+    racks = (
+        problem.places.get_indexer(pd.Index(configurations[end])) for end in ("source_rack", "target_rack")
+    )
+    source, target = racks
+    start = configurations["start_us"].to_numpy(float)
+    return pd.DataFrame(
+        {
+            "switch": configurations["switch"].to_numpy() if "switch" in configurations else 1,
+            "start_us": start,
+            "end_us": start + configurations["duration_us"].to_numpy(float),
+            "input_port": source + 1,
+            "output_port": target + 1,
+        }
+    )
+
+
+def packet_table(problem: Circuits, bits: NDArray[np.float64]) -> pd.DataFrame:
+    """Return the table `packet` of an (n, n) matrix of bits."""
+    source, target = np.nonzero(bits)
+    return pd.DataFrame(
+        {
+            "source_rack": problem.names[source],
+            "target_rack": problem.names[target],
+            "bits": bits[source, target],
+        }
+    )
+
+
+def make_decision(
+    problem: Circuits,
+    days: Sequence[Day],
+    *,
+    bound: float | None = None,
+    backend: str | None = None,
+    gap: float = 1e-6,
+) -> Decision[Schedule]:
+    """Return the decision for these days: served bits in a window, else the time until all is served."""
+    plan, served, done = make_plan(problem, days)
+    most = problem.window_us is not None
+    objective = served if most else done
+    if not np.isfinite(objective):
+        reason = (
+            "the packet switch cannot carry the demand left over, and without a window all must be served"
+        )
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, bound=bound, reasons=(reason,)))
+    optimal = bound is not None and abs(bound - objective) <= gap * max(abs(bound), abs(objective), 1e-9)
+    proof = Proof(
+        status=Status.OPTIMAL if optimal else Status.FEASIBLE,
+        objective=objective,
+        bound=bound,
+        metric="served_bits" if most else "done_us",
+        backend=backend,
+    )
+    return Decision(plan=plan, proof=proof)
+
+
+def _drop_loops(day: Day, n: int) -> Day:
+    """Return the day without circuits from a rack to itself, which carry nothing."""
+    return replace(day, target=np.where(day.target == np.arange(n), IDLE, day.target))

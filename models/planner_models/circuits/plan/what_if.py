@@ -1,0 +1,270 @@
+"""Explanation of a schedule: use of time, demand that is left over and why, and gains of more resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.studies import Decided, Explanation, Section
+from planner.contract.what_if import Change, Reoptimization
+from planner.options import Options
+from planner_models.circuits.plan.check import Carried, derive_carried
+from planner_models.circuits.plan.metrics import METRICS, measure
+from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.problem.problem import Circuits
+
+ROUNDING: Final = 1e-6
+MBIT: Final = 1e6  # bits
+
+
+def explain(
+    problem: Circuits,
+    decided: Decided,
+    *,
+    shown: Annotated[int, Field(ge=1, description="pairs and racks that a table shows")] = 10,
+    step: Annotated[
+        float, Field(gt=0, lt=1, description="share of the week, and of the night, that is added or taken")
+    ] = 0.01,
+    options: Options = Options(),
+) -> Explanation:
+    """Explain the use of time, the pairs that are left over and why, and the gain of more of each resource.
+
+    The gain of a longer week, a shorter night, another circuit switch or a faster link is found by
+    solving again with the same design.
+    """
+    plan: Schedule = decided.decision.plan  # type: ignore[assignment]
+    done = derive_carried(problem, plan)
+    served = np.minimum(problem.bits, done.circuit_bits + done.packet_bits)
+    sentences, sections = [], []
+    for section, sentence in (
+        _report_time(problem, done),
+        _report_racks(problem, done, served, shown),
+        _report_pairs(problem, plan, done, served, shown),
+        _try_changes(problem, decided, step, options),
+        *([] if decided.baseline is None else [_compare_pairs(problem, served, decided, shown)]),
+    ):
+        sentences.append(sentence)
+        if section is not None:
+            sections.append(section)
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+Part = tuple[Section | None, str]
+
+
+def _report_time(problem: Circuits, done: Carried) -> Part:
+    """Report how the time of the racks' circuit links is used."""
+    whole = problem.window_us
+    end = float(done.end_us.max(initial=0.0))
+    total = (end if whole is None else whole) * problem.switches
+    if total <= 0:
+        return None, "There is no demand and no schedule."
+    days = float((done.end_us - done.start_us).sum())
+    nights = float(np.minimum(done.dark_us, problem.night_us).sum())
+    rates = problem.racks["circuit_mbps"].to_numpy(float)
+    used = float(done.circuit_bits.sum() / rates.sum()) if len(done.end_us) else 0.0
+    rows = [
+        ("circuits up and carrying", min(used, days)),
+        ("circuits up but idle, as no demand fits the matching", max(0.0, days - used)),
+        ("nights", nights),
+        ("unused: no day fits, or the packet switch carries the rest", max(0.0, total - days - nights)),
+    ]
+    frame = pd.DataFrame(rows, columns=["time", "us"])
+    frame.loc[frame["us"] <= ROUNDING * total, "us"] = 0.0
+    frame["share"] = frame["us"] / total
+    many = len(done.start_us)
+    return (
+        Section(
+            title="Where the time of the circuit links goes", frame=frame, units={"us": "us", "share": ""}
+        ),
+        (
+            f"{many} day{'s' * (many != 1)}: circuits are up {days / total:.1%} of the time and carry "
+            f"{min(used, days) / total:.1%} of what they could in all of it; nights take "
+            f"{nights / total:.1%}."
+        ),
+    )
+
+
+def _report_racks(problem: Circuits, done: Carried, served: NDArray[np.float64], shown: int) -> Part:
+    """Report the racks with the most left over, and which of their links are full."""
+    left = problem.bits - served
+    window = problem.window_us
+    rows = []
+    for axis, way in ((1, "sends"), (0, "receives")):
+        wanted, over = problem.bits.sum(axis=axis), left.sum(axis=axis)
+        packets, circuits = done.packet_bits.sum(axis=axis), done.circuit_bits.sum(axis=axis)
+        for i in range(len(wanted)):
+            full = window is not None and packets[i] >= problem.packet_mbps[i] * window * (1 - 1e-4)
+            amounts = (wanted[i], circuits[i], packets[i], over[i])
+            rows.append(
+                (problem.names[i], way, *(amount / MBIT for amount in amounts), "yes" if full else "")
+            )
+    frame = pd.DataFrame(
+        rows, columns=["rack", "way", "wanted", "circuits", "packets", "left_over", "packet_link_full"]
+    )
+    total = float(left.sum())
+    if total <= ROUNDING * max(1.0, float(problem.bits.sum())):
+        return None, "Nothing is left over."
+    worst = frame.sort_values("left_over", ascending=False, kind="stable").head(shown)
+    full_share = float((frame["packet_link_full"] == "yes").mean())
+    return (
+        Section(
+            title="Racks with the most left over",
+            frame=worst.reset_index(drop=True),
+            units=dict.fromkeys(["wanted", "circuits", "packets", "left_over"], "Mbit"),
+        ),
+        (
+            f"{total / problem.bits.sum():.2%} of the demand is left over; {full_share:.0%} of the racks' "
+            "links to the packet switch are full."
+        ),
+    )
+
+
+def _report_pairs(
+    problem: Circuits, plan: Schedule, done: Carried, served: NDArray[np.float64], shown: int
+) -> Part:
+    """Report the pairs with the most left over, each with its reason."""
+    left = problem.bits - served
+    left[left <= ROUNDING * np.maximum(problem.bits, 1.0)] = 0.0
+    source, target = np.nonzero(left)
+    if not len(source):
+        return None, "Every pair is served."
+    up = np.zeros_like(problem.bits)
+    days = plan.configurations
+    ends = (
+        problem.places.get_indexer(pd.Index(days[end].astype(str))) for end in ("source_rack", "target_rack")
+    )
+    np.add.at(up, tuple(ends), days["duration_us"].to_numpy(float))
+    order = np.argsort(-left[source, target], kind="stable")
+    source, target = source[order], target[order]
+    reasons = [_reason(problem, done, up, int(i), int(j)) for i, j in zip(source, target, strict=True)]
+    frame = pd.DataFrame(
+        {
+            "pair": [f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
+            "wanted": problem.bits[source, target] / MBIT,
+            "circuits": done.circuit_bits[source, target] / MBIT,
+            "packets": done.packet_bits[source, target] / MBIT,
+            "left_over": left[source, target] / MBIT,
+            "why": reasons,
+        }
+    )
+    never = int((up[source, target] <= 0).sum())
+    return (
+        Section(
+            title="Pairs with the most left over",
+            frame=frame.head(shown),
+            units=dict.fromkeys(["wanted", "circuits", "packets", "left_over"], "Mbit"),
+            note=f"{len(frame):,} pairs in all",
+        ),
+        (
+            f"{len(frame):,} of {int((problem.bits > 0).sum()):,} pairs are not wholly served; "
+            f"{never:,} of them have no circuit at all."
+        ),
+    )
+
+
+def _reason(problem: Circuits, done: Carried, up: NDArray[np.float64], i: int, j: int) -> str:
+    window = problem.window_us
+    if up[i, j] <= 0:
+        need = problem.bits[i, j] / problem.circuit_mbps[i, j]
+        circuit = f"no circuit: it needs {need:.4g} us of one, after a night of {problem.night_us:g} us"
+    else:
+        circuit = f"its circuits are up for {up[i, j]:.4g} us only"
+    if window is None:
+        return circuit
+    full = [
+        name
+        for name, load, rack in (
+            (f"{problem.names[i]}'s", done.packet_bits[i].sum(), i),
+            (f"{problem.names[j]}'s", done.packet_bits[:, j].sum(), j),
+        )
+        if load >= problem.packet_mbps[rack] * window * (1 - 1e-4)
+    ]
+    return circuit + (f"; {' and '.join(full)} packet link full" if full else "; packet links not full")
+
+
+def _try_changes(problem: Circuits, decided: Decided, step: float, options: Options) -> Part:
+    """Solve again with a little more of each resource, and report the gains."""
+    name = "served_bits" if problem.window_us is not None else "done_us"
+    if decided.metrics[name] is None:
+        return None, "Some demand is not served, so there is no time until all of it is."
+    metric = next(metric for metric in METRICS if metric.name == name)
+    again = Reoptimization[Circuits](decided, metric=metric, measure=measure, options=options)
+    trials = [trial for trial in again.solve_all(_changes(problem, step)) if trial.gain is not None]
+    section = again.section(
+        trials,
+        title="Gains of more resources",
+        note=f"{decided.design.name} solved each changed problem again; a heuristic may gain less than the "
+        "best schedule would",
+    )
+    if trials:
+        frame = section.frame
+        frame["gain_per_unit"] = frame["gain"] / frame["added"]
+        frame["unit"] = [f"{metric.unit} for 1 {unit}" for unit in frame["unit"]]
+    return section, again.sentence(trials)
+
+
+def _changes(problem: Circuits, step: float) -> Iterator[Change[Circuits]]:
+    """Yield changes with what they add, and its unit."""
+    window, night = problem.window_us, problem.night_us
+
+    def change(name: str, added: float, unit: str, changed: Circuits) -> Change[Circuits]:
+        return Change(name=name, problem=changed, facts={"added": added, "unit": unit})
+
+    if window is not None:
+        more = step * window
+        longer = replace(problem, switch=problem.switch.assign(window_us=window + more))
+        yield change(f"a week longer by {more:g} us", more, "us", longer)
+    if night > 0:
+        less = step * night
+        yield change(
+            f"a night shorter by {less:g} us", less, "us", problem.with_switch(night_us=night - less)
+        )
+    another = problem.with_switch(circuit_switches=problem.switches + 1)
+    yield change("another circuit switch", 1.0, "switch", another)
+    for column, what in (("circuit_mbps", "circuits"), ("packet_mbps", "packet links")):
+        rate = problem.racks[column].to_numpy(float)
+        if rate.any():
+            faster = replace(problem, racks=problem.racks.assign(**{column: 2 * rate}))
+            yield change(f"{what} twice as fast", float(rate.mean()), "Mbit/s a rack", faster)
+    if problem.dark == "all" and night > 0:
+        kept = problem.with_switch(dark="changed")
+        yield change("only circuits that change dark at night", 1.0, "change", kept)
+
+
+def _compare_pairs(problem: Circuits, served: NDArray[np.float64], decided: Decided, shown: int) -> Part:
+    """Report the pairs that gain and lose most against the baseline."""
+    other = derive_carried(problem, decided.baseline)
+    before = np.minimum(problem.bits, other.circuit_bits + other.packet_bits)
+    change = served - before
+    change[np.abs(change) <= ROUNDING * np.maximum(problem.bits, 1.0)] = 0.0
+    source, target = np.nonzero(change)
+    order = np.argsort(-np.abs(change[source, target]), kind="stable")
+    source, target = source[order], target[order]
+    frame = pd.DataFrame(
+        {
+            "pair": [f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
+            "before": before[source, target] / MBIT,
+            "now": served[source, target] / MBIT,
+            "change": change[source, target] / MBIT,
+        }
+    )
+    gained = int((frame["change"] > 0).sum())
+    return (
+        Section(
+            title=f"Pairs against {decided.baseline_name}",
+            frame=frame.head(shown),
+            units=dict.fromkeys(["before", "now", "change"], "Mbit"),
+            note=f"{len(frame):,} pairs differ",
+        ),
+        (
+            f"Against {decided.baseline_name} {gained:,} pairs gain and {len(frame) - gained:,} lose; "
+            f"{change.sum() / MBIT:+,.4g} Mbit in all."
+        ),
+    )

@@ -1,0 +1,338 @@
+"""The problem of system `circuits`: demand between racks, a packet switch and a circuit switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from numpy.typing import NDArray
+
+from planner.contract.tables import (
+    Table,
+    file_name,
+    label,
+    number,
+    report_unknown_names,
+    row_name,
+    shorten_faults,
+    validate_fields,
+)
+from planner.errors import InputError
+from planner_models.circuits.problem.racks import LINKS, Racks, find_misfits, scale_rates
+
+RACKS: Final = Table(
+    name="racks",
+    about="a rack, and the rates of its links to the two switches, each way",
+    columns={
+        "rack": label("name of the rack"),
+        **LINKS,
+    },
+    key=("rack",),
+)
+DEMANDS: Final = Table(
+    name="demands",
+    about="data to be sent from one rack to another",
+    columns={
+        "source_rack": label("rack that sends"),
+        "target_rack": label("rack that receives"),
+        "bits": number("amount, bits", at_least=0),
+    },
+    key=("source_rack", "target_rack"),
+    may_be_empty=True,
+)
+SWITCH: Final = Table(
+    name="switch",
+    about="the circuit switches, in one row",
+    columns={
+        "night_us": number("reconfiguration time of the circuit switches, us", at_least=0),
+        "window_us": number(
+            "the week that the schedule must fit, us; absent: all demand is served, in least time",
+            more_than=0,
+            optional=True,
+        ),
+        "shortest_day_us": number(
+            "shortest time that circuits stay up, us", at_least=0, optional=True, default=0.0
+        ),
+        "circuit_switches": number(
+            "number of circuit switches; each rack has a link to each", at_least=1, optional=True, default=1.0
+        ),
+        "dark": pa.Column(
+            str,
+            pa.Check.isin(["all", "changed"], error="must be all or changed"),
+            required=False,
+            description="circuits that are dark at night: all (also where absent), or only those changed",
+        ),
+    },
+)
+COFLOWS: Final = Table(
+    name="coflows",
+    about="parts of demands by transfer of an application, in the order in which pairs serve them",
+    columns={
+        "coflow": label("its name; it is complete when all its parts are"),
+        "source_rack": label("rack that sends a part"),
+        "target_rack": label("rack that receives"),
+        "bits": number("amount, bits", more_than=0),
+    },
+    may_be_empty=True,
+)
+TABLES: Final = (RACKS, DEMANDS, SWITCH, COFLOWS)
+OPTIONAL_TABLES: Final = ("coflows",)
+MOST_SWITCHES: Final = 1_024
+Dark = Literal["all", "changed"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Circuits(Racks):
+    """Demand between n racks, which a packet switch and a circuit switch can carry.
+
+    racks    one row a rack: rack, circuit_mbps, packet_mbps
+    demands  one row a pair: source_rack, target_rack, bits
+    switch   one row: night_us, window_us?, shortest_day_us; without a window all demand is to be
+             served in the least time, with one as much as fits
+
+    A rate of 1 Mbit/s is 1 bit/us. InputError with every fault: a value out of range, an unknown
+    rack, demand from a rack to itself, several rows of `switch`, a night or a shortest day that
+    does not fit the window.
+    """
+
+    racks: pd.DataFrame
+    demands: pd.DataFrame
+    switch: pd.DataFrame
+    coflows: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        faults = validate_fields(self, TABLES)
+        if not faults:
+            faults += [*self._bad_pairs(), *self._bad_times()]
+        if not faults and self.coflows is not None:
+            faults += self._bad_coflows(self.coflows)
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Circuits:
+        """Return the problem in the tables racks, demands and switch, and coflows if there are any."""
+        return cls(
+            racks=tables["racks"],
+            demands=tables["demands"],
+            switch=tables["switch"],
+            coflows=tables.get("coflows"),
+        )
+
+    @classmethod
+    def from_matrix(
+        cls,
+        bits: NDArray[np.float64],
+        *,
+        circuit_mbps: float,
+        packet_mbps: float,
+        night_us: float,
+        window_us: float | None,
+        shortest_day_us: float = 0.0,
+        circuit_switches: int = 1,
+        dark: Dark = "all",
+        where: str = "demand matrix",
+    ) -> Circuits:
+        """Return the problem of an (n, n) matrix of bits from row to column, with racks r0, r1, ...
+
+        raises  InputError for a matrix that is not square, or holds a number that is not finite,
+                negative, or on its diagonal; the line names its row and column, from 1
+        """
+        require_matrix(bits, where)
+        names = np.array([f"r{i}" for i in range(len(bits))])
+        source, target = np.nonzero(bits)
+        return cls(
+            racks=pd.DataFrame({"rack": names, "circuit_mbps": circuit_mbps, "packet_mbps": packet_mbps}),
+            demands=pd.DataFrame(
+                {"source_rack": names[source], "target_rack": names[target], "bits": bits[source, target]}
+            ),
+            switch=switch_table(
+                night_us=night_us,
+                window_us=window_us,
+                shortest_day_us=shortest_day_us,
+                circuit_switches=circuit_switches,
+                dark=dark,
+            ),
+        )
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that make this problem again."""
+        frames = {table.name: getattr(self, table.name) for table in TABLES}
+        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+
+    def size(self) -> dict[str, int]:
+        """Return the number of racks, and of pairs with demand."""
+        return {"racks": len(self.racks), "pairs": int((self.bits > 0).sum())}
+
+    def scale(self, factor: float) -> Circuits:
+        """Return the same network with every demand times `factor`."""
+        if factor == 1:
+            return self
+        coflows = self.coflows
+        if coflows is not None:
+            coflows = coflows.assign(bits=coflows["bits"] * factor).iloc[: None if factor else 0]
+        return replace(self, demands=self.demands.assign(bits=self.demands["bits"] * factor), coflows=coflows)
+
+    def with_rates(self, *, circuit: float = 1.0, packet: float = 1.0) -> Circuits:
+        """Return the same demand over links of a multiple of the rate."""
+        if circuit == packet == 1:
+            return self
+        return replace(self, racks=scale_rates(self.racks, circuit=circuit, packet=packet))
+
+    def with_bits(self, bits: NDArray[np.float64]) -> Circuits:
+        """Return the same network and pairs with other demands, one a row of `demands`; no coflows."""
+        return replace(self, demands=self.demands.assign(bits=bits), coflows=None)
+
+    def with_switch(
+        self, *, circuit_switches: int | None = None, dark: Dark | None = None, night_us: float | None = None
+    ) -> Circuits:
+        """Return the same demand over other circuit switches; None keeps a value."""
+        changed = {"circuit_switches": circuit_switches, "dark": dark, "night_us": night_us}
+        given = {name: value for name, value in changed.items() if value is not None}
+        return replace(self, switch=self.switch.assign(**given)) if given else self
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    @cached_property
+    def bits(self) -> NDArray[np.float64]:
+        """(n, n) demand from row to column, bits."""
+        matrix = np.zeros((len(self.racks), len(self.racks)))
+        source = self.places.get_indexer(pd.Index(self.demands["source_rack"]))
+        target = self.places.get_indexer(pd.Index(self.demands["target_rack"]))
+        matrix[source, target] = self.demands["bits"].to_numpy(float)
+        return matrix
+
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(m,) source and target of each pair with demand, by source and then by target."""
+        source, target = np.nonzero(self.bits)
+        return source.astype(np.int64), target.astype(np.int64)
+
+    @cached_property
+    def pair_bits(self) -> NDArray[np.float64]:
+        """(m,) demand of each of `pairs`, bits."""
+        return self.bits[self.pairs]
+
+    @cached_property
+    def pair_mbps(self) -> NDArray[np.float64]:
+        """(m,) rate of a circuit for each of `pairs`."""
+        return self.circuit_mbps[self.pairs]
+
+    @cached_property
+    def night_us(self) -> float:
+        return float(self.switch["night_us"].iloc[0])
+
+    @cached_property
+    def shortest_day_us(self) -> float:
+        return float(self.switch["shortest_day_us"].iloc[0])
+
+    @cached_property
+    def switches(self) -> int:
+        """Number of circuit switches."""
+        return int(self.switch["circuit_switches"].iloc[0])
+
+    @cached_property
+    def dark(self) -> Dark:
+        """The circuits that are dark at night: all, or only those that change."""
+        return self.switch["dark"].iloc[0] if "dark" in self.switch else "all"
+
+    @cached_property
+    def window_us(self) -> float | None:
+        """The week; None where all demand is to be served however long it takes."""
+        return float(self.switch["window_us"].iloc[0]) if "window_us" in self.switch else None
+
+    # --- validation -----------------------------------------------------------------------
+
+    def _bad_pairs(self) -> Iterator[str]:
+        frame = self.demands
+        for column in ("source_rack", "target_rack"):
+            yield from report_unknown_names(frame, "demands", column, self.places, "no rack of the network")
+        loops = np.flatnonzero(frame["source_rack"].to_numpy() == frame["target_rack"].to_numpy())
+        faults = [
+            f"{row_name(frame, 'demands', row)}: source_rack and target_rack are both "
+            f"'{frame['source_rack'].iloc[row]}', must differ"
+            for row in loops.tolist()
+        ]
+        yield from shorten_faults(faults, file_name(frame, "demands"), "from a rack to itself")
+
+    def _bad_coflows(self, frame: pd.DataFrame) -> list[str]:
+        faults: list[str] = []
+        for column in ("source_rack", "target_rack"):
+            faults += report_unknown_names(frame, "coflows", column, self.places, "no rack of the network")
+        if faults:
+            return faults
+        coflow_bits = np.zeros_like(self.bits)
+        ends = (self.places.get_indexer(pd.Index(frame[column])) for column in ("source_rack", "target_rack"))
+        np.add.at(coflow_bits, tuple(ends), frame["bits"].to_numpy(float))
+        differing = np.argwhere(np.abs(coflow_bits - self.bits) > 1e-6 * np.maximum(self.bits, 1.0)).tolist()
+        where = file_name(frame, "coflows")
+        return shorten_faults(
+            [
+                f"{where}: {self.names[i]}->{self.names[j]} has {coflow_bits[i, j]:g} bits in all, "
+                f"demands has {self.bits[i, j]:g}"
+                for i, j in differing
+            ],
+            where,
+            "that are not the demand",
+        )
+
+    def _bad_times(self) -> Iterator[str]:
+        where = file_name(self.switch, "switch")
+        if len(self.switch) != 1:
+            yield f"{where}: has {len(self.switch)} rows, must have one"
+            return
+        count = float(self.switch["circuit_switches"].iloc[0])
+        if count != int(count) or count > MOST_SWITCHES:
+            yield f"{where}: circuit_switches is {count:g}, must be a whole number up to {MOST_SWITCHES}"
+        window = self.window_us
+        if window is None:
+            return
+        yield from find_misfits(
+            where,
+            night_us=self.night_us,
+            shortest_day_us=self.shortest_day_us,
+            week="window_us",
+            week_us=window,
+        )
+
+
+def switch_table(
+    *,
+    night_us: float,
+    window_us: float | None,
+    shortest_day_us: float = 0.0,
+    circuit_switches: int = 1,
+    dark: Dark = "all",
+) -> pd.DataFrame:
+    """Return the table `switch`, without the columns that have their default values."""
+    row: dict[str, object] = {"night_us": night_us, "shortest_day_us": shortest_day_us}
+    if window_us is not None:
+        row["window_us"] = window_us
+    if circuit_switches != 1:
+        row["circuit_switches"] = circuit_switches
+    if dark != "all":
+        row["dark"] = dark
+    return pd.DataFrame([row])
+
+
+def require_matrix(bits: NDArray[np.float64], where: str) -> None:
+    """Raise InputError unless `bits` is square, finite, nowhere negative, and 0 on its diagonal."""
+    if bits.ndim != 2 or bits.shape[0] != bits.shape[1] or not len(bits):
+        raise InputError(f"{where}: has shape {bits.shape}, must be square")
+    rules = (
+        (~np.isfinite(bits), "must be a finite number"),
+        (bits < 0, "must be at least 0"),
+        ((bits != 0) & np.eye(len(bits), dtype=bool), "must be 0: a rack sends nothing to itself"),
+    )
+    faults = [
+        f"{where} row {row + 1} column {column + 1}: {bits[row, column]:g}, {rule}"
+        for broken, rule in rules
+        for row, column in np.argwhere(broken).tolist()
+    ]
+    if faults:
+        raise InputError(*shorten_faults(faults, where, "with a number that cannot be"))

@@ -1,0 +1,391 @@
+"""Demand from files: matrices, lists of pairs, and traces of flows and coflows, whole or by windows."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.tables import Table, label, number, report_unknown_names
+from planner.errors import InputError
+from planner.io.table_files import read_table
+from planner.io.text_files import read_text, require_file
+from planner_models.circuits.problem.generators import CircuitRate, Night, PacketRate, ShortestDay
+from planner_models.circuits.problem.problem import (
+    DEMANDS,
+    RACKS,
+    Circuits,
+    require_matrix,
+    switch_table,
+)
+
+Window = Annotated[
+    Annotated[float, Field(gt=0)] | None,
+    Field(description="the week, us; none: all demand is served, in least time"),
+]
+
+
+def read_matrix(
+    *,
+    path: Annotated[
+        Path, Field(description="(n, n) bits from row to column: .csv without a header, .parquet or .npy")
+    ],
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = 2_000.0,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Circuits:
+    """Read the problem of a demand matrix in a file."""
+    return Circuits.from_matrix(
+        _read_numbers(path),
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+        where=path.name,
+    )
+
+
+Rows = Annotated[Path, Field(description="CSV or Parquet table source_rack, target_rack, bits")]
+Racks = Annotated[
+    Path | None,
+    Field(description="table rack, circuit_mbps, packet_mbps, for rates that differ; else the file's racks"),
+]
+Length = Annotated[float, Field(gt=0, description="length of a window of the trace, ms")]
+CoflowTrace = Annotated[Path, Field(description="a trace in the coflow-benchmark format")]
+FlowTrace = Annotated[
+    Path, Field(description="CSV or Parquet table start_us, source_rack, target_rack, bytes")
+]
+FLOWS: Final = Table(
+    name="flows",
+    about="a flow of a trace",
+    columns={
+        "start_us": number("start, us", at_least=0),
+        "source_rack": label("rack that sends"),
+        "target_rack": label("rack that receives"),
+        "bytes": number("size, bytes", more_than=0),
+    },
+)
+
+
+def read_pairs(
+    *,
+    path: Rows,
+    racks: Racks = None,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = 2_000.0,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Circuits:
+    """Read the problem of a list of demands in a file, a row for each pair of racks."""
+    demands = read_table(DEMANDS, path)
+    return Circuits(
+        racks=_racks(racks, demands, circuit_mbps, packet_mbps),
+        demands=demands,
+        switch=switch_table(night_us=night_us, window_us=window_us, shortest_day_us=shortest_day_us),
+    )
+
+
+def read_coflows(
+    *,
+    path: CoflowTrace,
+    start_ms: Annotated[float, Field(ge=0, description="coflows that arrive from here on")] = 0.0,
+    length_ms: Annotated[float, Field(gt=0, description="... within this time are demand")] = 60_000.0,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = None,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Circuits:
+    """Read the demand of the coflows that arrive in a window of a trace.
+
+    Each reducer receives its megabytes (of 10^6 bytes) in equal parts from every mapper; what stays
+    in a rack is left out. Racks keep their numbers.
+
+    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
+    """
+    network = Network(
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+    )
+    return network.problem(*_window(_coflow_trace(path), start_ms, start_ms + length_ms))
+
+
+def read_coflow_windows(
+    *,
+    path: CoflowTrace,
+    length_ms: Length = 60_000.0,
+    start_ms: Annotated[float, Field(ge=0, description="start of the first window, ms")] = 0.0,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = None,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Windows:
+    """Read a trace of coflows by windows: each has the coflows that arrive in it, from an idle start.
+
+    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
+    """
+    network = Network(
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+    )
+    return Windows(trace=_coflow_trace(path), network=network, start=start_ms, length=length_ms, unit="ms")
+
+
+def read_flows(
+    *,
+    path: FlowTrace,
+    racks: Racks = None,
+    start_us: Annotated[float, Field(ge=0, description="flows that start from here on")] = 0.0,
+    length_us: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        Field(description="... within this time are demand, us; none: all of them"),
+    ] = None,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = None,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Circuits:
+    """Read the demand of the flows that start in a window of a trace; each flow is a coflow of its own."""
+    network = Network(
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+    )
+    trace = _flow_trace(path, racks, network)
+    return network.problem(*_window(trace, start_us, math.inf if length_us is None else start_us + length_us))
+
+
+def read_flow_windows(
+    *,
+    path: FlowTrace,
+    racks: Racks = None,
+    length_us: Annotated[float, Field(gt=0, description="length of a window of the trace, us")] = 2_000.0,
+    start_us: Annotated[float, Field(ge=0, description="start of the first window, us")] = 0.0,
+    circuit_mbps: CircuitRate = 100_000.0,
+    packet_mbps: PacketRate = 10_000.0,
+    night_us: Night = 20.0,
+    window_us: Window = None,
+    shortest_day_us: ShortestDay = 0.0,
+) -> Windows:
+    """Read a trace of flows by windows: each has the flows that start in it, from an idle start."""
+    network = Network(
+        circuit_mbps=circuit_mbps,
+        packet_mbps=packet_mbps,
+        night_us=night_us,
+        window_us=window_us,
+        shortest_day_us=shortest_day_us,
+    )
+    trace = _flow_trace(path, racks, network)
+    return Windows(trace=trace, network=network, start=start_us, length=length_us, unit="us")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """Parts of coflows in the order of the trace.
+
+    racks   rack, circuit_mbps and packet_mbps, or without rates: those of the network then
+    parts   at (in the trace's unit of time), coflow, source_rack, target_rack, bits
+    """
+
+    racks: pd.DataFrame
+    parts: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """The network of a trace, which says nothing of it."""
+
+    circuit_mbps: float
+    packet_mbps: float
+    night_us: float
+    window_us: float | None
+    shortest_day_us: float
+
+    def problem(self, racks: pd.DataFrame, parts: pd.DataFrame) -> Circuits:
+        """Return the problem of some parts of coflows."""
+        ends = ["source_rack", "target_rack"]
+        demands = parts.groupby(ends, sort=False)["bits"].sum().reset_index()
+        if "circuit_mbps" not in racks:
+            racks = racks.assign(circuit_mbps=self.circuit_mbps, packet_mbps=self.packet_mbps)
+        return Circuits(
+            racks=racks,
+            demands=demands,
+            switch=switch_table(
+                night_us=self.night_us, window_us=self.window_us, shortest_day_us=self.shortest_day_us
+            ),
+            coflows=parts[["coflow", *ends, "bits"]].reset_index(drop=True),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Windows:
+    """The windows of a trace, one after another, up to the last that anything starts in.
+
+    Their labels are when they start, in the trace's unit of time.
+    """
+
+    trace: Trace
+    network: Network
+    start: float
+    length: float
+    unit: str
+
+    def __len__(self) -> int:
+        at = self.trace.parts["at"]
+        last = float(at.max()) if len(at) else self.start
+        count = max(1, math.floor((last - self.start) / self.length) + 1)
+        if count > MOST_WINDOWS:
+            raise InputError(
+                f"the trace has {count:,} windows of {self.length:g} {self.unit}, must be at most "
+                f"{MOST_WINDOWS:,}"
+            )
+        return count
+
+    def __iter__(self) -> Iterator[tuple[str, Circuits]]:
+        count = len(self)
+        starts = [self.start + place * self.length for place in range(count)]
+        digits = len(f"{starts[-1]:.0f}")
+        for place, start in enumerate(starts):
+            text = f"{start:0{digits}.0f}" if float(self.length).is_integer() else f"{place + 1:0{digits}d}"
+            yield f"{text}{self.unit}", self.network.problem(*_window(self.trace, start, start + self.length))
+
+
+MOST_WINDOWS: Final = 1_000_000
+
+
+def _window(trace: Trace, start: float, end: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the racks and the parts of a window."""
+    at = trace.parts["at"]
+    return trace.racks, trace.parts[(at >= start) & (at < end)]
+
+
+def _racks(path: Path | None, named: pd.DataFrame, circuit_mbps: float, packet_mbps: float) -> pd.DataFrame:
+    """Return the racks in a file, or those that `named` has in its columns source_rack and target_rack."""
+    if path is not None:
+        return read_table(RACKS, path)
+    names = pd.unique(pd.concat([named["source_rack"], named["target_rack"]], ignore_index=True))
+    # r2 before r10
+    ordered = sorted(names, key=lambda name: [(len(part), part) for part in re.split(r"(\d+)", str(name))])
+    return pd.DataFrame({"rack": ordered, "circuit_mbps": circuit_mbps, "packet_mbps": packet_mbps})
+
+
+def _flow_trace(path: Path, racks: Path | None, network: Network) -> Trace:
+    frame = read_table(FLOWS, path)
+    known = _racks(racks, frame, network.circuit_mbps, network.packet_mbps)
+    faults = []
+    for column in ("source_rack", "target_rack"):
+        faults += report_unknown_names(
+            frame, "flows", column, pd.Index(known["rack"]), "no rack of the network"
+        )
+    if faults:
+        raise InputError(*faults)
+    parts = pd.DataFrame(
+        {
+            "at": frame["start_us"],
+            "coflow": np.array([f"flow {row + 1}" for row in range(len(frame))], dtype=object),
+            "source_rack": frame["source_rack"],
+            "target_rack": frame["target_rack"],
+            "bits": frame["bytes"] * 8.0,
+        }
+    )
+    parts = parts[parts["source_rack"] != parts["target_rack"]]  # what stays in a rack needs no switch
+    return Trace(racks=known, parts=parts.sort_values("at", kind="stable"))
+
+
+def _coflow_trace(path: Path) -> Trace:
+    lines = read_text(path, max_line_bytes=1 << 24).splitlines()
+    racks, coflows = _header(path, lines)
+    names = np.array([f"r{i}" for i in range(racks)], dtype=object)
+    rows: list[tuple[float, str, int, int, float]] = []
+    for row, line in enumerate(lines[1 : 1 + coflows], start=2):
+        arrival, pairs = _coflow(path, row, line, racks)
+        name = f"coflow {line.split()[0]}"
+        rows += [(arrival, name, i, j, amount) for i, j, amount in pairs if i != j and amount > 0]
+    parts = pd.DataFrame(rows, columns=["at", "coflow", "source", "target", "bits"])
+    merged = parts.groupby(["at", "coflow", "source", "target"], sort=False)["bits"].sum().reset_index()
+    merged = merged.sort_values("at", kind="stable")
+    ends = {f"{end}_rack": names[merged.pop(end).to_numpy(np.int64)] for end in ("source", "target")}
+    return Trace(racks=pd.DataFrame({"rack": names}), parts=merged.assign(**ends))
+
+
+def _header(path: Path, lines: list[str]) -> tuple[int, int]:
+    words = lines[0].split() if lines else []
+    if len(words) != 2 or not all(word.isdigit() for word in words):
+        raise InputError(f"{path.name} row 1: must be the numbers of racks and of coflows")
+    racks, coflows = int(words[0]), int(words[1])
+    if not 1 <= racks <= 4096:
+        raise InputError(f"{path.name} row 1: has {racks} racks, must be from 1 to 4096")
+    if len(lines) - 1 < coflows:
+        raise InputError(f"{path.name}: has {len(lines) - 1} coflows, row 1 says {coflows}; is it whole?")
+    return racks, coflows
+
+
+def _coflow(path: Path, row: int, line: str, racks: int) -> tuple[float, list[tuple[int, int, float]]]:
+    """Return the arrival, ms, and the (source, target, bits) of a coflow."""
+    words = line.split()
+    try:
+        arrival, mappers = float(words[1]), int(words[2])
+        sources = [int(word) for word in words[3 : 3 + mappers]]
+        reducers = int(words[3 + mappers])
+        rest = words[4 + mappers :]
+        targets = [(int(rack), float(size)) for rack, _, size in (word.partition(":") for word in rest)]
+        if len(sources) != mappers or len(targets) != reducers or not np.isfinite(arrival):
+            raise ValueError
+    except (ValueError, IndexError):
+        raise InputError(
+            f"{path.name} row {row}: must be id, arrival in ms, mappers, racks, reducers, rack:MB of each"
+        ) from None
+    for rack in (*sources, *(rack for rack, _ in targets)):
+        if not 0 <= rack < racks:
+            raise InputError(f"{path.name} row {row}: rack {rack}, must be from 0 to {racks - 1}")
+    for _, size in targets:
+        if not (np.isfinite(size) and size >= 0):
+            raise InputError(f"{path.name} row {row}: a reducer of {size} MB, must be at least 0")
+    return arrival, [(s, t, size * 8e6 / mappers) for s in sources for t, size in targets]
+
+
+def _read_numbers(path: Path) -> NDArray[np.float64]:
+    require_file(path)
+    try:
+        if path.suffix == ".npy":
+            bits = np.load(path, allow_pickle=False)
+        elif path.suffix == ".parquet":
+            bits = pd.read_parquet(path).to_numpy()
+        elif path.suffix == ".csv":
+            lines = read_text(path).splitlines()
+            if not any(line.strip() for line in lines):
+                raise InputError(f"{path.name}: is empty, must hold a square matrix")
+            bits = np.atleast_2d(np.genfromtxt(lines, delimiter=","))
+        else:
+            raise InputError(f"{path.name}: ends in '{path.suffix}', must end in .csv, .parquet or .npy")
+        if np.iscomplexobj(bits):
+            raise ValueError("complex numbers")
+        bits = np.asarray(bits, dtype=float)
+    except (ValueError, OSError) as error:
+        raise InputError(
+            f"{path.name}: is no matrix of numbers ({' '.join(str(error).split())[:120]})"
+        ) from None
+    require_matrix(bits, path.name)
+    return bits

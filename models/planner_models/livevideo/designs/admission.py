@@ -1,0 +1,80 @@
+"""Admission of streams one by one: first the pinned streams, at the end a decision without a bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.livevideo.designs import optimum
+from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
+from planner_models.livevideo.plan.plan import Trees
+from planner_models.livevideo.plan.streams import Streams
+from planner_models.livevideo.problem.problem import LiveVideo
+
+PINNED_TIME_LIMIT_S: Final = 30.0
+PINNED_GAP: Final = 1e-3
+
+ALL_GUARANTEES: Final = frozenset({"capacity", "forbidden", "pinned"})
+STALE_GUARANTEES: Final = frozenset({"forbidden", "pinned"})
+"""Guarantees of control on old state: links may fill up before it observes them."""
+
+
+def admit_pinned(problem: LiveVideo, options: Options = Options()) -> Streams | Decision[Trees]:
+    """Return streams that carry what is pinned, on the cheapest trees for that alone.
+
+    returns  Streams; a decision without a plan, with the reason, where the pinned streams do not fit
+    """
+    streams = Streams(problem)
+    if not len(problem.pinned_requests) and not len(problem.pinned_links):
+        return streams
+    pinned = problem.with_requests(problem.requests.iloc[problem.pinned_requests])
+    limits = Options(
+        time_limit_s=options.time_limit_s or PINNED_TIME_LIMIT_S, gap=PINNED_GAP, threads=options.threads
+    )
+    decision = optimum.distribute(replace(pinned, unreachable="unserved"), options=limits)
+    status = decision.proof.status
+    if decision.plan is None:
+        why = (
+            "do not fit on the links together"
+            if status is Status.INFEASIBLE
+            else "could not be placed in time"
+        )
+        reasons = (f"pinned: the streams that must be carried {why}", *decision.proof.reasons)
+        return Decision(plan=None, proof=Proof(status=status, metric=OBJECTIVE, reasons=reasons))
+    streams.add_plan(decision.plan)
+    return streams
+
+
+def conclude(streams: Streams, *, guarantees: frozenset[str] = ALL_GUARANTEES) -> Decision[Trees]:
+    """Return the decision for streams, with their objective value and no bound.
+
+    Without a plan, and with a reason, where a pinned stream is missing.
+    """
+    problem = streams.problem
+    reasons = _report_missing(problem, streams)
+    if reasons:
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=OBJECTIVE, reasons=reasons))
+    plan = streams.plan()
+    proof = Proof(status=Status.FEASIBLE, objective=measure(problem, plan, None)[OBJECTIVE], metric=OBJECTIVE)
+    return Decision(plan=plan, proof=proof, guarantees=guarantees)
+
+
+def _report_missing(problem: LiveVideo, streams: Streams) -> tuple[str, ...]:
+    """Return a line on the first pinned request or link without its stream and the number of others."""
+    names = problem.requests["group"]
+    missing = [
+        f"{problem.object_labels[problem.object[q]]} to {names.iloc[q]}"
+        for q in problem.pinned_requests.tolist()
+        if not streams.has(int(problem.object[q]), int(problem.group[q]))
+    ] + [
+        f"{problem.object_labels[o]} on {problem.link_labels[link]}"
+        for o, link in problem.pinned_links.tolist()
+        if streams.parent.get((o, int(problem.head[link]))) != link
+    ]
+    if not missing:
+        return ()
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return (f"pinned: {missing[0]}{more} cannot be carried",)

@@ -1,0 +1,435 @@
+"""VDN's optimization by Lagrangian decomposition: a proven bound from dual prices, and trees by heuristics.
+
+At prices of the links the objects are independent: the best tree of each is a small problem of its own
+(`pricing`). The values of these trees, plus the price of all capacity, bound the value of every plan.
+Block-coordinate Frank-Wolfe finds prices that make the bound small (`frank_wolfe`). Its fractional trees
+are fixed to whole ones by a diving heuristic (`diving`), which are improved by ruin and recreate
+(`ruin_recreate`) and ejection chains (`ejection_chains`). Dives are restarted (`restart`) until the gap
+is reached or the time is up.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Annotated, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.livevideo.designs import optimum
+from planner_models.livevideo.designs.decomposition import layered_problem
+from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
+from planner_models.livevideo.designs.decomposition.diving import BRISK, FAST, SLOW, DivePace
+from planner_models.livevideo.designs.decomposition.ejection_chains import LagrangianSolution
+from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolfe
+from planner_models.livevideo.designs.decomposition.pricing import Effort, Pricer
+from planner_models.livevideo.designs.decomposition.restart import MIN_ROUNDS, Restart
+from planner_models.livevideo.designs.decomposition.ruin_recreate import FeasibleTrees
+from planner_models.livevideo.designs.decomposition.warm_up import get_ready
+from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
+from planner_models.livevideo.plan.plan import PricedDecision, Trees, plan_rows
+from planner_models.livevideo.problem.problem import LiveVideo
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BACKEND: Final = "decomposition"
+TIME_LIMIT_S: Final = 60.0
+GAP: Final = 1e-3
+THREADS: Final = 2
+
+QUICK: Final = Effort(6, 1)
+"""For trees in the first passes, which only move prices."""
+
+GOOD: Final = Effort(6, 2)
+"""For trees in the passes that follow."""
+
+FINE: Final = Effort(30, 65)
+"""For trees in passes after a bound that made no progress."""
+
+TIGHT: Final = Effort(60, 129)
+"""For a bound."""
+
+DUAL_SMOOTHING: Final = 0.3
+"""Weight of the newest prices in the smoothed prices that bounds are computed at."""
+
+STALL_LIMIT: Final = 3
+"""Bounds in a row without MIN_PROGRESS after which no more are computed."""
+
+MIN_PROGRESS: Final = 5e-3
+"""Improvement of a bound that counts as progress, as a share of the gap."""
+
+MAX_SMALL_BOUNDS: Final = 5
+"""Bounds, at most, of a problem that integer programming may solve."""
+
+PASSES_PER_BOUND: Final = 6
+
+RESTART_ROUNDS: Final = 4
+"""Work for each object in a piece of a restart, in rounds of ruin and recreate."""
+
+EFFORT_ROUNDS: Final = {GOOD: 0.25, FINE: 1.0, TIGHT: 1.25}
+"""Rounds of ruin and recreate that take as long as an object in a pass or a bound of that effort."""
+
+IDLE_LIMIT: Final = 3
+"""Pieces of local search in a row without MIN_GAIN before its thread restarts from a dive too."""
+
+MIN_GAIN: Final = 0.01
+"""Gain of the best trees that counts, as a share of the gap."""
+
+BIG_M_VALUE: Final = 1e12
+"""Value of trees that must stay, above that of all others."""
+
+INITIAL_TEMPERATURE: Final = 0.005
+"""Temperature of ruin and recreate at the start of a cooling cycle, in mean values of an object."""
+
+COOLING_PIECES: Final = 8
+"""Pieces of work in a cooling cycle; the temperature is 0 in the first cycle."""
+
+MAX_EXACT_LINKS: Final = 3_000
+"""Candidate links of all objects up to which integer programming closes the gap that remains."""
+
+LARGE_REQUESTS: Final = 12_000
+"""Requests above which dives take larger steps, and a warm start is not followed by a dive."""
+
+WARM_START_STEPS: Final = 6
+"""Steps of local search on the previous plan's trees at the first prices."""
+
+WARM_START_PASSES: Final = 8
+"""Passes from the previous plan's trees before the dive that follows them."""
+
+PRICE_TIME_SHARE: Final = 0.5
+"""Share of the time limit after which a first bound and a dive begin, whatever the prices are."""
+
+BOUND_ROUNDING: Final = 1e-10
+"""Share of its terms' sum by which a bound is raised, so that it holds in spite of rounding."""
+
+MostMoved = Annotated[
+    Annotated[int, Field(ge=0)] | None,
+    Field(
+        description="most objects of the previous plan whose trees may change, except for branches without "
+        "requests; none: any number"
+    ),
+]
+
+
+def distribute(
+    problem: LiveVideo,
+    *,
+    most_moved: MostMoved = None,
+    options: Options = Options(),
+    previous: Decision[Trees] | None = None,
+) -> Decision[Trees]:
+    """Return trees for all objects by decomposition, with a proven bound; the default at scale.
+
+    Stops at the gap of `options` (default 0.1%) or at the time limit (default 60 s). With `previous`
+    it starts from that plan and, if it has them, its prices. The same seed takes the same steps with
+    any number of threads: the plan is the same if the gap ends the search, not if the time limit does.
+
+    raises  InputError for another backend, since the algorithm is a solver of its own
+    notes   problems of more than four tiers are left to `optimum.distribute`
+    source  Mukerjee 2018, Fig. 4.8; Dantzig and Wolfe 1960
+    """
+    if options.backend != "highs":
+        raise InputError(f"backend is '{options.backend}': 'vdn' is a solver of its own, leave it out")
+    if len(problem.tiers) > layered_problem.MAX_TIERS:
+        return optimum.distribute(problem, options=options)
+    if not len(problem.requests) and not len(problem.pinned_links):
+        empty = layered_problem.build_layers(problem).to_plan(np.zeros((0, 3), dtype=np.int64))
+        proof = Proof(status=Status.OPTIMAL, objective=0.0, bound=0.0, metric=OBJECTIVE, backend=BACKEND)
+        return Decision(plan=empty, proof=proof)
+    get_ready()  # before the time limit starts
+    return _Search(problem, options, previous, most_moved).run()
+
+
+class _Search:
+    """One run: dual prices and their bound on one side, whole trees on the other.
+
+    relaxation  Frank-Wolfe state, which makes the prices
+    solution    best trees at the prices of the best bound
+    feasible    whole trees, with the best ones so far
+    """
+
+    def __init__(
+        self, problem: LiveVideo, options: Options, previous: Decision[Trees] | None, most_moved: int | None
+    ) -> None:
+        limit_s = options.time_limit_s or TIME_LIMIT_S
+        self.until = time.perf_counter() + limit_s
+        self.prices_until = self.until - (1 - PRICE_TIME_SHARE) * limit_s
+        self.gap = GAP if options.gap is None else options.gap
+        self.threads = options.threads or min(THREADS, os.cpu_count() or 1)
+        self.problem, self.most_moved = problem, most_moved
+        self.seed = options.seed or 0
+        self.layered = layered = layered_problem.build_layers(problem)
+        self.rows = CapacityRows(layered)
+        self.pricer = Pricer(layered, self.threads)
+        self.first_pricer, self.second_pricer = Pricer(layered, 1), Pricer(layered, 1)  # of one thread each
+        self.relaxation = FrankWolfe(layered, self.rows, self.pricer, self.seed)
+        self.feasible = FeasibleTrees(layered, self.pricer, self.seed)
+        self.count = len(self.relaxation.active)
+        self.is_large = len(layered.request) > LARGE_REQUESTS
+        self.is_small = len(self.relaxation.combinations.link) <= MAX_EXACT_LINKS and most_moved is None
+        self.can_restart = most_moved is None  # else most trees stay, and dives gain little
+        self.first_restart: Restart | None = None  # of each thread
+        self.second_restart: Restart | None = None
+        self.restarts = 0
+        self.bound = np.inf
+        self.bound_price = np.zeros(len(self.rows.limit))
+        self.smoothed_price: Floats | None = None
+        self.previous_paths: Ints | None = None
+        self.has_prices = self.is_late = False
+        if previous is not None and previous.plan is not None:
+            self.previous_paths = layered.paths_of(previous.plan)
+            prices = previous.prices if isinstance(previous, PricedDecision) else {}
+            self.bound_price = self.rows.from_labels(prices)
+            self.has_prices = bool(self.bound_price.any())
+            self.previous_plan: Trees = previous.plan
+
+    def run(self) -> Decision[Trees]:
+        """Find prices and trees, improve both, and return the best of each."""
+        if self.previous_paths is not None:
+            price = self.bound_price if self.has_prices else None
+            self.relaxation.warm_start(self.previous_paths, price)
+        self._find_first_prices()
+        self._find_first_trees()
+        if not self._is_done():
+            self._improve_both()
+        self.pricer.close()
+        if self.is_small and not self._is_done():
+            self._solve_integer_program()
+        return self._decision()
+
+    # --- prices and bounds ------------------------------------------------------------------
+
+    def _find_first_prices(self) -> None:
+        """Run passes over all objects until prices hardly change, and compute a first bound."""
+        if self.has_prices:
+            self.smoothed_price = self.bound_price.copy()
+            self._compute_bound(FINE)
+            return
+        for count, effort in ((4, QUICK), (16, GOOD)):
+            for _ in range(count):
+                if self.smoothed_price is not None and time.perf_counter() > self.prices_until:
+                    break
+                self._run_pass(effort, self.prices_until)
+        self.is_late = time.perf_counter() > self.prices_until
+        self._compute_bound(GOOD if self.is_late else TIGHT)
+
+    def _run_pass(self, effort: Effort, until: float | None = None) -> None:
+        self.relaxation.run_pass(effort, until=self.until if until is None else until)
+        price = self.relaxation.price
+        if self.smoothed_price is not None and self.relaxation.passes > 4:
+            price = (1 - DUAL_SMOOTHING) * self.smoothed_price + DUAL_SMOOTHING * price
+        self.smoothed_price = price
+
+    def _compute_bound(self, effort: Effort = TIGHT) -> None:
+        """Compute the bound at the smoothed prices; keep the prices if it is the best so far."""
+        assert self.smoothed_price is not None
+        trees, layered = self.relaxation.trees, self.layered
+        prices = self.rows.link_prices(self.smoothed_price)
+        found = self.relaxation.pricer.price_all(prices, trees.dual.copy(), effort, trees.paths, self.until)
+        total = float(found.bound.sum() + self.smoothed_price @ self.rows.limit)
+        bound = total - layered.pin_bonus * layered.pinned_count
+        bound += BOUND_ROUNDING * total
+        if bound < self.bound or not np.isfinite(self.bound):
+            self.bound, self.bound_price = bound, self.smoothed_price.copy()
+            self.solution = LagrangianSolution(prices, found.paths, found.value)
+
+    # --- whole trees ------------------------------------------------------------------------
+
+    def _find_first_trees(self) -> None:
+        """Find trees that fit: those of the previous plan and what can be added, or those of a dive."""
+        if self.previous_paths is None:
+            self._dive(FAST if self.is_late else BRISK if self.is_large else SLOW)
+            return
+        is_carried = np.zeros(self.layered.objects.bitrate.shape, dtype=bool)
+        is_carried[self.layered.request_object[self.previous_paths[:, 2] >= 0]] = True
+        value = self.solution.value.copy()
+        if self.most_moved is not None:
+            carried, _ = plan_rows(self.problem, self.previous_plan)
+            is_carried[carried[carried >= 0]] = True
+            value[self._freeze_most(self.previous_paths, is_carried)] = BIG_M_VALUE
+        is_kept = is_carried[self.layered.request_object][:, None]
+        start = np.where(is_kept, self.previous_paths, self.solution.paths)
+        self.feasible.rebuild(start, self.solution.prices, self.relaxation.trees.dual, value)
+        idle = 0
+        for _ in range(WARM_START_STEPS):
+            if self._is_done() or idle == 2:  # neither ejection chains nor ruin and recreate gain
+                break
+            before = self.feasible.best_value
+            self.feasible.improve(self.solution, self.count // 4, 0.0, self.until)
+            idle = 0 if self._is_improved(before) else idle + 1
+        if self.has_prices and self.can_restart and not self.is_large and not self._is_done():
+            for _ in range(WARM_START_PASSES):
+                self._run_pass(GOOD)
+            self._dive(SLOW)
+
+    def _dive(self, pace: DivePace) -> None:
+        """Find trees by a dive of all threads; improve them until they beat those of the previous plan."""
+        restart = Restart(self.relaxation, self.pricer, self.seed, self.solution, pace)
+        found = restart.feasible
+        incumbent = self.feasible.best_value if self.previous_paths is not None else -np.inf
+        while not restart.is_over and (restart.dive is not None or found.best_value <= incumbent):
+            restart.run_piece(incumbent, self.until)
+        if found.best_value > incumbent:
+            self.feasible.set_dual(found.state.dual)
+            self.feasible.adopt(found.best_paths)
+
+    def _freeze_most(self, paths: Ints, is_carried: NDArray[np.bool_]) -> Ints:
+        """Freeze all trees of the previous plan but `most_moved` of highest reduced cost; return them."""
+        reduced_cost = np.where(is_carried, self.solution.reduced_costs(self.layered, paths), -np.inf)
+        carried = np.flatnonzero(is_carried)
+        moving = np.argsort(-reduced_cost, kind="stable")[: min(self.most_moved or 0, len(carried))]
+        frozen = np.setdiff1d(carried, moving)
+        self.feasible.freeze(frozen)
+        return frozen
+
+    # --- both, side by side -------------------------------------------------------------------
+
+    def _improve_both(self) -> None:
+        """Improve bounds, then restart dives, in one thread; improve the trees in the other.
+
+        The second thread restarts dives too while local search gains nothing. The work of a piece is
+        fixed before it begins, and results are exchanged only between pieces: so one thread finds the
+        same as two.
+        """
+        self.relaxation.pricer = self.first_pricer
+        pool = ThreadPoolExecutor(1) if self.threads > 1 else None
+        self.incumbent = self.feasible.best_value  # at the beginning of the piece
+        pieces = self._first_thread()
+        work: int | None = next(pieces)
+        step, idle = 0, 0
+        while work is not None and time.perf_counter() < self.until and not self._is_done():
+            temperature = 0.0
+            if step >= COOLING_PIECES:
+                temperature = INITIAL_TEMPERATURE * (1 - (step % COOLING_PIECES) / COOLING_PIECES) ** 2
+            rounds = work + MIN_ROUNDS
+            if step % COOLING_PIECES == 0:
+                self.feasible.return_to_best()
+            step += 1
+            self.incumbent = self.feasible.best_value
+            if self.second_restart is None and idle >= IDLE_LIMIT and self.can_restart:
+                self.second_restart = self._create_restart(self.second_pricer)
+            piece: Callable[[], None]
+            if self.second_restart is not None:
+                piece = partial(self.second_restart.run, rounds, self.incumbent, self.until)
+            else:
+                temperature *= abs(self.feasible.best_value) / max(self.count, 1)
+                piece = partial(self.feasible.improve, self.solution, rounds, temperature, self.until)
+            if pool is None:
+                piece()
+                work = next(pieces, None)
+            else:
+                other = pool.submit(piece)
+                try:
+                    work = next(pieces, None)
+                finally:
+                    other.result()
+            if self.second_restart is None:
+                idle += 1
+            self.first_restart = self._collect(self.first_restart)
+            self.second_restart = self._collect(self.second_restart)
+            if self._is_improved(self.incumbent):
+                idle = 0
+        if pool is not None:
+            pool.shutdown()
+
+    def _is_improved(self, before: float) -> bool:
+        """Return whether the best trees have gained a share of the gap that counts."""
+        return self.feasible.best_value - before > MIN_GAIN * (self.bound - before)
+
+    def _collect(self, restart: Restart | None) -> Restart | None:
+        """Return the restart if it goes on; else adopt its trees if they are the best, and return None."""
+        if restart is None or not restart.is_over:
+            return restart
+        if restart.feasible.best_value > self.feasible.best_value:
+            self.feasible.adopt(restart.feasible.best_paths)
+        return None
+
+    def _first_thread(self) -> Iterator[int]:
+        """Run the work of the first thread in pieces; yield the size of each before it, in rounds."""
+        stalled, bounds = 0, 0
+        if self.has_prices and not self.is_small:  # the bound is good already
+            yield from self._restart_once()
+            stalled = STALL_LIMIT - 1
+        while stalled < STALL_LIMIT and not (self.is_small and bounds == MAX_SMALL_BOUNDS):
+            bounds += 1
+            before = self.bound
+            effort = FINE if stalled else GOOD
+            yield int(EFFORT_ROUNDS[effort] * PASSES_PER_BOUND * self.count)
+            for _ in range(PASSES_PER_BOUND):
+                self._run_pass(effort)
+            yield int(EFFORT_ROUNDS[TIGHT] * self.count)
+            self._compute_bound()
+            if before - self.bound <= MIN_PROGRESS * (before - self.incumbent):
+                stalled += 1
+                self.relaxation.penalty_scale *= 0.5  # for smaller changes of prices
+            else:
+                stalled = min(stalled, 1)
+        while not self.is_small:
+            yield from self._restart_once()
+
+    def _restart_once(self) -> Iterator[int]:
+        """Run a restart of the first thread in pieces, as `_first_thread`."""
+        if not self.can_restart:
+            yield self.count
+            return
+        rounds = RESTART_ROUNDS * self.count
+        yield rounds
+        restart = self.first_restart = self._create_restart(self.first_pricer)
+        restart.run(rounds, self.incumbent, self.until)
+        while not restart.is_over:
+            yield rounds
+            restart.run(rounds, self.incumbent, self.until)
+
+    def _create_restart(self, pricer: Pricer) -> Restart:
+        """Return another dive from the current relaxation, with a seed of its own."""
+        self.restarts += 1
+        pace = FAST if self.is_large else SLOW
+        return Restart(self.relaxation, pricer, self.seed + self.restarts, self.solution, pace)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _solve_integer_program(self) -> None:
+        """Solve a small problem by integer programming where the gap remains too large."""
+        left_s = self.until - time.perf_counter()
+        if left_s <= 0:
+            return
+        options = Options(time_limit_s=left_s, gap=self.gap, threads=self.threads, seed=self.seed)
+        found = optimum.distribute(self.problem, options=options)
+        if found.plan is not None:
+            self.feasible.adopt(self.layered.paths_of(found.plan))
+        if found.proof.bound is not None:
+            self.bound = min(self.bound, found.proof.bound)
+
+    def _is_done(self) -> bool:
+        gap = relative_gap(self.feasible.objective(), self.bound)
+        return gap is not None and gap <= self.gap
+
+    def _decision(self) -> Decision[Trees]:
+        plan = self.layered.to_plan(self.feasible.best_paths)
+        objective = measure(self.problem, plan, None)[OBJECTIVE] or 0.0
+        bound = max(self.bound, objective)
+        has_all_pins = self.feasible.served_pins() == self.layered.pinned_count
+        gap = relative_gap(objective, bound)
+        is_optimal = has_all_pins and gap is not None and gap <= max(self.gap, 1e-9)
+        return PricedDecision(
+            plan=plan,
+            proof=Proof(
+                status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+                objective=objective,
+                bound=bound if has_all_pins else None,
+                metric=OBJECTIVE,
+                backend=BACKEND,
+            ),
+            guarantees=None if has_all_pins else frozenset({"capacity", "forbidden"}),
+            prices=self.rows.to_labels(self.bound_price),
+        )

@@ -1,0 +1,449 @@
+"""Ruin and recreate: trees of objects that share a full link are removed, and inserted in another order.
+
+It alternates with ejection chains in a local search over trees that fit together.
+
+source  Schrimpf, Schneider, Stamm-Wilbrandt and Dueck, "Record breaking optimization results using the
+        ruin and recreate principle" (Journal of Computational Physics 2000)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.livevideo.designs.decomposition.ejection_chains import (
+    LagrangianSolution,
+    Lists,
+    run_ejection_chains,
+)
+from planner_models.livevideo.designs.decomposition.insertion import (
+    TreeState,
+    insert_tree,
+    object_tree_value,
+    occupy,
+    remove_tree,
+    total_value,
+    undo_move,
+)
+from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
+from planner_models.livevideo.designs.decomposition.pricing import UNLIMITED, Pricer, fits, used_links
+from planner_models.livevideo.designs.tree.local_network import (
+    LocalNetwork,
+    NetworkArrays,
+    ObjectArrays,
+    PerLayer,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+PRICE_FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
+"""Shares of the dual prices, in turn, at which removed objects are inserted again."""
+
+COMPLETION_FACTORS: Final = (1.0, 0.9, 0.5, 0.0)
+"""Shares of the dual prices, in turn, at which objects are inserted that lack some requests."""
+
+CHAIN_ROUNDS: Final = 0.3
+"""Rounds of ejection chains that take as long as one of ruin and recreate."""
+
+LIST_ROUNDS: Final = 4_000
+"""Rounds after which the lists of objects by link are computed anew."""
+
+CHUNK_ROUNDS: Final = 500
+"""Rounds between two checks of the time limit."""
+
+FULL_SHARE: Final = 0.1
+"""Share of its capacity below which a link's residual capacity makes it full."""
+
+MAX_REQUESTS: Final = 64
+"""Requests of an object that moves may remove, at most."""
+
+SAVED_OBJECTS: Final = 64
+"""Objects of any number of requests whose trees a move can save."""
+
+
+@nb.njit(cache=True, nogil=True)
+def insert_all(
+    order: Ints,
+    price: PerLayer,
+    objects: ObjectArrays,
+    network: NetworkArrays,
+    net: LocalNetwork,
+    state: TreeState,
+) -> None:
+    """Insert objects in order, and occupy their links; an object keeps a tree in state.paths that fits."""
+    for o in order:
+        first, last = objects.first[o], objects.first[o + 1]
+        has_tree = False
+        for i in range(first, last):
+            if state.paths[i, 2] >= 0:
+                has_tree = True
+        if not (has_tree and fits(first, last, objects.bitrate[o], state.paths, state.residual)):
+            insert_tree(o, price, objects, network, net, state)
+        occupy(o, objects, state.paths, state.residual)
+
+
+@nb.njit(cache=True, nogil=True)
+def reinsert_incomplete(
+    order: Ints,
+    price: PerLayer,
+    objects: ObjectArrays,
+    network: NetworkArrays,
+    net: LocalNetwork,
+    state: TreeState,
+) -> float:
+    """Insert anew each object that lacks some requests, if that gains value; return the gain."""
+    gain = 0.0
+    for o in order:
+        first, last = objects.first[o], objects.first[o + 1]
+        is_complete = True
+        for i in range(first, last):
+            if state.paths[i, 2] < 0:
+                is_complete = False
+        if is_complete:
+            continue
+        before = object_tree_value(o, objects, network.cost, state.paths)
+        remove_tree(o, objects, state, 0, False)
+        insert_tree(o, price, objects, network, net, state)
+        after = object_tree_value(o, objects, network.cost, state.paths)
+        if after < before:
+            for i in range(first, last):
+                for column in range(3):
+                    state.paths[i, column] = state.saved[i - first, column]
+            after = before
+        gain += after - before
+        occupy(o, objects, state.paths, state.residual)
+    return gain
+
+
+@nb.njit(cache=True, nogil=True)
+def run_ruin_recreate(  # noqa: C901
+    rounds: int,
+    random: Any,
+    max_removed: int,
+    temperature: float,
+    full_links: Lists,
+    users: Lists,
+    waiting: Lists,
+    price: PerLayer,
+    objects: ObjectArrays,
+    network: NetworkArrays,
+    net: LocalNetwork,
+    state: TreeState,
+) -> float:
+    """Make ruin and recreate moves on objects that share a full link; return the gain.
+
+    max_removed  objects that use the link, and others that lack requests behind it, removed at most
+    temperature  scale of the losses that are accepted, as in simulated annealing
+    full_links   by layer, links numbered through layers a, b and c
+    users        objects that use each link
+    waiting      objects that lack requests and could use each link; one list for all links of layer a
+    price        (K, n) at which objects are inserted
+
+    The lists may be out of date. Most rounds insert the objects of the highest value per Mbit/s first,
+    others those of the highest bitrate.
+    """
+    total = 0.0
+    removed = np.zeros(2 * max_removed, dtype=np.int64)
+    keys = np.zeros(2 * max_removed)
+    n_a = len(state.residual.a)
+    for _ in range(rounds):
+        count = 0
+        layer = max(0, random.integers(0, 12) - 9)
+        size = full_links.first[layer + 1] - full_links.first[layer]
+        if size == 0:
+            continue
+        link = full_links.number[full_links.first[layer] + random.integers(0, size)]
+        end = link + 1
+        if layer == 0:  # all links to that reflector
+            r = network.a_head[link]
+            link, end = network.a_first[r], network.a_first[r + 1]
+        for kind in range(2):
+            if kind == 0:
+                start, size = users.first[link], users.first[end] - users.first[link]
+            elif layer == 0:
+                start, size = 0, waiting.first[n_a]
+            else:
+                start, size = waiting.first[link], waiting.first[link + 1] - waiting.first[link]
+            if size == 0:
+                continue
+            for _ in range(1 + random.integers(0, max_removed)):
+                place = start + random.integers(0, size)
+                o = users.number[place] if kind == 0 else waiting.number[place]
+                if state.marked[o] == 0:
+                    state.marked[o] = 1
+                    removed[count] = o
+                    count += 1
+        by_bitrate = random.random() < 0.2
+        is_cleared = random.random() < 0.8
+        before, row = 0.0, 0
+        for n in range(count):
+            o = removed[n]
+            state.marked[o] = 0
+            before += object_tree_value(o, objects, network.cost, state.paths)
+            row = remove_tree(o, objects, state, row, is_cleared)
+            priority = objects.bitrate[o] if by_bitrate else objects.value_per_mbps[o]
+            keys[n] = -priority * (0.5 + random.random())
+        after = 0.0
+        for n in np.argsort(keys[:count]):
+            o = removed[n]
+            insert_tree(o, price, objects, network, net, state)
+            occupy(o, objects, state.paths, state.residual)
+            after += object_tree_value(o, objects, network.cost, state.paths)
+        if after >= before - temperature * -np.log(max(random.random(), 1e-12)):
+            total += after - before
+            continue
+        undo_move(removed[:count], objects, state)
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def occupy_all(objects: ObjectArrays, paths: Ints, residual: PerLayer) -> None:
+    """Subtract the bitrates of all trees from the residual capacities of their links."""
+    for o in range(len(objects.bitrate)):
+        occupy(o, objects, paths, residual)
+
+
+def split_rounds(rounds: int, until: float) -> Iterator[int]:
+    """Yield numbers of rounds that add up to `rounds`, as long as there is time."""
+    while rounds > 0 and time.perf_counter() < until:
+        yield min(rounds, CHUNK_ROUNDS)
+        rounds -= CHUNK_ROUNDS
+
+
+class FeasibleTrees:
+    """Trees of all objects that fit the links together, the best ones so far, and the moves between them.
+
+    state       paths of the requests, and residual capacities beside the trees
+    value       value of the trees less their cost, pin bonus included
+    best_paths  (Q, 3) paths of the best trees so far
+    best_value  their value
+    movable     (O,) whether moves may remove an object's tree
+    """
+
+    def __init__(self, layered: LayeredProblem, pricer: Pricer, seed: int) -> None:
+        self.layered, self.capacity = layered, pricer.capacity
+        requests = layered.request_count
+        self.state = TreeState(
+            paths=np.full((len(layered.objects.group), 3), -1, dtype=np.int64),
+            dual=np.full(len(layered.objects.group), -1.0),
+            residual=self._copy_capacity(),
+            saved=np.zeros((int(requests.max(initial=1)) * SAVED_OBJECTS, 3), dtype=np.int64),
+            marked=np.zeros(len(requests), dtype=np.int64),
+        )
+        self.net = pricer.create_workspace()
+        self.random = np.random.default_rng(seed)
+        self.is_free = np.ones(len(requests), dtype=bool)
+        self.movable = requests <= MAX_REQUESTS
+        self.value = 0.0
+        self.best_value, self.best_paths = 0.0, self.state.paths
+        self.step = 0
+
+    def _copy_capacity(self) -> PerLayer:
+        return PerLayer(*(capacity.copy() for capacity in self.capacity))
+
+    def set_dual(self, dual: Floats) -> None:
+        """Set the multipliers (Q,) to start from in the pricing of objects."""
+        self.state = self.state._replace(dual=dual.copy())
+
+    def scale_prices(self, prices: PerLayer, factor: float) -> PerLayer:
+        """Return costs and that share of the prices above them, (K, n); infinite prices stay infinite."""
+        scaled = []
+        for price, cost in zip(prices, self.layered.network.cost, strict=True):
+            base = np.outer(self.layered.class_rate, cost)
+            finite = np.where(np.isinf(price), 0, price)
+            scaled.append(np.where(np.isinf(price), np.inf, base + factor * (finite - base)))
+        return PerLayer(*scaled)
+
+    def objective(self) -> float:
+        """Return the value of the best trees, less the bonus of all pins."""
+        return self.best_value - self.layered.pin_bonus * self.layered.pinned_count
+
+    def served_pins(self) -> int:
+        """Return the number of pinned requests that the best trees serve."""
+        if not self.layered.pinned_count:
+            return 0
+        is_pinned = self.layered.objects.value >= self.layered.pin_bonus
+        return int((is_pinned & (self.best_paths[:, 2] >= 0)).sum())
+
+    def compute_value(self) -> float:
+        """Return the value of all trees, added up anew."""
+        return float(total_value(self.layered.objects, self.layered.network.cost, self.state.paths))
+
+    def improve(
+        self, solution: LagrangianSolution, rounds: int, temperature: float, until: float = np.inf
+    ) -> None:
+        """Run ruin and recreate and ejection chains in turn, for about so many rounds.
+
+        Inserts at the prices of the solution, now and then below them to use residual capacity. Ends at
+        time.perf_counter() `until`.
+        """
+        while rounds > 0 and time.perf_counter() < until:
+            part = min(rounds, LIST_ROUNDS)
+            rounds -= part
+            self.step += 1
+            factor = PRICE_FACTORS[self.step // 2 % len(PRICE_FACTORS)]
+            if self.step % 2 == 0:
+                max_removed = 4 + self.step % 9
+                self.value += self.ruin_recreate(
+                    solution.prices, part, max_removed, factor, temperature, until
+                )
+            else:
+                self.value += self.eject(solution, int(part * CHAIN_ROUNDS), factor, until)
+            if self.value > self.best_value:
+                self.record_best()
+
+    def record_best(self) -> None:
+        """Record the trees as the best so far."""
+        self.best_value = self.value
+        self.best_paths = self.state.paths.copy()
+
+    def return_to_best(self) -> None:
+        """Return to the best trees."""
+        if self.value < self.best_value:
+            self.adopt(self.best_paths)
+
+    def adopt(self, paths: Ints) -> None:
+        """Replace all trees by those of the paths (Q, 3), which fit."""
+        self.state = self.state._replace(paths=paths.copy(), residual=self._copy_capacity())
+        occupy_all(self.layered.objects, self.state.paths, self.state.residual)
+        self._update_value()
+
+    def _update_value(self) -> None:
+        self.value = self.compute_value()
+        if self.value > self.best_value:
+            self.record_best()
+
+    def order_by_value(self, value: Floats) -> Ints:
+        """Return all objects, the highest value (O,) per Mbit/s first."""
+        return np.argsort(-value / self.layered.objects.bitrate, kind="stable").astype(np.int64)
+
+    def rebuild(self, paths: Ints, prices: PerLayer, dual: Floats, value: Floats) -> None:
+        """Insert all objects anew, the highest value per Mbit/s first; trees of `paths` stay where they fit.
+
+        Objects that are not free, and have no tree in `paths`, get none.
+        """
+        layered = self.layered
+        self.state = self.state._replace(paths=paths.copy(), residual=self._copy_capacity())
+        self.set_dual(dual)
+        order = self.order_by_value(value)
+        if not self.is_free.all():
+            has_tree = np.zeros(len(self.is_free), dtype=bool)
+            has_tree[layered.request_object[paths[:, 2] >= 0]] = True
+            order = order[(self.is_free | has_tree)[order]]
+        price = self.scale_prices(prices, 1.0)
+        insert_all(order, price, layered.objects, layered.network, self.net, self.state)
+        self.complete(prices, order, COMPLETION_FACTORS[1:])
+        self._update_value()
+
+    def freeze(self, objects: Ints) -> None:
+        """Keep the trees of these objects as they are from now on."""
+        self.is_free[objects] = False
+        self.movable &= self.is_free
+
+    def complete(
+        self,
+        prices: PerLayer,
+        order: Ints,
+        factors: tuple[float, ...] = COMPLETION_FACTORS,
+        until: float = np.inf,
+    ) -> None:
+        """Insert objects that lack some requests anew, at each share of the prices; ends at `until`."""
+        layered = self.layered
+        order = order[self.is_free[order]]
+        for factor in factors:
+            price = self.scale_prices(prices, factor)
+            self.value += reinsert_incomplete(
+                order, price, layered.objects, layered.network, self.net, self.state
+            )
+            if time.perf_counter() > until:
+                break
+
+    def ruin_recreate(
+        self,
+        prices: PerLayer,
+        rounds: int,
+        max_removed: int,
+        factor: float,
+        temperature: float,
+        until: float = np.inf,
+    ) -> float:
+        """Make ruin and recreate moves at that share of the prices; return the gain."""
+        layered = self.layered
+        full_links, users, waiting = self._full_links(), self._users(), self._waiting()
+        price = self.scale_prices(prices, factor)
+        gain = 0.0
+        for part in split_rounds(rounds, until):
+            gain += run_ruin_recreate(
+                part, self.random, max_removed, temperature, full_links, users, waiting, price,
+                layered.objects, layered.network, self.net, self.state,
+            )  # fmt: skip
+        return float(gain)
+
+    def eject(self, solution: LagrangianSolution, rounds: int, factor: float, until: float = np.inf) -> float:
+        """Make ejection chain moves at that share of the solution's prices; return the gain."""
+        layered = self.layered
+        reduced_cost = solution.reduced_costs(layered, self.state.paths)
+        negligible = solution.negligible_reduced_cost()
+        seeds = np.flatnonzero((reduced_cost > negligible) & self.movable)
+        if not len(seeds):
+            return 0.0
+        users, price = self._users(), self.scale_prices(solution.prices, factor)
+        gain = 0.0
+        for part in split_rounds(rounds, until):
+            gain += run_ejection_chains(
+                part, self.random, seeds, np.cumsum(reduced_cost[seeds]), negligible, solution, users, price,
+                layered.objects, layered.network, self.net, self.state,
+            )  # fmt: skip
+        return float(gain)
+
+    def _full_links(self) -> Lists:
+        """Return the full links of each layer, numbered through layers a, b and c."""
+        parts, offset = [], 0
+        for residual, capacity in zip(self.state.residual, self.capacity, strict=True):
+            is_full = (residual < FULL_SHARE * capacity) & (capacity < 0.1 * UNLIMITED)
+            parts.append(offset + np.flatnonzero(is_full))
+            offset += len(capacity)
+        first = np.cumsum([0, *(len(part) for part in parts)])
+        return Lists(np.concatenate(parts).astype(np.int64), first.astype(np.int64))
+
+    def _users(self) -> Lists:
+        """Return the movable objects that use each link."""
+        objects, link = used_links(self.layered, self.state.paths)
+        is_movable = self.movable[objects]
+        objects, link = objects[is_movable], link[is_movable]
+        order = np.argsort(link, kind="stable")
+        first = np.searchsorted(link[order], np.arange(sum(self.layered.sizes) + 1))
+        return Lists(objects[order].astype(np.int64), first.astype(np.int64))
+
+    def _waiting(self) -> Lists:
+        """Return the movable objects that lack requests and could use each link; one list for layer a."""
+        layered = self.layered
+        n_a, n_b, n_c = layered.sizes
+        count = len(layered.objects.bitrate)
+        unserved = np.flatnonzero((self.state.paths[:, 2] < 0) & self.movable[layered.request_object])
+        c, repeats = _links_to(layered.c.first, layered.objects.group[unserved])
+        c_object = np.repeat(layered.request_object[unserved], repeats)
+        at_edge = np.unique(layered.c.tail[c] * count + c_object)
+        b, repeats = _links_to(layered.b.first, at_edge // count)
+        b_object = np.repeat(at_edge % count, repeats)
+        a_object = np.unique(c_object)
+        number = np.concatenate(
+            [a_object, b_object[np.argsort(b, kind="stable")], c_object[np.argsort(c, kind="stable")]]
+        )
+        sizes = np.concatenate([np.bincount(b, minlength=n_b), np.bincount(c, minlength=n_c)])
+        first = np.zeros(n_a + n_b + n_c + 1, dtype=np.int64)
+        first[n_a:] = len(a_object) + np.concatenate([[0], np.cumsum(sizes)])
+        return Lists(number.astype(np.int64), first)
+
+
+def _links_to(first: Ints, heads: Ints) -> tuple[Ints, Ints]:
+    """Return the links to each of the heads, one head after the other, and their numbers."""
+    repeats = np.diff(first)[heads]
+    offset = np.cumsum(repeats) - repeats
+    return np.repeat(first[heads] - offset, repeats) + np.arange(int(repeats.sum())), repeats

@@ -1,0 +1,59 @@
+"""Everything Everywhere: every object to every edge, so that clients can take the nearest edge."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.livevideo.designs.admission import admit_pinned, conclude
+from planner_models.livevideo.plan.plan import Trees
+from planner_models.livevideo.problem.problem import LiveVideo
+
+
+def distribute(
+    problem: LiveVideo,
+    *,
+    order: Annotated[
+        Literal["random", "table"],
+        Field(description="order in which objects are sent: random, or as in the table"),
+    ] = "random",
+    seed: Annotated[int, Field(ge=0, description="seed of the random order")] = 0,
+    options: Options = Options(),
+) -> Decision[Trees]:
+    """Send every object to every edge that has residual capacity; groups use their nearest edge only.
+
+    Objects come one after the other, each to every cluster of each tier, over the cheapest link with
+    residual capacity from a cluster that has it.
+
+    source  Mukerjee 2018, section 4.7.1
+    """
+    streams = admit_pinned(problem, options)
+    if isinstance(streams, Decision):
+        return streams
+    by_level = [np.flatnonzero(problem.level == step).tolist() for step in range(len(problem.tiers))]
+    cost = problem.cost.tolist()
+    count = len(problem.objects)
+    items = np.arange(count) if order == "table" else np.random.default_rng(seed).permutation(count)
+    for item in items.tolist():
+        for clusters in by_level[1:-1]:
+            for cluster in clusters:
+                if streams.has(item, cluster):
+                    continue
+                usable = [
+                    link
+                    for link in streams.into[cluster]
+                    if streams.has(item, streams.tail[link]) and streams.can_carry(item, link)
+                ]
+                if usable:
+                    streams.add(item, min(usable, key=lambda link: (cost[link], link)))
+    for item, group in zip(problem.object.tolist(), problem.group.tolist(), strict=True):
+        if not streams.into[group] or streams.has(item, group):
+            continue
+        nearest = streams.nearest[group][0]
+        if streams.has(item, streams.tail[nearest]) and streams.can_carry(item, nearest):
+            streams.add(item, nearest)
+    return conclude(streams)

@@ -1,0 +1,111 @@
+"""Formal model of system `livevideo` in Pyomo: Fig. 4.8 of Mukerjee 2018, with its gaps filled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.livevideo.plan.plan import Trees, build_plan
+from planner_models.livevideo.problem.problem import LiveVideo
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+
+def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
+    """Return the integer program of Fig. 4.8, over every link and every requested object.
+
+    maximize    ws sum_{l in LAS, o} Priority_o Request_{l,o} Serves_{l,o}
+                - wc sum_{l, o} Cost_l Bitrate_o Serves_{l,o}
+    subject to  Serves_{l,o} binary
+                sum_o Bitrate_o Serves_{l,o} <= Capacity_l
+                sum_{l' in InLinks(l)} Serves_{l',o} >= Serves_{l,o}
+
+    Additions to the printed program:
+
+    sources     a link out of a source has no links in, so its last constraint would read 0 >= Serves:
+                it is left out where the source holds the object; where it does not, Serves is 0
+    duplicates  the sum over links in lets two of them deliver the same object, at no loss where
+                they cost nothing: it is limited to 1, so that links form trees
+    dummies     the links LAS that leave the groups carry no cost and have no capacity
+    multiplicity  Request is the number of clients, not 0 or 1
+    units       Bitrate and Capacity in Mbit/s, Cost per Mbit/s: in kbit/s a path of cost 60 at
+                30 Mbit/s would cost 1.8 million, far beyond the printed service weight of 1,000
+    rules       pinned objects and links are 1, forbidden ones 0
+    """
+    import pyomo.environ as pyo  # slow to import
+
+    m = pyo.ConcreteModel("live video")
+    tail, head = problem.tail.tolist(), problem.head.tolist()
+    level, clusters = problem.level.tolist(), range(len(problem.clusters))
+    groups = sorted(set(problem.group.tolist()))
+    requests = {
+        (group, o): clients
+        for group, o, clients in zip(
+            problem.group.tolist(), problem.object.tolist(), problem.clients.tolist(), strict=True
+        )
+    }
+    at_source = {
+        int(s): set(np.flatnonzero(problem.is_at_source[:, i]).tolist())
+        for i, s in enumerate(problem.sources)
+    }
+
+    m.L = pyo.Set(initialize=range(len(problem.links)))
+    m.LAS = pyo.Set(initialize=groups)  # the dummy link of each group, by the group
+    pinned_objects = [int(o) for o in problem.pinned_links[:, 0]]
+    m.O = pyo.Set(initialize=sorted({*problem.object.tolist(), *pinned_objects}))
+    bitrate, cost = problem.bitrate_mbps.tolist(), problem.cost.tolist()
+    priority, capacity = problem.priority.tolist(), problem.capacity_mbps.tolist()
+    into: dict[int, list[int]] = {v: [] for v in clusters}
+    for link, v in enumerate(head):
+        into[v].append(link)
+
+    m.serves = pyo.Var(m.L, m.O, domain=pyo.Binary)
+    m.dummy = pyo.Var(m.LAS, m.O, domain=pyo.Binary)
+
+    def received(m: pyo.ConcreteModel, link: int, o: int) -> Any:
+        v = tail[link]
+        if level[v] == 0:
+            return pyo.Constraint.Skip if o in at_source[v] else m.serves[link, o] == 0
+        return sum(m.serves[other, o] for other in into[v]) >= m.serves[link, o]
+
+    def once(m: pyo.ConcreteModel, v: int, o: int) -> Any:
+        return sum(m.serves[link, o] for link in into[v]) <= 1 if len(into[v]) > 1 else pyo.Constraint.Skip
+
+    def at_group(m: pyo.ConcreteModel, group: int, o: int) -> Any:
+        return sum(m.serves[link, o] for link in into[group]) >= m.dummy[group, o]
+
+    m.capacity = pyo.Constraint(
+        m.L, rule=lambda m, link: sum(bitrate[o] * m.serves[link, o] for o in m.O) <= capacity[link]
+    )
+    m.received = pyo.Constraint(m.L, m.O, rule=received)
+    m.at_group = pyo.Constraint(m.LAS, m.O, rule=at_group)
+    m.once = pyo.Constraint(clusters, m.O, rule=once)
+
+    m.rules = pyo.ConstraintList()
+    for o, link in problem.pinned_links.tolist():
+        m.rules.add(m.serves[link, o] == 1)
+    for q in problem.pinned_requests.tolist():
+        m.rules.add(m.dummy[int(problem.group[q]), int(problem.object[q])] == 1)
+    if problem.forbidden_pairs is not None:
+        for o, link in np.argwhere(problem.forbidden_pairs).tolist():
+            if o in m.O:
+                m.rules.add(m.serves[link, o] == 0)
+
+    service = sum(priority[o] * clients * m.dummy[group, o] for (group, o), clients in requests.items())
+    spent = sum(cost[link] * bitrate[o] * m.serves[link, o] for link in m.L for o in m.O)
+    m.value = pyo.Objective(
+        expr=problem.service_weight * service - problem.cost_weight * spent, sense=pyo.maximize
+    )
+    return m
+
+
+def read_plan(problem: LiveVideo, m: pyo.ConcreteModel) -> Trees:
+    """Return the trees of a solved model."""
+    on: NDArray[np.int64] = np.array(
+        [(o, link) for (link, o), value in m.serves.extract_values().items() if value and value > 0.5],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+    return build_plan(problem, on[:, 0], on[:, 1])

@@ -1,0 +1,188 @@
+"""Integer program of Fig. 4.8 as sparse arrays, without variables that no good plan uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
+from planner_models.livevideo.problem.problem import LiveVideo
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TreeProgram:
+    """Integer program of distribution trees.
+
+    object, link  (n,) object and link of each variable, which is 1 where the object crosses the link
+    """
+
+    program: LinearProgram
+    object: NDArray[np.int64]
+    link: NDArray[np.int64]
+
+    def plan(self, problem: LiveVideo, x: NDArray[np.float64]) -> Trees:
+        """Return the trees of a solution, without branches that serve no request."""
+        on = x > 0.5
+        return trim_branches(problem, build_plan(problem, self.object[on], self.link[on]))
+
+    def point(self, problem: LiveVideo, plan: Trees) -> NDArray[np.float64]:
+        """Return the plan as values of the variables, (n,).
+
+        raises  ValueError where a row of the plan has no variable
+        """
+        item, link = plan_rows(problem, plan)
+        count = len(problem.links)
+        keys = self.object * count + self.link
+        order = np.argsort(keys)
+        wanted = item * count + link
+        place = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
+        if len(item) and (not len(keys) or (keys[order][place] != wanted).any()):
+            raise ValueError("a row of the plan has no variable")
+        x = np.zeros(len(keys))
+        x[order[place]] = 1.0
+        return x
+
+
+def build_program(problem: LiveVideo) -> TreeProgram:
+    """Build Fig. 4.8 with the additions that `formulation` states, over candidate links only.
+
+    No candidate for an object are links that lead to no request for it, that have less capacity than
+    its bitrate, that no source with the object feeds, or that it must not cross. The dummy link of a
+    group is the sum of its links in, which is at most 1.
+    """
+    pairs = _find_candidates(problem)
+    item, link = pairs[:, 0], pairs[:, 1]
+    count, clusters = len(pairs), len(problem.clusters)
+    column = np.arange(count)
+    bitrate = problem.bitrate_mbps[item]
+    receives = item * clusters + problem.head[link]  # where each variable delivers its object
+    places, place = np.unique(receives, return_inverse=True)
+    place = place.ravel()
+
+    value = np.zeros(len(places))
+    requested = problem.object * clusters + problem.group
+    where = np.minimum(np.searchsorted(places, requested), max(len(places) - 1, 0))
+    can_reach = places[where] == requested if len(places) else np.zeros(len(requested), dtype=bool)
+    np.add.at(value, where[can_reach], problem.value[can_reach])
+
+    inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
+    sends = np.searchsorted(places, item[inner] * clusters + problem.tail[link[inner]])
+    into = sp.csr_array((np.ones(count), (place, column)), shape=(len(places), count))
+    forward = into[sends] - sp.csr_array(
+        (np.ones(len(inner)), (np.arange(len(inner)), inner)), shape=(len(inner), count)
+    )
+    load = sp.csr_array((bitrate, (link, column)), shape=(len(problem.links), count))
+    usable = np.diff(load.indptr) > 0
+    has_choice = np.bincount(place, minlength=len(places)) > 1
+
+    lower, upper = np.zeros(count), np.ones(count)
+    for o, pinned in problem.pinned_links.tolist():
+        lower[(item == o) & (link == pinned)] = 1.0
+    must = problem.pinned_requests
+    where_must = problem.object[must] * clusters + problem.group[must]
+    needed = np.isin(places, where_must)
+    absent = ~np.isin(where_must, places)
+    pinned_absent = [
+        (o, pinned)
+        for o, pinned in problem.pinned_links.tolist()
+        if not ((item == o) & (link == pinned)).any()
+    ]
+    impossible = int(absent.sum()) + len(pinned_absent)
+    labels = problem.link_labels
+
+    def place_labels(which: NDArray[np.int64]) -> list[str]:
+        names, objects = problem.clusters["cluster"].to_numpy(), problem.object_labels
+        return [f"{objects[key // clusters]} at {names[key % clusters]}" for key in which.tolist()]
+
+    def variable_labels(which: NDArray[np.int64]) -> list[str]:
+        objects = problem.object_labels
+        return [f"{objects[item[j]]} on {labels[link[j]]}" for j in which.tolist()]
+
+    rows = [
+        Rows(
+            "capacity",
+            load[usable],
+            upper=problem.capacity_mbps[usable],
+            labels=lambda: [labels[i] for i in np.flatnonzero(usable)],
+        ),
+        Rows("received", forward, lower=0.0, labels=lambda: variable_labels(inner)),
+        Rows("once", into[has_choice], upper=1.0, labels=lambda: place_labels(places[has_choice])),
+        Rows("pinned", into[needed], lower=1.0, labels=lambda: place_labels(places[needed])),
+    ]
+    if impossible:  # pinned requests or links without a variable
+        rows.append(Rows("unreachable", sp.csr_array((impossible, count)), lower=1.0))
+    program = LinearProgram.build(
+        sense="max",
+        cost=value[place] - problem.cost_weight * problem.cost[link] * bitrate,
+        rows=rows,
+        columns=[Columns("serves", count, labels=lambda: variable_labels(column))],
+        lower=lower,
+        upper=upper,
+        integer=np.ones(count, dtype=bool),
+        name="live video",
+    )
+    return TreeProgram(program=program, object=item, link=link)
+
+
+def _find_candidates(problem: LiveVideo) -> NDArray[np.int64]:
+    """Return (n, 2) objects and links that a plan may use, sorted by object.
+
+    A pass up from the groups drops links that lead to no request; a pass down drops those that no source
+    feeds.
+    """
+    clusters = len(problem.clusters)
+    mask = problem.forbidden_pairs
+    order = np.argsort(problem.head, kind="stable")
+    first = np.searchsorted(problem.head[order], np.arange(clusters + 1))
+    needed = np.unique(problem.object * clusters + problem.group)
+    if len(problem.pinned_links):  # an object is needed at the end of each pinned link
+        pins = problem.pinned_links
+        needed = np.union1d(needed, pins[:, 0] * clusters + problem.head[pins[:, 1]])
+    steps: list[NDArray[np.int64]] = []
+    for step in range(problem.group_level, 0, -1):
+        of_step = needed[problem.level[needed % clusters] == step]
+        item, cluster = of_step // clusters, of_step % clusters
+        times = first[cluster + 1] - first[cluster]
+        o = np.repeat(item, times)
+        start = np.repeat(first[cluster] - np.r_[0, np.cumsum(times)[:-1]], times) if len(times) else times
+        link = order[start + np.arange(int(times.sum()))] if len(times) else np.zeros(0, dtype=np.int64)
+        usable = problem.capacity_mbps[link] >= problem.bitrate_mbps[o]
+        if mask is not None:
+            usable &= ~mask[o, link]
+        o, link = o[usable], link[usable]
+        steps.append(np.stack([o, link], axis=1))
+        needed = np.union1d(needed, o * clusters + problem.tail[link])
+    source = np.full(clusters, -1)
+    source[problem.sources] = np.arange(len(problem.sources))
+    fed = np.zeros(0, dtype=np.int64)
+    candidates: list[NDArray[np.int64]] = []
+    for step, pairs in enumerate(reversed(steps)):
+        o, link = pairs[:, 0], pairs[:, 1]
+        tail = problem.tail[link]
+        is_fed = problem.is_at_source[o, source[tail]] if step == 0 else np.isin(o * clusters + tail, fed)
+        candidates.append(pairs[is_fed])
+        fed = np.unique(o[is_fed] * clusters + problem.head[link[is_fed]])
+    pairs = np.concatenate(candidates) if candidates else np.zeros((0, 2), dtype=np.int64)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def trim_branches(problem: LiveVideo, plan: Trees) -> Trees:
+    """Return the plan without branches that serve no request and that no rule pins."""
+    item, link = plan_rows(problem, plan)
+    clusters = len(problem.clusters)
+    needed = np.unique(problem.object * clusters + problem.group)
+    pinned = problem.pinned_links
+    pins = pinned[:, 0] * len(problem.links) + pinned[:, 1]
+    is_needed = np.zeros(len(item), dtype=bool)
+    for step in range(problem.group_level - 1, -1, -1):
+        needed_here = (problem.level[problem.tail[link]] == step) & (
+            np.isin(item * clusters + problem.head[link], needed)
+            | np.isin(item * len(problem.links) + link, pins)
+        )
+        is_needed |= needed_here
+        needed = np.union1d(needed, item[needed_here] * clusters + problem.tail[link[needed_here]])
+    return build_plan(problem, item[is_needed], link[is_needed])

@@ -1,0 +1,86 @@
+"""Overlay Multicast: each channel takes the best trees for itself alone."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.livevideo.designs.admission import admit_pinned, conclude
+from planner_models.livevideo.designs.tree import steiner
+from planner_models.livevideo.plan.plan import Trees
+from planner_models.livevideo.plan.streams import SLACK, Streams
+from planner_models.livevideo.problem.problem import LiveVideo
+
+
+def distribute(
+    problem: LiveVideo,
+    *,
+    sees_load: Annotated[
+        bool, Field(description="each channel observes the load of those before it, instead of none")
+    ] = True,
+    options: Options = Options(),
+) -> Decision[Trees]:
+    """Admit the best trees for each channel alone, in the order of the first request of each channel.
+
+    A channel finds its best tree on residual capacities, which starves later channels. Without
+    `sees_load` it plans for an empty network; branches over a full link are cut. Trees of up to 8 groups
+    are optimal, larger ones are built path by path.
+
+    source  Mukerjee 2018, section 4.7.1
+    """
+    streams = admit_pinned(problem, options)
+    if isinstance(streams, Decision):
+        return streams
+    pinned: dict[int, list[int]] = {}  # clusters that receive an object by the pinned streams
+    for item, cluster in streams.parent:
+        pinned.setdefault(item, []).append(cluster)
+    first_s = np.full(len(problem.objects), np.inf)
+    np.minimum.at(first_s, problem.object, problem.arrival_s)
+    requests = np.argsort(problem.object, kind="stable")
+    ends = np.searchsorted(problem.object[requests], np.arange(len(problem.objects) + 1))
+    into = np.argsort(problem.head, kind="stable")
+    first = np.searchsorted(problem.head[into], np.arange(len(problem.clusters) + 1))
+    mask = problem.forbidden_pairs
+    channel = problem.channel_number
+    channel_first_s = np.full(channel.max(initial=-1) + 1, np.inf)
+    np.minimum.at(channel_first_s, channel, first_s)
+    for item in np.lexsort((first_s, channel_first_s[channel])).tolist():
+        has_object = np.zeros(len(problem.clusters), dtype=bool)
+        has_object[problem.sources[problem.is_at_source[item]]] = True
+        has_object[pinned.get(item, [])] = True
+        rows = requests[ends[item] : ends[item + 1]]
+        rows = rows[~has_object[problem.group[rows]]]
+        if not len(rows):
+            continue
+        rate = float(problem.bitrate_mbps[item])
+        capacity = streams.residual_mbps if sees_load else problem.capacity_mbps
+        usable = capacity >= rate * (1 - SLACK)
+        if mask is not None:
+            usable &= ~mask[item]
+        instance: tuple[Any, ...] = (problem.group[rows], problem.value[rows], problem.cost_weight * rate)
+        instance += (first, into, problem.tail, problem.cost, has_object, usable)
+        solve = steiner.solve_tree if len(rows) <= steiner.MAX_EXACT_GROUPS else steiner.build_tree
+        links = solve(*instance).tolist()
+        if sees_load:
+            for link in links:
+                streams.add(item, link)
+        else:
+            _admit_branches(streams, item, links, problem.group[rows].tolist())
+    return conclude(streams)
+
+
+def _admit_branches(streams: Streams, item: int, links: list[int], groups: list[int]) -> None:
+    """Send the object down the branches of a tree that fit as a whole, group by group."""
+    parent = {streams.head[link]: link for link in links}
+    for group in groups:
+        path: list[int] = []
+        cluster = group
+        while not streams.has(item, cluster) and cluster in parent:
+            path.append(parent[cluster])
+            cluster = streams.tail[path[-1]]
+        if streams.has(item, cluster) and all(streams.fits(item, link) for link in path):
+            streams.add_path(item, path[::-1])

@@ -1,0 +1,105 @@
+"""Designs of system `livevideo`: what each control plane observes, its algorithm and its mechanism."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.contract.design import Design, Mechanism
+from planner.contract.signalling import no_signalling
+from planner_models.livevideo.designs import (
+    distributed,
+    dns,
+    everywhere,
+    hybrid,
+    optimum,
+    overlay_multicast,
+)
+from planner_models.livevideo.designs.decomposition import decomposition
+from planner_models.livevideo.information import observe, signalling
+
+DESIGNS: Final = (
+    Design(
+        name="vdn",
+        decide=decomposition.distribute,
+        observe=observe.observe_centrally,
+        signalling=signalling.count_central,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="every cluster reports its links and requests to a central controller; the controller sends "
+        "every cluster the next hop of each object",
+        source="Mukerjee 2018, section 4.5",
+        model=lambda problem, most_moved=None: optimum.build_model(problem),  # noqa: ARG005
+    ),
+    Design(
+        name="optimum",
+        decide=optimum.distribute,
+        observe=observe.observe_centrally,
+        signalling=signalling.count_central,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="as vdn",
+        source="Mukerjee 2018, Fig. 4.8",
+        model=optimum.build_model,
+    ),
+    Design(
+        name="everything_everywhere",
+        decide=everywhere.distribute,
+        signalling=no_signalling,
+        mechanism=Mechanism.NONE,
+        source="Mukerjee 2018, section 4.7.1",
+    ),
+    Design(
+        name="overlay_multicast",
+        decide=overlay_multicast.distribute,
+        observe=observe.observe_centrally,
+        signalling=signalling.count_per_channel,
+        mechanism=Mechanism.NONE,
+        messages="every cluster reports to every channel its links and the requests for that channel only",
+        source="Mukerjee 2018, section 4.7.1",
+    ),
+    Design(
+        name="cdn",
+        decide=dns.distribute,
+        observe=observe.observe_announcements,
+        signalling=signalling.count_dns(dns.CDN_TTL_S),
+        mechanism=Mechanism.REACTION,
+        messages="clusters report load and subscriptions once a minute, and query DNS for their parents; "
+        "answers are cached for 30 seconds",
+        source="Mukerjee 2018, section 4.7.1",
+    ),
+    Design(
+        name="cdn_1s",
+        decide=dns.distribute_1s,
+        observe=observe.observe_announcements,
+        signalling=signalling.count_dns(dns.CDN_1S_TTL_S),
+        mechanism=Mechanism.REACTION,
+        messages="as cdn, with answers cached for one second",
+        source="Mukerjee 2018, section 4.7.1",
+    ),
+    Design(
+        name="distributed",
+        decide=distributed.distribute,
+        observe=observe.observe_announcements,
+        signalling=signalling.count_distributed,
+        mechanism=Mechanism.REACTION,
+        messages="clusters announce distance and path capacity of each object to those one tier down, every "
+        "second",
+        source="Mukerjee 2018, Algorithm 1",
+    ),
+    Design(
+        name="centralized",
+        decide=decomposition.distribute,
+        observe=observe.observe_with_age,
+        signalling=signalling.count_central,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="as vdn; requests of the last seconds are not observed yet and stay unserved",
+        source="Mukerjee 2018, section 4.7.2",
+    ),
+    Design(
+        name="hybrid",
+        decide=hybrid.distribute,
+        observe=observe.observe_hybrid,
+        signalling=signalling.count_hybrid,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        messages="as vdn and distributed together",
+        source="Mukerjee 2018, section 4.4",
+    ),
+)

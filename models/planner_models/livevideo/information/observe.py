@@ -1,0 +1,220 @@
+"""Observed problems: requests with an age, capacities with measurement noise, clients merged by region.
+
+A central controller decides for all on what it observes (`ControllerView`). Clusters know their own links
+and requests, and hear of other clusters by announcements (`ClusterView`); what they report to a
+controller is `ClusterView.controller_view`. `realize` says how plans on observed problems play out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Annotated, Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import ndtri
+
+from planner.contract.degradation import AgeS, GranularityKm, Noise, Seed
+from planner.errors import InputError
+from planner_models import globe
+from planner_models.livevideo.problem.cities import EARTH_KM
+from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.tables import VideoTables
+
+WINDOW_S: Final = 60.0
+DECISION_PERIOD_S: Final = 10.0
+"""Default age of information of a central controller."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ControllerView(LiveVideo):
+    """Problem as a central controller observes it.
+
+    age_s    least time that the observed requests have waited for the controller
+    regions  region of each group, by name; empty where groups are observed one by one
+    """
+
+    age_s: float = 0.0
+    regions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterView(LiveVideo):
+    """True problem, of which each cluster knows its own part and hears the rest by announcements.
+
+    age_s, noise, granularity_km, seed  degradation of what a controller observes (`observe_centrally`)
+    announcement_period_s               time between announcements of clusters to each other, or to DNS
+    """
+
+    age_s: float = 0.0
+    noise: float = 0.0
+    granularity_km: float = 0.0
+    announcement_period_s: float = 0.0
+    seed: int = 0
+
+    @cached_property
+    def controller_view(self) -> LiveVideo:
+        """Problem as a controller observes it."""
+        return observe_centrally(
+            self, age_s=self.age_s, noise=self.noise, granularity_km=self.granularity_km, seed=self.seed
+        )
+
+    @cached_property
+    def measurement_error_mbps(self) -> NDArray[np.float64]:
+        """(L,) measured minus true capacity of each link."""
+        return measured_capacity_mbps(self, self.noise, self.seed) - self.capacity_mbps
+
+
+def observe_centrally(
+    problem: LiveVideo,
+    *,
+    age_s: AgeS = 0.0,
+    noise: Noise = 0.0,
+    granularity_km: GranularityKm = 0.0,
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Return the problem as a controller observes it from the reports of clusters.
+
+    Age: requests of the window's last `age_s` seconds are unknown. Noise: the capacity of every link is
+    multiplied by a lognormal factor of median 1; requests are counted, not measured (4.4.1). Granularity:
+    clusters report the number of clients of a region that request an object (Table 4.1). A region is the
+    groups in a square of the map; the links from an edge to these groups count as one. DNS sends clients
+    of a region to an edge that has the object. Rules that name a group are then left to its edges.
+
+    raises  InputError for a granularity where groups have no coordinates
+    source  Mukerjee 2018, section 4.4.1 and Table 4.1
+    """
+    if age_s == 0 and noise == 0 and granularity_km == 0:
+        return problem
+    tables = _problem_fields(problem) | {"requests": problem.requests[~is_unreported(problem, age_s)]}
+    if noise > 0:
+        tables["links"] = problem.links.assign(capacity_mbps=measured_capacity_mbps(problem, noise, seed))
+    regions: dict[str, str] = {}
+    if granularity_km > 0:
+        regions = _assign_regions(problem, granularity_km)
+        tables |= _merge_regions(problem, tables, regions)
+    # a measured capacity below every bitrate must be no error
+    return ControllerView(**(tables | {"unreachable": "unserved"}), age_s=age_s, regions=regions)
+
+
+def observe_with_age(
+    problem: LiveVideo,
+    *,
+    age_s: AgeS = DECISION_PERIOD_S,
+    noise: Noise = 0.0,
+    granularity_km: GranularityKm = 0.0,
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Return `observe_centrally` for a controller that decides every few seconds."""
+    return observe_centrally(problem, age_s=age_s, noise=noise, granularity_km=granularity_km, seed=seed)
+
+
+def observe_hybrid(
+    problem: LiveVideo,
+    *,
+    age_s: AgeS = DECISION_PERIOD_S,
+    noise: Noise = 0.0,
+    granularity_km: GranularityKm = 0.0,
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Return the problem of clusters that also report to a controller, which observes it degraded."""
+    if age_s == 0 and noise == 0 and granularity_km == 0:
+        return problem
+    return ClusterView(
+        **_problem_fields(problem), age_s=age_s, noise=noise, granularity_km=granularity_km, seed=seed
+    )
+
+
+def observe_announcements(
+    problem: LiveVideo,
+    *,
+    age_s: Annotated[
+        float, Field(ge=0, description="time between announcements of clusters, their largest age, s")
+    ] = 0.0,
+    noise: Noise = 0.0,
+    seed: Seed = 0,
+) -> LiveVideo:
+    """Return the problem of clusters that announce residual capacities to each other, or to DNS.
+
+    Announced capacities are as old as the last announcement and have measurement noise. A cluster knows
+    the residual capacity of its own links.
+    """
+    if age_s == 0 and noise == 0:
+        return problem
+    return ClusterView(**_problem_fields(problem), announcement_period_s=age_s, noise=noise, seed=seed)
+
+
+def window_end_s(problem: LiveVideo) -> float:
+    """Return the end of the window: one minute, or the last arrival if later."""
+    return max(WINDOW_S, float(problem.arrival_s.max(initial=0.0)))
+
+
+def is_unreported(problem: LiveVideo, age_s: float) -> NDArray[np.bool_]:
+    """Return whether each request arrives in the last `age_s` seconds of the window, (Q,)."""
+    return np.asarray(problem.arrival_s > window_end_s(problem) - age_s)
+
+
+def measured_capacity_mbps(problem: LiveVideo, noise: float, seed: int) -> NDArray[np.float64]:
+    """Return the measured capacity of each link, (L,)."""
+    if noise == 0:
+        return problem.capacity_mbps
+    # the random number depends on the link's name: other links do not change its measurement
+    names = np.array([f"{seed} {label}" for label in problem.link_labels], dtype=object)
+    uniform = ((pd.util.hash_array(names, categorize=False) >> np.uint64(11)) + 0.5) / 2.0**53
+    return np.asarray(problem.capacity_mbps * np.exp(noise * ndtri(uniform)))
+
+
+def _problem_fields(problem: LiveVideo) -> dict[str, Any]:
+    """Return the arguments from which `LiveVideo` builds the same problem."""
+    return {part.name: getattr(problem, part.name) for part in fields(VideoTables)}
+
+
+def _assign_regions(problem: LiveVideo, side_km: float) -> dict[str, str]:
+    """Return the region of each group: the square of the map with its place."""
+    groups = problem.clusters[problem.level == problem.group_level]
+    if not {"latitude", "longitude"} <= set(groups.columns):
+        raise InputError(
+            "granularity_km: clusters have no latitude and longitude, so that there are no regions"
+        )
+    latitude, longitude = groups["latitude"].to_numpy(float), groups["longitude"].to_numpy(float)
+    squares = globe.squares(latitude, longitude, side_km=side_km, radius_km=EARTH_KM)
+    names = [f"region {row:.0f} {column:.0f}" for row, column in squares.tolist()]
+    return dict(zip(groups["cluster"], names, strict=True))
+
+
+def _merge_regions(problem: LiveVideo, tables: dict[str, Any], regions: dict[str, str]) -> dict[str, Any]:
+    """Return the tables with regions in place of groups."""
+
+    def merge(frame: pd.DataFrame, column: str, key: list[str], rules: Mapping[str, Any]) -> pd.DataFrame:
+        region = frame[column].map(regions)
+        merged = frame[region.notna()].assign(**{column: region.dropna()})
+        merged = merged.groupby(key, sort=False, as_index=False).agg(rules)
+        return pd.concat([frame[region.isna()], merged], ignore_index=True)
+
+    clusters, requests = problem.clusters, tables["requests"]
+    sums = {"clients": "sum", "arrival_s": "min"}
+    return {
+        "clusters": merge(
+            clusters,
+            "cluster",
+            ["cluster"],
+            {str(name): "first" if name == "tier" else "mean" for name in clusters if name != "cluster"},
+        ),
+        "links": merge(
+            tables["links"],
+            "head",
+            ["tail", "head"],
+            {"capacity_mbps": "sum", "cost": "mean", "latency_ms": "mean"},
+        ),
+        "requests": requests.assign(group=requests["group"].map(regions))
+        .groupby(["group", "channel", "bitrate_kbps"], sort=False, as_index=False)
+        .agg({name: rule for name, rule in sums.items() if name in requests}),
+        **{
+            name: tables[name][~tables[name]["head"].isin(list(regions))].reset_index(drop=True)
+            for name in ("pinned", "forbidden")
+        },
+    }

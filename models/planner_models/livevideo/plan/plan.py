@@ -1,0 +1,137 @@
+"""Plan of system `livevideo`: the links that carry each object form a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.design import Decision
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import InputError
+from planner_models.livevideo.problem.problem import LiveVideo
+
+TREES: Final = Table(
+    name="trees",
+    about="an object on a link that carries it",
+    columns={
+        "channel": label("its channel"),
+        "bitrate_kbps": number("its bitrate, kbit/s", more_than=0),
+        "tail": label("cluster that sends it"),
+        "head": label("cluster that receives it"),
+    },
+    key=("channel", "bitrate_kbps", "tail", "head"),
+    may_be_empty=True,
+)
+WAITS: Final = Table(
+    name="waits",
+    about="clients that waited for a decision before they were served",
+    columns={
+        "group": label("their client group"),
+        "channel": label("the channel they requested"),
+        "bitrate_kbps": number("the bitrate they requested, kbit/s", more_than=0),
+        "waited_s": number("waiting time, s", at_least=0),
+    },
+    key=("group", "channel", "bitrate_kbps"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (TREES, WAITS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trees:
+    """Distribution trees.
+
+    trees  one row a link and object: channel, bitrate_kbps, tail, head
+    waits  one row a request that waited for a decision: group, channel, bitrate_kbps, waited_s; None: none
+    """
+
+    trees: pd.DataFrame
+    waits: pd.DataFrame | None = None
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the table `trees`, and `waits` where requests waited."""
+        return {"trees": self.trees, **({} if self.waits is None else {"waits": self.waits})}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PricedDecision(Decision[Trees]):
+    """Decision with the dual prices of its bound, from which the next window can start.
+
+    prices  by row: label of a link, and the least bitrate that the row counts, 0 for its capacity
+    """
+
+    prices: dict[tuple[str, float], float] = field(default_factory=dict)
+
+
+def build_plan(problem: LiveVideo, item: NDArray[np.int64], link: NDArray[np.int64]) -> Trees:
+    """Return the plan in which object `item[i]` crosses link `link[i]`, sorted by object and tier."""
+    order = np.lexsort((link, problem.level[problem.tail[link]], item))
+    item, link = item[order], link[order]
+    return Trees(
+        trees=pd.DataFrame(
+            {
+                "channel": problem.objects["channel"].to_numpy()[item],
+                "bitrate_kbps": problem.objects["bitrate_kbps"].to_numpy(float)[item],
+                "tail": problem.links["tail"].to_numpy()[link],
+                "head": problem.links["head"].to_numpy()[link],
+            }
+        )
+    )
+
+
+def plan_rows(problem: LiveVideo, plan: Trees) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the object and the link of each row of a plan; -1 for unknown."""
+    trees = plan.trees
+    return (
+        problem.object_rows(trees["channel"], trees["bitrate_kbps"]),
+        problem.link_rows(trees["tail"], trees["head"]),
+    )
+
+
+def build_waits(problem: LiveVideo, requests: NDArray[np.int64], waited_s: float) -> pd.DataFrame:
+    """Return the table `waits` in which requests, given by row, waited `waited_s`."""
+    waiting = problem.requests.iloc[requests][["group", "channel", "bitrate_kbps"]]
+    return waiting.assign(waited_s=waited_s).reset_index(drop=True)
+
+
+def from_tables(problem: LiveVideo, tables: Mapping[str, pd.DataFrame]) -> Trees:  # noqa: ARG001
+    """Build the plan from tables `trees` and `waits`.
+
+    raises  InputError with every fault of the tables
+    """
+    if "trees" not in tables:
+        raise InputError("trees: the plan has no such table")
+    found = {
+        table.name: validate(
+            table, tables[table.name], where=tables[table.name].attrs.get("where")
+        ).reset_index(drop=True)
+        for table in PLAN_TABLES
+        if table.name in tables
+    }
+    return Trees(**found)
+
+
+def diff(before: Trees, after: Trees) -> pd.DataFrame:
+    """Return the links that trees gain and lose: channel, bitrate_kbps, tail, head, change ("+" or "-")."""
+    both = before.trees.merge(after.trees, how="outer", indicator=True)
+    moved = both[both["_merge"] != "both"]
+    change = np.where(moved["_merge"] == "right_only", "+", "-")
+    return moved.drop(columns="_merge").assign(change=change).reset_index(drop=True)
+
+
+def moved_objects(before: Trees, after: Trees) -> pd.DataFrame:
+    """Return the objects of both plans with different trees: channel, bitrate_kbps, links gained and lost."""
+    key = ["channel", "bitrate_kbps"]
+    changes = diff(before, after)
+    common = before.trees[key].drop_duplicates().merge(after.trees[key].drop_duplicates())
+    counts = (
+        changes.assign(gained=changes["change"] == "+", lost=changes["change"] == "-")
+        .groupby(key, as_index=False)[["gained", "lost"]]
+        .sum()
+    )
+    return common.merge(counts)

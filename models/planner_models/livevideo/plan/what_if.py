@@ -1,0 +1,187 @@
+"""What-if for distribution trees: full links, upgrades, price changes, failures and changed trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.studies import Decided, Explanation, Section
+from planner.contract.what_if import Change, Reoptimization
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.livevideo.plan.check import compute_delivery
+from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
+from planner_models.livevideo.plan.plan import PricedDecision, Trees, diff, moved_objects
+from planner_models.livevideo.problem.adjustments import remove_failed
+from planner_models.livevideo.problem.problem import LiveVideo
+
+SHOWN_ROWS: Final = 10
+FULL: Final = 0.98
+"""Utilization from which a link counts as full."""
+
+
+def explain(
+    problem: LiveVideo,
+    decided: Decided,
+    *,
+    candidates: Annotated[
+        int, Field(ge=0, description="largest number of upgrades, price changes and failures, each, to solve")
+    ] = 5,
+    upgrade: Annotated[
+        float, Field(gt=0, description="capacity that an upgrade adds, as a share of the link's capacity")
+    ] = 1.0,
+    discount: Annotated[
+        float, Field(gt=0, le=1, description="reduction of a price change, as a share of the link's cost")
+    ] = 0.5,
+    options: Options = Options(),
+) -> Explanation:
+    """Explain a plan by its full links and by solving changed problems again.
+
+    Dual prices are those of the bound; without them links are ranked by utilization. Price changes are
+    tried on the links with the highest cost of traffic, failures of the clusters that send most and of
+    the link with the most load. The promised gain stands beside the gain: of an upgrade, the dual price
+    times the added capacity, which later units do not reach; of a price change, the saving of the plan
+    as it is.
+    """
+    plan: Trees = decided.decision.plan  # type: ignore[assignment]
+    load = compute_delivery(problem, plan).load_mbps
+    price = _find_dual_prices(problem, decided)
+    again: Reoptimization[LiveVideo] = Reoptimization(
+        decided,
+        metric=next(metric for metric in METRICS if metric.name == OBJECTIVE),
+        measure=measure,
+        options=options,
+        warm=price is not None,
+    )
+    limits, ranked, sentence = _report_full_links(problem, load, price)
+    upgrades = again.solve_all(_list_upgrades(problem, ranked[:candidates], upgrade, price))
+    costs = again.solve_all(_list_price_changes(problem, load, discount, candidates))
+    failures = again.solve_all(_list_failures(problem, load), candidates)
+    sections = [
+        limits,
+        again.section(upgrades, title="Upgrades", units={"added_mbps": "Mbit/s"}),
+        again.section(costs, title="Price changes", units=dict.fromkeys(("cost", "new_cost"), "per Mbit/s")),
+        again.section(failures, title="Failures"),
+    ]
+    sentences = [sentence]
+    if upgrades:
+        sentences.append(again.sentence(upgrades, what="upgrade"))
+    if costs:
+        sentences.append(again.sentence(costs, what="price change"))
+    if failures:
+        worst = failures[-1]
+        sentences.append(
+            f"Of {len(failures)} failures tried, {worst.change.name} loses most: {-(worst.gain or 0.0):,.6g}."
+        )
+    if decided.baseline is not None:
+        moved, changes = moved_objects(decided.baseline, plan), diff(decided.baseline, plan)
+        sections.append(
+            Section(title=f"Trees that differ from {decided.baseline_name}", frame=moved.head(SHOWN_ROWS))
+        )
+        sentences.append(
+            f"Compared to {decided.baseline_name}, {len(moved)} trees of objects in both plans differ; "
+            f"{int((changes['change'] == '+').sum())} links of trees are new, "
+            f"{int((changes['change'] == '-').sum())} are gone."
+        )
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _find_dual_prices(problem: LiveVideo, decided: Decided) -> NDArray[np.float64] | None:
+    """Return the dual price of each link's capacity, (L,), objective per Mbit/s; None without prices."""
+    if not isinstance(decided.decision, PricedDecision):
+        return None
+    prices = decided.decision.prices
+    return np.array([prices.get((label, 0.0), 0.0) for label in problem.link_labels])
+
+
+def _report_full_links(
+    problem: LiveVideo, load: NDArray[np.float64], price: NDArray[np.float64] | None
+) -> tuple[Section, list[int], str]:
+    """Return the table of limiting links, all links that limit in descending order, and a sentence."""
+    utilization = load / problem.capacity_mbps
+    rank = utilization if price is None else price * problem.capacity_mbps
+    order = np.argsort(-rank, kind="stable")
+    order = order[rank[order] > 0]
+    shown = order[:SHOWN_ROWS]
+    frame = pd.DataFrame(
+        {
+            "link": [problem.link_labels[link] for link in shown],
+            "load_mbps": load[shown],
+            "capacity_mbps": problem.capacity_mbps[shown],
+            "utilization": utilization[shown],
+        }
+    )
+    if price is not None:
+        frame["dual_price_per_mbps"] = price[shown]
+    is_full = utilization > FULL
+    tiers = [problem.tiers[level] for level in np.unique(problem.level[problem.tail[is_full]])]
+    sentence = f"{int(is_full.sum())} of {len(load)} links are at least {FULL:.0%} full" + (
+        f", out of tier {' and '.join(tiers)}." if tiers else "."
+    )
+    section = Section(
+        title="Limiting links",
+        frame=frame,
+        units={"load_mbps": "Mbit/s", "capacity_mbps": "Mbit/s", "dual_price_per_mbps": "per Mbit/s"},
+        note="dual price: gain of the first Mbit/s more" if price is not None else "",
+    )
+    return section, order.tolist(), sentence
+
+
+def _change_link(problem: LiveVideo, link: int, column: str, value: float) -> LiveVideo:
+    values = problem.links[column].to_numpy(float).copy()
+    values[link] = value
+    return replace(problem, links=problem.links.assign(**{column: values}))
+
+
+def _list_upgrades(
+    problem: LiveVideo, links: list[int], upgrade: float, price: NDArray[np.float64] | None
+) -> Iterator[Change[LiveVideo]]:
+    for link in links:
+        capacity = float(problem.capacity_mbps[link])
+        added = upgrade * capacity
+        promised = {} if price is None else {"promised_gain": float(price[link]) * added}
+        yield Change(
+            name=f"{problem.link_labels[link]} with {added:g} Mbit/s more",
+            problem=_change_link(problem, link, "capacity_mbps", capacity + added),
+            facts={"added_mbps": added, **promised},
+        )
+
+
+def _list_price_changes(
+    problem: LiveVideo, load: NDArray[np.float64], discount: float, count: int
+) -> Iterator[Change[LiveVideo]]:
+    """Yield lower costs of the links with the highest cost of traffic."""
+    spent = problem.cost_weight * problem.cost * load
+    order = np.argsort(-spent, kind="stable")[:count]
+    for link in order[spent[order] > 0].tolist():
+        cost = float(problem.cost[link])
+        new_cost = cost * (1 - discount)
+        yield Change(
+            name=f"{problem.link_labels[link]} at cost {new_cost:g} instead of {cost:g}",
+            problem=_change_link(problem, link, "cost", new_cost),
+            facts={"cost": cost, "new_cost": new_cost, "promised_gain": float(discount * spent[link])},
+        )
+
+
+def _list_failures(problem: LiveVideo, load: NDArray[np.float64]) -> Iterator[Change[LiveVideo]]:
+    """Yield failures of the link with the most load, and of the two clusters of each tier that send most."""
+    sent = np.bincount(problem.tail, weights=load, minlength=len(problem.clusters))
+    names = problem.clusters["cluster"]
+    failures = [("link", problem.link_labels[int(np.argmax(load))])]
+    for step in range(problem.group_level):
+        clusters = np.flatnonzero(problem.level == step)
+        if len(clusters) > 1:
+            top = clusters[np.argsort(-sent[clusters], kind="stable")[:2]]
+            failures += [("cluster", str(names.iloc[cluster])) for cluster in top.tolist()]
+    for kind, name in failures:
+        try:
+            failed = remove_failed(problem, **{f"{kind}s": (name,)})
+        except InputError:  # no link is left between two tiers: no request can be served
+            failed = problem.with_requests(problem.requests.iloc[:0])
+        yield Change(name=f"the failure of {kind} {name}", problem=failed)

@@ -1,0 +1,89 @@
+"""Adjustments of any problem: weights, priorities, capacities, costs and failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from planner.errors import InputError, did_you_mean
+from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.workloads import Priority, priorities
+
+
+def adjust(
+    problem: LiveVideo,
+    *,
+    service_weight: Annotated[
+        Annotated[float, Field(ge=0)] | None, Field(description="value of one unit of priority served")
+    ] = None,
+    cost_weight: Annotated[
+        Annotated[float, Field(ge=0)] | None, Field(description="value of one unit of cost x Mbit/s saved")
+    ] = None,
+    priorities_by: Annotated[
+        Priority | None,
+        Field(description="new priorities: quality: bitrate, balanced: 1, quantity: 1 over bitrate"),
+    ] = None,
+    capacity_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="factor on the capacity of every link")
+    ] = 1.0,
+    cost_scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="factor on the cost of every link")
+    ] = 1.0,
+    fail_links: Annotated[
+        tuple[str, ...], Field(description='links that have failed, such as ["S1->R1"]')
+    ] = (),
+    fail_clusters: Annotated[tuple[str, ...], Field(description="clusters that have failed")] = (),
+) -> LiveVideo:
+    """Return the problem with other weights, priorities, capacities or costs, and without failed links.
+
+    raises  InputError for an unknown link or cluster
+    """
+    weights = {"service_weight": service_weight, "cost_weight": cost_weight}
+    weights = {name: weight for name, weight in weights.items() if weight is not None}
+    scales = {"capacity_mbps": capacity_scale, "cost": cost_scale}
+    changed: dict[str, Any] = {}  # collected, since each new problem is validated
+    if weights:
+        changed["settings"] = problem.settings.assign(**weights)
+    if priorities_by is not None:
+        rates = problem.objects["bitrate_kbps"].to_numpy(float)
+        changed["objects"] = problem.objects.assign(priority=priorities(rates, priorities_by))
+    if any(scale != 1.0 for scale in scales.values()):
+        links = problem.links
+        changed["links"] = links.assign(**{name: links[name] * scale for name, scale in scales.items()})
+    if changed:
+        problem = replace(problem, **changed)
+    return remove_failed(problem, fail_links, fail_clusters)
+
+
+def remove_failed(
+    problem: LiveVideo, links: tuple[str, ...] = (), clusters: tuple[str, ...] = ()
+) -> LiveVideo:
+    """Return the problem without failed links and the links of failed clusters; requests stay.
+
+    raises  InputError for an unknown link or cluster, or if no link remains between two tiers
+    """
+    if not links and not clusters:
+        return problem
+    faults = [
+        f"fail_links: '{name}' is no link" + did_you_mean(name, problem.link_labels)
+        for name in links
+        if name not in problem.link_labels
+    ] + [
+        f"fail_clusters: '{name}' is no cluster" + did_you_mean(name, problem.clusters["cluster"])
+        for name in clusters
+        if name not in problem.cluster_index
+    ]
+    has_failed = np.isin(np.array(problem.link_labels, dtype=object), list(links))
+    for column in ("tail", "head"):
+        has_failed |= problem.links[column].isin(clusters).to_numpy()
+    tiers = problem.tiers
+    levels = set(problem.level[problem.tail[~has_failed]].tolist())
+    if not faults and len(levels) < problem.group_level:
+        step = next(step for step in range(problem.group_level) if step not in levels)
+        faults.append(f"no link is left from tier '{tiers[step]}' to tier '{tiers[step + 1]}'")
+    if faults:
+        raise InputError(*faults)
+    return replace(problem, links=problem.links[~has_failed], unreachable="unserved")

@@ -1,0 +1,107 @@
+"""Input tables of system `livevideo`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+
+from planner.contract.tables import Table, label, number
+
+CLUSTERS: Final = Table(
+    name="clusters",
+    about="a cluster of servers, or a client group (the clients of one city and AS), and its tier",
+    columns={
+        "cluster": label("its name"),
+        "tier": label("its tier, e.g. source, reflector, edge, group; links give the order of the tiers"),
+        "latitude": number("degrees north", at_least=-90, at_most=90, optional=True),
+        "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+    },
+    key=("cluster",),
+)
+LINKS: Final = Table(
+    name="links",
+    about="a one-way overlay link from a cluster to one of the next tier",
+    columns={
+        "tail": label("cluster that sends"),
+        "head": label("cluster that receives"),
+        "capacity_mbps": number("capacity, Mbit/s", more_than=0),
+        "cost": number("price of carrying video, per Mbit/s", at_least=0, optional=True, default=0.0),
+        "latency_ms": number("one-way delay, ms", at_least=0, optional=True, default=0.0),
+    },
+    key=("tail", "head"),
+)
+OBJECTS: Final = Table(
+    name="objects",
+    about="a video object: a channel at one of its bitrates",
+    columns={
+        "channel": label("its channel"),
+        "bitrate_kbps": number("its bitrate, kbit/s", more_than=0),
+        "priority": number("value of serving it to one client", more_than=0, optional=True, default=1.0),
+    },
+    key=("channel", "bitrate_kbps"),
+)
+REQUESTS: Final = Table(
+    name="requests",
+    about="clients of one group that request a channel at a bitrate",
+    columns={
+        "group": label("client group that requests"),
+        "channel": label("requested channel"),
+        "bitrate_kbps": number("requested bitrate, kbit/s", more_than=0),
+        "clients": number("number of clients", more_than=0, optional=True, default=1.0),
+        "arrival_s": number(
+            "arrival of the first of them, s from the start of the window", at_least=0, optional=True
+        ),
+    },
+    key=("group", "channel", "bitrate_kbps"),
+    may_be_empty=True,
+)
+HOLDERS: Final = Table(
+    name="holders",
+    about="a source that has a channel; channels without a row are at every source",
+    columns={"channel": label("the channel"), "source": label("cluster of the first tier")},
+    key=("channel", "source"),
+    may_be_empty=True,
+)
+_RULE: Final[dict[str, Any]] = {
+    "channel": label("a channel, or * for all"),
+    "bitrate_kbps": label("a bitrate in kbit/s, or * for all"),
+    "tail": label("where a link starts, or * for all"),
+    "head": label("where a link ends, or * for all"),
+}
+PINNED: Final = Table(
+    name="pinned",
+    about="objects that must be served to all who request them (tail and head *), or must cross a link",
+    columns=_RULE,
+    may_be_empty=True,
+)
+FORBIDDEN: Final = Table(
+    name="forbidden",
+    about="objects that must not cross a link",
+    columns=_RULE,
+    may_be_empty=True,
+)
+SETTINGS: Final = Table(
+    name="settings",
+    about="one row: weights of service and cost in the objective, and the length of a chunk",
+    columns={
+        "service_weight": number("value of one unit of priority served", at_least=0),
+        "cost_weight": number("value of one unit of cost x Mbit/s saved", at_least=0),
+        "chunk_s": number("length of a chunk, s", more_than=0, optional=True, default=2.0),
+    },
+)
+TABLES: Final = (CLUSTERS, LINKS, OBJECTS, REQUESTS, HOLDERS, PINNED, FORBIDDEN, SETTINGS)
+OPTIONAL_TABLES: Final = ("holders", "pinned", "forbidden", "settings")
+
+SERVICE_WEIGHT: Final = 1.0
+COST_WEIGHT: Final = 1e-4
+
+
+def empty_table(table: Table) -> pd.DataFrame:
+    """Return a table without rows."""
+    return pd.DataFrame({name: pd.Series(dtype=str) for name in table.columns})
+
+
+def default_settings() -> pd.DataFrame:
+    """Return service weight 1 and cost weight 1e-4: a path of cost 60 at 30 Mbit/s then costs 0.18."""
+    return pd.DataFrame({"service_weight": [SERVICE_WEIGHT], "cost_weight": [COST_WEIGHT], "chunk_s": [2.0]})

@@ -1,0 +1,270 @@
+"""Tables of a live video problem, and the arrays that are read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner_models.livevideo.problem.schema import (
+    FORBIDDEN,
+    HOLDERS,
+    PINNED,
+    default_settings,
+    empty_table,
+)
+from planner_models.livevideo.problem.tiers import linked_tiers, order_tiers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VideoTables:
+    """Tables of a live video problem, not yet validated; `LiveVideo` describes and validates them.
+
+    C, L, O, Q and S are the numbers of clusters, links, objects, requests and sources. Clusters, links,
+    objects and requests are numbered by their row.
+    """
+
+    clusters: pd.DataFrame
+    links: pd.DataFrame
+    objects: pd.DataFrame
+    requests: pd.DataFrame
+    holders: pd.DataFrame = field(default_factory=lambda: empty_table(HOLDERS))
+    pinned: pd.DataFrame = field(default_factory=lambda: empty_table(PINNED))
+    forbidden: pd.DataFrame = field(default_factory=lambda: empty_table(FORBIDDEN))
+    settings: pd.DataFrame = field(default_factory=default_settings)
+    unreachable: Literal["error", "unserved"] = "error"
+
+    # --- settings -------------------------------------------------------------------------
+
+    @cached_property
+    def service_weight(self) -> float:
+        """Weight ws of Fig. 4.8, per unit of priority."""
+        return float(self.settings["service_weight"].iloc[0])
+
+    @cached_property
+    def cost_weight(self) -> float:
+        """Weight wc of Fig. 4.8, per unit of cost x Mbit/s."""
+        return float(self.settings["cost_weight"].iloc[0])
+
+    @cached_property
+    def chunk_s(self) -> float:
+        """Length of a chunk, s."""
+        return float(self.settings["chunk_s"].iloc[0])
+
+    # --- clusters and links ---------------------------------------------------------------
+
+    @cached_property
+    def linked_tiers(self) -> dict[tuple[str, str], int]:
+        """Pairs of tiers that links connect, each with its first link."""
+        tier = self.clusters["tier"].to_numpy()
+        return linked_tiers(tier[self.tail], tier[self.head])
+
+    @cached_property
+    def tiers(self) -> list[str]:
+        """Tiers from the sources to the groups."""
+        return order_tiers(self.linked_tiers) or sorted(set(self.clusters["tier"]))
+
+    @cached_property
+    def level(self) -> NDArray[np.int64]:
+        """(C,) tier of each cluster: 0 for sources up to `group_level` for groups."""
+        number = {tier: i for i, tier in enumerate(self.tiers)}
+        return np.array([number.get(tier, -1) for tier in self.clusters["tier"]], dtype=np.int64)
+
+    @property
+    def group_level(self) -> int:
+        """Level of the client groups, the last tier."""
+        return len(self.tiers) - 1
+
+    @cached_property
+    def tail(self) -> NDArray[np.int64]:
+        """(L,) cluster where each link starts."""
+        return self.cluster_rows(self.links["tail"])
+
+    @cached_property
+    def head(self) -> NDArray[np.int64]:
+        """(L,) cluster where each link ends."""
+        return self.cluster_rows(self.links["head"])
+
+    @cached_property
+    def capacity_mbps(self) -> NDArray[np.float64]:
+        """(L,) capacity of each link."""
+        return self.links["capacity_mbps"].to_numpy(float)
+
+    @cached_property
+    def cost(self) -> NDArray[np.float64]:
+        """(L,) price per Mbit/s."""
+        return self.links["cost"].to_numpy(float)
+
+    @cached_property
+    def latency_ms(self) -> NDArray[np.float64]:
+        """(L,) one-way delay."""
+        return self.links["latency_ms"].to_numpy(float)
+
+    # --- objects and sources --------------------------------------------------------------
+
+    @cached_property
+    def bitrate_mbps(self) -> NDArray[np.float64]:
+        """(O,) bitrate in Mbit/s, the unit of capacities."""
+        return self.objects["bitrate_kbps"].to_numpy(float) / 1000.0
+
+    @cached_property
+    def priority(self) -> NDArray[np.float64]:
+        """(O,) value of serving each object to one client."""
+        return self.objects["priority"].to_numpy(float)
+
+    @cached_property
+    def channel_number(self) -> NDArray[np.int64]:
+        """(O,) channel of each object, numbered from 0 by name."""
+        _, number = np.unique(self.objects["channel"].to_numpy(), return_inverse=True)
+        return np.asarray(number)
+
+    @cached_property
+    def sources(self) -> NDArray[np.int64]:
+        """(S,) clusters of the first tier."""
+        return np.flatnonzero(self.level == 0)
+
+    @cached_property
+    def is_at_source(self) -> NDArray[np.bool_]:
+        """(O, S) whether each source has each object; sources in the order of `sources`."""
+        found = np.ones((len(self.objects), len(self.sources)), dtype=bool)
+        if len(self.holders):
+            number = {int(cluster): s for s, cluster in enumerate(self.sources)}
+            channels: dict[str, list[int]] = {}
+            rows = zip(
+                self.holders["channel"], self.cluster_rows(self.holders["source"]).tolist(), strict=True
+            )
+            for channel, cluster in rows:
+                channels.setdefault(channel, []).append(number[cluster])
+            for o, channel in enumerate(self.objects["channel"]):
+                if channel in channels:
+                    found[o] = False
+                    found[o, channels[channel]] = True
+        return found
+
+    # --- requests -------------------------------------------------------------------------
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """(Q,) cluster of the group that requests."""
+        return self.cluster_rows(self.requests["group"])
+
+    @cached_property
+    def object(self) -> NDArray[np.int64]:
+        """(Q,) requested object."""
+        return self.object_rows(self.requests["channel"], self.requests["bitrate_kbps"])
+
+    @cached_property
+    def clients(self) -> NDArray[np.float64]:
+        """(Q,) number of clients of each request."""
+        return self.requests["clients"].to_numpy(float)
+
+    @cached_property
+    def value(self) -> NDArray[np.float64]:
+        """(Q,) value of serving each request: ws x priority x clients."""
+        return np.asarray(self.service_weight * self.priority[self.object] * self.clients)
+
+    @cached_property
+    def arrival_s(self) -> NDArray[np.float64]:
+        """(Q,) arrival time of each request; without times, in the table's order over one minute."""
+        if "arrival_s" in self.requests:
+            return self.requests["arrival_s"].to_numpy(float)
+        count = len(self.requests)
+        return np.asarray(60.0 * np.arange(count) / max(count, 1))
+
+    # --- names and rows -------------------------------------------------------------------
+
+    @cached_property
+    def link_labels(self) -> list[str]:
+        """(L,) `tail->head` of each link."""
+        return [f"{t}->{h}" for t, h in zip(self.links["tail"], self.links["head"], strict=True)]
+
+    @cached_property
+    def object_labels(self) -> list[str]:
+        """(O,) `channel/bitrate` of each object."""
+        rows = zip(self.objects["channel"], self.objects["bitrate_kbps"], strict=True)
+        return [f"{channel}/{bitrate:g}" for channel, bitrate in rows]
+
+    @cached_property
+    def cluster_index(self) -> pd.Index:
+        """Names of the clusters in the order of their rows."""
+        index: pd.Index = pd.Index(self.clusters["cluster"])
+        return index
+
+    @cached_property
+    def _object_index(self) -> pd.MultiIndex:
+        return pd.MultiIndex.from_frame(self.objects[["channel", "bitrate_kbps"]])
+
+    @cached_property
+    def _link_index(self) -> pd.Index:
+        index: pd.Index = pd.Index(self.tail * len(self.clusters) + self.head)
+        return index
+
+    def cluster_rows(self, names: pd.Series) -> NDArray[np.int64]:
+        """Return the row of each cluster; -1 for unknown."""
+        return self.cluster_index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+
+    def object_rows(self, channel: pd.Series, bitrate_kbps: pd.Series) -> NDArray[np.int64]:
+        """Return the row of each object; -1 for unknown."""
+        if not len(channel):
+            return np.zeros(0, dtype=np.int64)
+        keys = pd.MultiIndex.from_arrays([channel.astype(str), bitrate_kbps.astype(float)])
+        return self._object_index.get_indexer(keys).astype(np.int64)
+
+    def link_rows(self, tail: pd.Series, head: pd.Series) -> NDArray[np.int64]:
+        """Return the row of each link; -1 for unknown."""
+        start, end = self.cluster_rows(tail), self.cluster_rows(head)
+        keys = np.where((start >= 0) & (end >= 0), start * len(self.clusters) + end, -1)
+        return self._link_index.get_indexer(pd.Index(keys)).astype(np.int64)
+
+    # --- rules ----------------------------------------------------------------------------
+
+    def match_rules(self, rules: pd.DataFrame) -> Iterator[tuple[bool, NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield for each rule whether it names no link, its objects and its links."""
+        bitrates = self.objects["bitrate_kbps"].to_numpy(float)
+        for rule in rules.itertuples():
+            objects, links = np.ones(len(self.objects), dtype=bool), np.ones(len(self.links), dtype=bool)
+            if rule.channel != "*":
+                objects &= (self.objects["channel"] == rule.channel).to_numpy()
+            if rule.bitrate_kbps != "*":
+                objects &= np.isclose(bitrates, float(str(rule.bitrate_kbps)))
+            for column, end in (("tail", rule.tail), ("head", rule.head)):
+                if end != "*":
+                    links &= (self.links[column] == end).to_numpy()
+            is_everywhere = bool(rule.tail == "*" and rule.head == "*")
+            yield is_everywhere, np.flatnonzero(objects), np.flatnonzero(links)
+
+    @cached_property
+    def forbidden_pairs(self) -> NDArray[np.bool_] | None:
+        """(O, L) True where an object must not cross a link; None where nothing is forbidden."""
+        if not len(self.forbidden):
+            return None
+        mask = np.zeros((len(self.objects), len(self.links)), dtype=bool)
+        for _, objects, links in self.match_rules(self.forbidden):
+            mask[np.ix_(objects, links)] = True
+        return mask
+
+    @cached_property
+    def pinned_requests(self) -> NDArray[np.int64]:
+        """Requests that must be served."""
+        is_pinned = np.zeros(len(self.requests), dtype=bool)
+        for is_everywhere, objects, _ in self.match_rules(self.pinned):
+            if is_everywhere:
+                is_pinned |= np.isin(self.object, objects)
+        return np.flatnonzero(is_pinned)
+
+    @cached_property
+    def pinned_links(self) -> NDArray[np.int64]:
+        """(P, 2) objects and the links that each must cross."""
+        pairs: set[tuple[Any, ...]] = {
+            (o, link)
+            for is_everywhere, objects, links in self.match_rules(self.pinned)
+            if not is_everywhere
+            for o in objects.tolist()
+            for link in links.tolist()
+        }
+        return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)

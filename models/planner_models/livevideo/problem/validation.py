@@ -1,0 +1,198 @@
+"""Validation of a problem, check by check; each fault is one line with its table and row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
+from planner.errors import did_you_mean
+from planner_models.livevideo.problem import pinning
+from planner_models.livevideo.problem.tables import VideoTables
+from planner_models.livevideo.problem.tiers import Pair, find_cycle, order_tiers
+
+
+def find_faults(problem: VideoTables) -> list[str]:
+    """Return the faults of the first check that finds any: later checks rely on the earlier ones."""
+    for check in CHECKS:
+        faults = list(check(problem))
+        if faults:
+            return faults
+    return []
+
+
+def reachable_requests(problem: VideoTables) -> NDArray[np.bool_]:
+    """Return whether a path of allowed links as wide as the object leads to each request's group, (Q,)."""
+    mask = problem.forbidden_pairs
+    is_reachable = np.zeros(len(problem.requests), dtype=bool)
+    # objects with the same bitrate, sources and forbidden links reach the same groups
+    classes: dict[tuple[float, bytes, bytes], list[int]] = {}
+    for o in np.unique(problem.object).tolist():
+        forbidden = b"" if mask is None else mask[o].tobytes()
+        key = (float(problem.bitrate_mbps[o]), problem.is_at_source[o].tobytes(), forbidden)
+        classes.setdefault(key, []).append(o)
+    level = problem.level[problem.tail]
+    for (bitrate, _, _), objects in classes.items():
+        usable = problem.capacity_mbps >= bitrate * (1 - 1e-9)
+        if mask is not None:
+            usable &= ~mask[objects[0]]
+        reached = np.zeros(len(problem.clusters), dtype=bool)
+        reached[problem.sources[problem.is_at_source[objects[0]]]] = True
+        for step in range(problem.group_level):
+            reached[problem.head[usable & reached[problem.tail] & (level == step)]] = True
+        requests = np.isin(problem.object, objects)
+        is_reachable[requests] = reached[problem.group[requests]]
+    return is_reachable
+
+
+def _check_settings(problem: VideoTables) -> Iterator[str]:
+    if len(problem.settings) != 1:
+        where = file_name(problem.settings, "settings")
+        yield f"{where}: has {len(problem.settings)} rows, must have one"
+
+
+def _check_names(problem: VideoTables) -> Iterator[str]:
+    for frame, table, column in (
+        (problem.links, "links", "tail"),
+        (problem.links, "links", "head"),
+        (problem.requests, "requests", "group"),
+        (problem.holders, "holders", "source"),
+    ):
+        yield from report_unknown_names(frame, table, column, problem.cluster_index, "no cluster")
+    yield from _check_requested_objects(problem)
+    channels = set(problem.objects["channel"])
+    faults = [
+        f"{row_name(problem.holders, 'holders', row)}: channel '{channel}' is no channel of the objects"
+        + did_you_mean(channel, channels)
+        for row, channel in enumerate(problem.holders["channel"])
+        if channel not in channels
+    ]
+    yield from shorten_faults(faults, file_name(problem.holders, "holders"), "with an unknown channel")
+
+
+def _check_requested_objects(problem: VideoTables) -> Iterator[str]:
+    requests = problem.requests
+    unknown = np.flatnonzero(problem.object < 0).tolist()
+    faults = []
+    for row in unknown[:6]:
+        channel, bitrate = requests["channel"].iloc[row], requests["bitrate_kbps"].iloc[row]
+        bitrates = problem.objects.loc[problem.objects["channel"] == channel, "bitrate_kbps"]
+        if len(bitrates):
+            hint = f"; '{channel}' has " + ", ".join(f"{rate:g}" for rate in bitrates.head(8)) + " kbit/s"
+        else:
+            hint = did_you_mean(channel, set(problem.objects["channel"]))
+        faults.append(
+            f"{row_name(requests, 'requests', row)}: asks for an unknown object, "
+            f"channel '{channel}' at {bitrate:g} kbit/s{hint}"
+        )
+    yield from shorten_faults(
+        faults, file_name(requests, "requests"), "for an unknown object", count=len(unknown)
+    )
+
+
+def _check_tiers(problem: VideoTables) -> Iterator[str]:
+    """Yield faults of the chain of tiers, of groups that request and of sources that hold channels."""
+    pairs = problem.linked_tiers
+    where = file_name(problem.links, "links")
+    for (tail, head), row in pairs.items():
+        if tail == head:
+            where = row_name(problem.links, "links", row)
+            yield f"{where}: joins two clusters of tier '{tail}', must lead to the next"
+            return
+    if found := find_cycle(pairs):
+        yield f"{where}: the tiers form a cycle: " + " -> ".join(found)
+        return
+    order = order_tiers(pairs)
+    if order is None:
+        yield _describe_branch(problem, pairs, where)
+        return
+    isolated = sorted(set(problem.clusters["tier"]) - set(order))
+    if isolated:
+        yield f"{file_name(problem.clusters, 'clusters')}: no link joins tier '{isolated[0]}' to another"
+        return
+    yield from _find_wrong_tiers(problem, "requests", "group", problem.group_level)
+    yield from _find_wrong_tiers(problem, "holders", "source", 0)
+
+
+def _describe_branch(problem: VideoTables, pairs: dict[Pair, int], where: str) -> str:
+    """Return the error line for tiers that form no chain."""
+    for (tail, head), row in pairs.items():
+        others = [other for start, other in pairs if start == tail and other != head]
+        if others:
+            return (
+                f"{row_name(problem.links, 'links', row)}: "
+                f"leads from tier '{tail}' to '{head}', other links "
+                f"from '{tail}' to '{others[0]}': a tier must lead to one next tier only"
+            )
+    return f"{where}: the tiers must form one chain, found " + ", ".join(f"{a}->{b}" for a, b in pairs)
+
+
+def _find_wrong_tiers(problem: VideoTables, table: str, column: str, level: int) -> list[str]:
+    """Return an error line for each cluster in a table's column that is not of the tier at `level`."""
+    frame: pd.DataFrame = getattr(problem, table)
+    found = problem.level[problem.cluster_rows(frame[column])]
+    faults = [
+        f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is of tier "
+        f"'{problem.tiers[found[row]]}', must be of tier '{problem.tiers[level]}'"
+        for row in np.flatnonzero(found != level).tolist()
+    ]
+    return shorten_faults(faults, file_name(frame, table), f"with a {column} of another tier")
+
+
+def _check_groups(problem: VideoTables) -> Iterator[str]:
+    if problem.unreachable == "unserved":
+        return
+    has_link = np.zeros(len(problem.clusters), dtype=bool)
+    has_link[problem.head] = True
+    above = problem.tiers[-2]
+    faults = [
+        f"{row_name(problem.clusters, 'clusters', row)}: group '{problem.clusters['cluster'].iloc[row]}' "
+        f"has no link from any cluster of tier '{above}'"
+        for row in np.flatnonzero(~has_link & (problem.level == problem.group_level)).tolist()
+    ]
+    yield from shorten_faults(faults, file_name(problem.clusters, "clusters"), "of groups without a link")
+
+
+def _check_reachability(problem: VideoTables) -> Iterator[str]:
+    if problem.unreachable == "unserved" or not len(problem.requests):
+        return
+    largest = float(problem.capacity_mbps.max())
+    requested = np.unique(problem.object)
+    too_wide = requested[problem.bitrate_mbps[requested] > largest]
+    where = file_name(problem.objects, "objects")
+    faults = [
+        f"{row_name(problem.objects, 'objects', o)}: bitrate_kbps {1000 * problem.bitrate_mbps[o]:g} is "
+        f"above the capacity of every link (at most {1000 * largest:g} kbit/s)"
+        for o in too_wide.tolist()
+    ]
+    yield from shorten_faults(faults, where, "with a bitrate above every link")
+    is_reachable = reachable_requests(problem)
+    faults = [
+        f"{row_name(problem.objects, 'objects', o)}: channel '{problem.objects['channel'].iloc[o]}' is "
+        f"unreachable: no path of links with {1000 * problem.bitrate_mbps[o]:g} kbit/s "
+        "from a source that has it to a group that asks for it"
+        for o in np.setdiff1d(requested, np.union1d(problem.object[is_reachable], too_wide)).tolist()
+    ]
+    yield from shorten_faults(faults, where, "of unreachable channels")
+    pins = problem.pinned_requests
+    faults = [
+        f"{problem.object_labels[problem.object[q]]} is pinned, but no path of links wide enough, on "
+        f"which it may go, leads to group '{problem.requests['group'].iloc[q]}'"
+        for q in pins[~is_reachable[pins]].tolist()
+    ]
+    yield from shorten_faults(faults, file_name(problem.pinned, "pinned"), "that nothing can fulfil")
+
+
+CHECKS: Final = (
+    _check_settings,
+    _check_names,
+    _check_tiers,
+    _check_groups,
+    pinning.find_faults,
+    _check_reachability,
+)
+"""Checks in order; each relies on the ones before it."""

@@ -1,0 +1,229 @@
+"""Simulation of control in time: a controller and the agents of clusters on the engine's control loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.control_loop import Controller, Round, run
+from planner.contract.metrics import Metric
+from planner.contract.simulation import SimulationResult
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.livevideo.designs.decomposition import decomposition
+from planner_models.livevideo.plan.metrics import measure
+from planner_models.livevideo.problem.cities import FIBER_KM_PER_MS, distance_km
+from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.simulation.events import (
+    Announcement,
+    Change,
+    Control,
+    Observation,
+    Partition,
+    Update,
+)
+from planner_models.livevideo.simulation.execution import DataPlane
+
+OPTIONS: Final = Options(time_limit_s=2.0, threads=1, gap=1e-3)
+
+
+METRICS: Final = (
+    Metric(name="join_s", unit="s", better="less", about="median time from request to first chunk"),
+    Metric(name="join_worst_s", unit="s", better="less", about="largest time from request to first chunk"),
+    Metric(
+        name="join_of_bound",
+        unit="",
+        better="less",
+        about="median of join times over their bound: round trips to a source and transfer of a chunk",
+    ),
+    Metric(name="within_bound", unit="", better="more", about="share of join times within their bound"),
+    Metric(name="served", unit="", better="more", about="share of the clients that are served at the end"),
+    Metric(
+        name="average_bitrate_kbps",
+        unit="kbit/s",
+        better="more",
+        about="mean bitrate of the clients at the end, 0 for those not served",
+    ),
+    Metric(
+        name="delivered_kbps",
+        unit="kbit/s",
+        better="more",
+        about="mean bitrate that clients received since their request",
+    ),
+    Metric(name="buffering_ratio", unit="", better="less", about="time stalled over time watched"),
+    Metric(name="overload_mbps", unit="Mbit/s", better="less", about="largest total overload of links"),
+    Metric(name="overload_mbit", unit="Mbit", better="less", about="total overload of links over time"),
+    Metric(
+        name="touched",
+        unit="clusters",
+        better="less",
+        about="largest number of clusters that one request set up",
+    ),
+)
+
+
+def simulate(
+    problem: LiveVideo,
+    *,
+    control: Control,
+    until_s: float,
+    period_s: float = 10.0,
+    computing_s: float = 5.0,
+    link_s: float = 0.01,
+    announcement_s: float = 1.0,
+    loss: float = 0.0,
+    partitions: tuple[Partition, ...] = (),
+    timeout_s: float = 30.0,
+    controller_fails_s: float | None = None,
+    changes: tuple[Change, ...] = (),
+    adapt: bool = True,
+    seed: int = 0,
+    options: Options = OPTIONS,
+) -> SimulationResult:
+    """Simulate requests in time, served by the clusters, the controller, or both.
+
+    period_s, computing_s  of the controller: time between decisions, and computing time of one
+    link_s                 one-way delay from the controller to clusters (`controller_delay_s`)
+    announcement_s         time between announcements of distances
+    loss, partitions       probability that an update is lost, and clusters cut off from the controller
+    controller_fails_s     time at which the controller fails
+    timeout_s              time without an update after which a cluster acts alone
+    changes                of the capacities of links and clusters
+    adapt                  whether denied clients request the next lower bitrate
+
+    returns  metrics METRICS; tables clients and overloads (`DataPlane.record`) and trees, the plan at the end
+    source   Mukerjee 2018, sections 4.4 and 4.7.2
+    """
+    execution = DataPlane(
+        problem=problem,
+        control=control,
+        loss=loss,
+        partitions=partitions,
+        timeout_s=timeout_s,
+        changes=changes,
+        adapt=adapt,
+        seed=seed,
+    )
+    controllers: list[Controller[Update | Announcement]] = []
+    if control != "distributed":
+        decide = partial(_decide_centrally, options, controller_fails_s)
+        controllers.append(
+            Controller(
+                name="central", decide=decide, period_s=period_s, computing_s=computing_s, link_s=link_s
+            )
+        )
+    if control != "centralized":
+        controllers.append(Controller(name="exchange", decide=_announce, period_s=announcement_s))
+    outcome = run(execution, controllers, until_s=until_s)
+    return SimulationResult(
+        metrics=_summarize(execution, outcome.tables),
+        tables={**outcome.tables, "trees": execution.plan().trees},
+        rounds=outcome.rounds,
+    )
+
+
+def _decide_centrally(
+    options: Options,
+    controller_fails_s: float | None,
+    observed: Observation,
+    last: Round[Update | Announcement] | None,  # noqa: ARG001
+) -> Update | None:
+    if not observed.requests or (controller_fails_s is not None and observed.time_s >= controller_fails_s):
+        return None
+    plan = decomposition.distribute(observed.problem, options=options).plan
+    if plan is None:
+        return None
+    return Update(plan=plan, observed_s=observed.time_s, capacity_mbps=observed.capacity_mbps)
+
+
+def _announce(observed: Any, last: Round[Update | Announcement] | None) -> Announcement:  # noqa: ARG001
+    return Announcement()
+
+
+def _summarize(execution: DataPlane, tables: Mapping[str, pd.DataFrame]) -> dict[str, float | None]:
+    """Return METRICS; None where no client arrived."""
+    clients, overloads = tables["clients"], tables["overloads"]
+    if clients.empty:
+        return dict.fromkeys(metric.name for metric in METRICS)
+    joined = clients["join_s"].dropna().astype(float)
+    of_bound = joined / clients.loc[joined.index, "bound_s"]
+    over_mbps, lasted_s = overloads["over_mbps"].to_numpy(float), overloads["lasted_s"].to_numpy(float)
+    watched = float(clients["watched_s"].sum())
+    return {
+        "join_s": float(joined.median()) if len(joined) else None,
+        "join_worst_s": float(joined.max()) if len(joined) else None,
+        "average_bitrate_kbps": float(clients["bitrate_kbps"].mean()),
+        "delivered_kbps": float(clients["mean_kbps"].mean()),
+        "buffering_ratio": float(clients["stalled_s"].sum()) / watched if watched else None,
+        "served": float((clients["bitrate_kbps"] > 0).mean()),
+        "join_of_bound": float(of_bound.median()) if len(joined) else None,
+        "within_bound": float((of_bound <= 1 + 1e-9).mean()) if len(joined) else None,
+        "overload_mbps": float(over_mbps.max(initial=0.0)),
+        "overload_mbit": float(over_mbps @ lasted_s),
+        "touched": float(max(execution.touched, default=0)),
+    }
+
+
+def controller_delay_s(problem: LiveVideo, latitude: float, longitude: float) -> float:
+    """Return the one-way delay from a controller's place to the farthest cluster, s: its `link_s`.
+
+    raises  InputError where clusters have no coordinates
+    """
+    if not {"latitude", "longitude"} <= set(problem.clusters.columns):
+        raise InputError("clusters: have no latitude and longitude, so that a place says nothing")
+    clusters = problem.clusters[problem.level < problem.group_level]
+    km = distance_km(
+        clusters["latitude"].to_numpy(float),
+        clusters["longitude"].to_numpy(float),
+        np.array([latitude]),
+        np.array([longitude]),
+    )
+    return float(km.max()) / FIBER_KM_PER_MS / 1000
+
+
+def ideal_kbps(problem: LiveVideo, *, options: Options = OPTIONS) -> float | None:
+    """Return the average bitrate of one decision on all requests, each served as requested or not at all.
+
+    The deviation of a simulation from it is 1 - average_bitrate_kbps / ideal_kbps.
+    """
+    plan = decomposition.distribute(problem, options=options).plan
+    return None if plan is None else measure(problem, plan, None)["average_bitrate_kbps"]
+
+
+def overload_by_age(
+    problem: LiveVideo,
+    announcements_s: Sequence[float],
+    *,
+    until_s: float,
+    control: Control = "distributed",
+    seeds: int = 3,
+    options: Options = OPTIONS,
+) -> pd.DataFrame:
+    """Measure the overload that old announcements cause: one row for each time between announcements.
+
+    returns  exchange_s, the time between announcements; means over the seeds of overload_mbps (largest),
+             overload_mbit, buffering_ratio, average_bitrate_kbps and delivered_kbps
+    source   Mukerjee 2018, section 4.4.2
+    """
+    averaged = ["overload_mbps", "overload_mbit", "buffering_ratio", "average_bitrate_kbps", "delivered_kbps"]
+    rows = []
+    for announcement_s in announcements_s:
+        runs = pd.DataFrame(
+            [
+                simulate(
+                    problem,
+                    control=control,
+                    until_s=until_s,
+                    announcement_s=announcement_s,
+                    seed=seed,
+                    options=options,
+                ).metrics
+                for seed in range(seeds)
+            ]
+        )
+        rows.append({"exchange_s": announcement_s, **runs[averaged].astype(float).fillna(0.0).mean()})
+    return pd.DataFrame(rows)

@@ -1,0 +1,351 @@
+"""Data plane in time: clients arrive, links and clusters change, agents of clusters react.
+
+Each cluster's agent forwards requests by its routing information base (`rib`), and without an entry there
+by Algorithm 1 on the announcements of the clusters above (`distributed.Announcements`, Table 4.2), which
+age between two announcements. Requests only travel upwards, so that there are no loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from planner_models.livevideo.designs.distributed import Announcements, find_path
+from planner_models.livevideo.plan.plan import Trees, plan_rows
+from planner_models.livevideo.plan.streams import Streams
+from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.simulation.events import (
+    Announcement,
+    Change,
+    Control,
+    Observation,
+    Partition,
+    Update,
+)
+from planner_models.livevideo.simulation.playback import Client, join_time_s, play, tabulate_clients
+from planner_models.livevideo.simulation.rib import STALE_CHANGE, Ribs
+
+
+@dataclass
+class DataPlane:
+    """Execution of livevideo on the engine's control loop (`planner.contract.control_loop`).
+
+    problem     network and requests; each arrives at its `arrival_s` and stays
+    control     who may decide: clusters, the controller, or both
+    loss        probability that an update does not reach a cluster
+    partitions  clusters that are cut off from the controller
+    timeout_s   time without an update of the controller after which a cluster acts alone
+    changes     of the capacities of links and clusters
+    adapt       whether denied clients request the next lower bitrate of their channel
+    """
+
+    problem: LiveVideo
+    control: Control
+    loss: float = 0.0
+    partitions: tuple[Partition, ...] = ()
+    timeout_s: float = float("inf")
+    changes: tuple[Change, ...] = ()
+    adapt: bool = True
+    seed: int = 0
+    now_s: float = 0.0
+    touched: list[int] = field(default_factory=list)  # clusters that each request set up
+    overloads: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        self.streams = Streams(problem)
+        self.capacity = problem.capacity_mbps.copy()
+        self.random = np.random.default_rng(self.seed)
+        self.announcements = Announcements(self.streams)
+        self.ribs = Ribs(
+            len(problem.clusters),
+            capacity=self._usable_mbps,
+            can_act_alone=self.control != "centralized",
+            timeout_s=self.timeout_s,
+        )
+        self.assigned: dict[int, dict[int, int]] = {}  # DNS: by group, the link into it for each object
+        self.down: set[int] = set()  # clusters
+        self.clients = self._list_clients()
+        events = [(change.time_s, 0, number) for number, change in enumerate(self.changes)]
+        events += [(client.requested_s, 1, client.request) for client in self.clients]
+        self.events = sorted(events)
+        self.next_event = 0
+
+    def _list_clients(self) -> list[Client]:
+        problem = self.problem
+        ladder: dict[str, list[int]] = {}
+        for o in np.argsort(-problem.bitrate_mbps, kind="stable").tolist():
+            ladder.setdefault(str(problem.objects["channel"].iloc[o]), []).append(o)
+        clients = []
+        for q, time in enumerate(problem.arrival_s.tolist()):
+            channel = str(problem.requests["channel"].iloc[q])
+            first = ladder[channel].index(int(problem.object[q]))
+            items = ladder[channel][first:] if self.adapt else ladder[channel][first : first + 1]
+            group = int(problem.group[q])
+            clients.append(Client(request=q, channel=channel, group=group, items=items, requested_s=time))
+        return clients
+
+    # --- contract of the control loop -----------------------------------------------------
+
+    def advance(self, until_s: float) -> None:
+        """Let requests arrive and capacities change until a time."""
+        while self.next_event < len(self.events) and self.events[self.next_event][0] < until_s:
+            time, kind, number = self.events[self.next_event]
+            self.next_event += 1
+            self._pass_time(time)
+            if kind == 1:
+                self._request(self.clients[number])
+            else:
+                self._change(self.changes[number])
+        self._pass_time(until_s)
+
+    def apply(self, decision: Update | Announcement) -> None:
+        """Apply an update of the controller where it arrives, or let clusters announce distances."""
+        if isinstance(decision, Announcement):
+            self.announcements = Announcements(self.streams)
+            if self.control != "centralized":
+                self._request_again()
+            return
+        item, link = plan_rows(self.problem, decision.plan)
+        evidence = decision.capacity_mbps[link]
+        head = self.problem.head[link]
+        for cluster in np.flatnonzero(self.problem.level > 0).tolist():
+            if self._is_cut_off(cluster) or self.random.random() < self.loss:
+                continue
+            into = head == cluster
+            rows = list(zip(item[into].tolist(), link[into].tolist(), evidence[into].tolist(), strict=True))
+            self.ribs.receive_update(cluster, decision.observed_s, self.now_s, rows)
+            if self.streams.level[cluster] == self.problem.group_level:
+                self.assigned[cluster] = {o: used for o, used, _ in rows}
+        self._reroute()
+        self._request_again()
+
+    def observe(self) -> Observation:
+        """Return the requests that have arrived and current capacities, as the controller observes them."""
+        requests = tuple(
+            (client.request, client.items[0] if client.item is None else client.item)
+            for client in self.clients
+            if client.requested_s <= self.now_s
+            and not (client.edge is not None and self._is_cut_off(client.edge))
+        )
+        return Observation(
+            time_s=self.now_s, network=self.problem, requests=requests, capacity_mbps=self.capacity.copy()
+        )
+
+    def record(self) -> Mapping[str, pd.DataFrame]:
+        """Return tables clients (`tabulate_clients`) and overloads: time_s, over_mbps, lasted_s."""
+        overloads = pd.DataFrame(self.overloads, columns=["time_s", "over_mbps", "lasted_s"])
+        return {"clients": tabulate_clients(self.problem, self.clients, self.now_s), "overloads": overloads}
+
+    def plan(self) -> Trees:
+        """Return the current trees."""
+        return self.streams.plan()
+
+    # --- time and changes -----------------------------------------------------------------
+
+    def _pass_time(self, until_s: float) -> None:
+        """Let clients watch until a time, and note overload."""
+        if until_s <= self.now_s:
+            return
+        over_mbps = float(np.clip(-self.streams.residual_mbps, 0.0, None).sum())
+        if over_mbps > 1e-9:
+            self.overloads.append((self.now_s, over_mbps, until_s - self.now_s))
+        play(self.clients, self.streams, self.capacity, self.now_s, until_s)
+        self.now_s = until_s
+
+    def _change(self, change: Change) -> None:
+        """Change the capacity of a link or a cluster; clusters react."""
+        if change.link is not None:
+            self._resize(change.link, change.share)
+        if change.cluster is not None:
+            if change.share > 0:
+                self.down.discard(change.cluster)
+            else:
+                self.down.add(change.cluster)
+            ends = zip(self.streams.tail, self.streams.head, strict=True)
+            for link, (tail, head) in enumerate(ends):
+                if change.cluster in (tail, head):
+                    self._resize(link, change.share)
+        self.announcements.distances.clear()
+        if self.control != "centralized":
+            self._drop_unusable()
+
+    def _resize(self, link: int, share: float) -> None:
+        before = self.capacity[link]
+        self.capacity[link] = share * self.problem.capacity_mbps[link]
+        self.streams.residual_mbps[link] += self.capacity[link] - before
+
+    def _usable_mbps(self, link: int) -> float:
+        return 0.0 if self._is_down(link) else float(self.capacity[link])
+
+    def _is_down(self, link: int) -> bool:
+        ends = (self.streams.tail[link], self.streams.head[link])
+        return bool(self.capacity[link] <= 0 or ends[0] in self.down or ends[1] in self.down)
+
+    def _is_cut_off(self, cluster: int) -> bool:
+        return any(
+            cluster in part.clusters and part.from_s <= self.now_s < part.to_s for part in self.partitions
+        )
+
+    # --- requests -------------------------------------------------------------------------
+
+    def _request(self, client: Client) -> None:
+        """Serve a client at the highest bitrate for which there is a path."""
+        for item in client.items:
+            if self._serve(client, item):
+                return
+
+    def _request_again(self) -> None:
+        """Let clients that were denied, or lost their stream, request again."""
+        for client in self.clients:
+            if client.requested_s > self.now_s:
+                break
+            if client.item is not None and (client.item, client.group) not in self.streams.parent:
+                client.item = None
+            if client.item is None:
+                self._request(client)
+
+    def _serve(self, client: Client, item: int) -> bool:
+        """Set up an object's stream to a client; return whether there was a path."""
+        streams, group = self.streams, client.group
+        if not streams.has(item, group):
+            path = self._find_path_to_group(item, group)
+            if path is None:
+                return False
+            new = [link for link in path if not streams.has(item, streams.head[link])]
+            tails = {streams.tail[link] for link in new}
+            self.touched.append(sum(streams.level[tail] > 0 for tail in tails))
+            streams.add_path(item, path)
+            client.hops = len(new)
+        client.item = item
+        client.edge = streams.tail[streams.parent[item, group]]
+        if client.joined_s is None:
+            hops = max(client.hops, 1)
+            client.joined_s = self.now_s + join_time_s(streams, self.capacity, item, group, hops)
+        return True
+
+    def _find_path_to_group(self, item: int, group: int) -> list[int] | None:
+        """Return the links down to a group, by the edge that DNS assigned or another; None without a path."""
+        streams = self.streams
+        latency = self.problem.latency_ms
+        assigned = self.assigned.get(group, {}).get(item)
+        links = sorted(
+            streams.into[group],
+            key=lambda link: (link != assigned, not streams.has(item, streams.tail[link]), latency[link]),
+        )
+        for link in links:
+            if self._is_down(link) or not streams.can_carry(item, link):
+                continue
+            if self.control == "centralized" and link != assigned:
+                continue
+            above = self._find_path_up(item, streams.tail[link])
+            if above is not None:
+                return [*above, link]
+        return None
+
+    def _find_path_up(self, item: int, cluster: int) -> list[int] | None:
+        """Return the links down to a cluster from one that has the object; None without a path.
+
+        The request is tagged with the version under which it was first forwarded. A cluster without that
+        version, or whose link there is full, changes to Algorithm 1.
+        """
+        streams = self.streams
+        path: list[int] = []
+        tag: float | None = None
+        while not streams.has(item, cluster):
+            entry = self.ribs.forwarding_entry(cluster, item, self.now_s, tag)
+            if entry is None or not streams.can_carry(item, entry.link):
+                if self.control == "centralized":
+                    return None
+                local = find_path(streams, self.announcements, item, cluster, self.random)
+                if local is None or any(self._is_down(link) for link in local):
+                    return None
+                for link in local:
+                    self.ribs.decide_locally(streams.head[link], item, link, self.now_s)
+                return [*local, *path[::-1]]
+            if entry.is_central:
+                tag = entry.version_s
+            path.append(entry.link)
+            cluster = streams.tail[entry.link]
+        return path[::-1]
+
+    # --- changes of existing streams ------------------------------------------------------
+
+    def _reroute(self) -> None:
+        """Move streams to the current forwarding entries; drop those without clients.
+
+        The controller's trees go first: what clusters set up since it observed stays only where it fits
+        beside them.
+        """
+        watching = [client for client in self.clients if client.item is not None]
+        new_streams = Streams(self.problem)
+        new_streams.residual_mbps = self.capacity.copy()
+        old, self.streams = self.streams, new_streams
+        paths = [self._trace_path(client, old) for client in watching]
+        for central in (True, False):
+            for client, (path, is_central) in zip(watching, paths, strict=True):
+                item = client.item
+                assert item is not None
+                if path is None or is_central != central:
+                    continue
+                new: list[int] = []
+                for link in reversed(path):
+                    if new_streams.has(item, new_streams.head[link]):
+                        break
+                    new.append(link)
+                if central or all(new_streams.fits(item, link) for link in new):
+                    new_streams.add_path(item, new[::-1])
+        self.announcements.streams = new_streams
+
+    def _trace_path(self, client: Client, old: Streams) -> tuple[list[int] | None, bool]:
+        """Return the links down to a client by current entries or as before, and whether all are central."""
+        item, cluster = client.item, client.group
+        assert item is not None
+        path: list[int] = []
+        tag: float | None = None
+        is_central = True
+        while not (old.level[cluster] == 0 and old.has(item, cluster)):
+            entry = self.ribs.forwarding_entry(cluster, item, self.now_s, tag)
+            if entry is None and self.control == "centralized":
+                return None, False
+            link = entry.link if entry is not None else old.parent.get((item, cluster))
+            if link is None or self._is_down(link):
+                return None, False
+            is_central &= entry is not None and entry.is_central
+            tag = entry.version_s if entry is not None and entry.is_central else None
+            path.append(link)
+            cluster = old.tail[link]
+        return path[::-1], is_central
+
+    def _drop_unusable(self) -> None:
+        """Treat streams over links that changed too much as new requests (4.4.2), as far as needed."""
+        streams = self.streams
+        has_dropped = False
+        for (item, _), link in sorted(streams.parent.items()):
+            is_overloaded = streams.residual_mbps[link] < -1e-9 and self._has_changed(link)
+            if self._is_down(link) or is_overloaded:
+                streams.remove(item, link)
+                has_dropped = True
+        if has_dropped:
+            self.announcements = Announcements(streams)
+            self._prune()
+            self._request_again()
+
+    def _has_changed(self, link: int) -> bool:
+        return bool(abs(self.capacity[link] / self.problem.capacity_mbps[link] - 1) > STALE_CHANGE)
+
+    def _prune(self) -> None:
+        """Remove streams whose tail has no object, and streams that feed no group."""
+        streams, last = self.streams, self.problem.group_level
+        for level in range(1, last + 1):
+            for (item, head), link in list(streams.parent.items()):
+                if streams.level[head] == level and not streams.has(item, streams.tail[link]):
+                    streams.remove(item, link)
+        for level in range(last - 1, 0, -1):
+            feeding = {(item, streams.tail[link]) for (item, _), link in streams.parent.items()}
+            for (item, head), link in list(streams.parent.items()):
+                if streams.level[head] == level and (item, head) not in feeding:
+                    streams.remove(item, link)

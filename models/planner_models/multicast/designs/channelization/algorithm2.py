@@ -1,0 +1,180 @@
+"""Algorithm 2: one pass over the groups of a switch, each to its cheapest meta-group or a new one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from planner.errors import InputError
+from planner_models.multicast.plan.meta_groups import (
+    LINEAR,
+    Congestion,
+    Masks,
+    Meta,
+    Rates,
+    count_bits,
+)
+
+
+def aggregate(
+    masks: Masks,
+    rates: Rates,
+    *,
+    table_size: int,
+    ports: int,
+    delta: float = 0.2,
+    spare: int = 0,
+    congestion: Congestion = LINEAR,
+    background_mbps: Rates | None = None,
+) -> Meta:
+    """Return the meta-group of each group, in the order of the groups.
+
+    A new meta-group is opened where the cheapest raises the cost by more than `delta` times the cost of the
+    group by itself; `spare` is the paper's capital delta: groups with members at all ports but so many
+    go to all. Entries for each single port and for all ports are reserved.
+
+    raises  InputError where the table is smaller than these and one more
+    source  Algorithm 2 and equation (6); the functions delta and COST are given in words there
+    """
+    if table_size < ports + 2:
+        raise InputError(f"table size is {table_size}, Algorithm 2 on {ports} ports needs {ports + 2}")
+    free = table_size - ports - 1
+    if congestion.is_linear:
+        raw = _linear(masks, rates, free, ports, delta, spare)
+    else:
+        slopes, begins = congestion.pieces()
+        loads = np.zeros(ports) if background_mbps is None else background_mbps.astype(float)
+        raw = _convex(masks, rates, free, ports, delta, spare, loads.copy(), slopes, begins)
+    used = np.bincount(raw) > 0
+    return np.asarray((np.cumsum(used) - 1)[raw], dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _linear(masks: Masks, rates: Rates, free: int, ports: int, delta: float, spare: int) -> Meta:
+    """Assign the groups in one pass, with linear congestion."""
+    union, load = np.zeros(free, dtype=np.uint64), np.zeros(free)
+    meta = np.empty(len(masks), dtype=np.int64)
+    used = 0
+    for g in range(len(masks)):
+        size = count_bits(masks[g])
+        if size >= ports - spare:
+            meta[g] = free
+            continue
+        if size == 1:
+            meta[g] = free + 1 + count_bits(masks[g] - np.uint64(1))
+            continue
+        best, cheapest = -1, np.inf
+        for m in range(used):
+            cost = rates[g] * count_bits(union[m] & ~masks[g]) + load[m] * count_bits(masks[g] & ~union[m])
+            if cost < cheapest:
+                best, cheapest = m, cost
+        if best < 0 or (used < free and cheapest > delta * rates[g] * size):
+            best = used
+            used += 1
+        union[best] |= masks[g]
+        load[best] += rates[g]
+        meta[g] = best
+    return meta
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _congestion_cost(load: float, slopes: Rates, begins: Rates) -> float:
+    """Return the cost of a load: piecewise linear."""
+    cost = 0.0
+    for piece in range(len(slopes)):
+        if load <= begins[piece]:
+            break
+        end = load
+        if piece + 1 < len(begins):
+            end = min(load, begins[piece + 1])
+        cost += slopes[piece] * (end - begins[piece])
+    return cost
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _sum_bytes(values: Rates, ports: int, table: NDArray[np.float64]) -> None:
+    """Set `table` to the sum of `values` over the bits of each byte of a mask, for each of its 256 values."""
+    for byte in range((ports + 7) // 8):
+        table[byte, 0] = 0.0
+        for bit in range(8):
+            port = 8 * byte + bit
+            value = values[port] if port < ports else 0.0
+            for low in range(1 << bit):
+                table[byte, (1 << bit) + low] = table[byte, low] + value
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _masked_sum(table: NDArray[np.float64], mask: np.uint64) -> float:
+    """Return the sum of values over the bits of the mask, from the table of its bytes."""
+    total = 0.0
+    for byte in range(len(table)):
+        total += table[byte, np.int64((mask >> np.uint64(8 * byte)) & np.uint64(255))]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _convex(  # noqa: C901 - one compiled loop
+    masks: Masks,
+    rates: Rates,
+    free: int,
+    ports: int,
+    delta: float,
+    spare: int,
+    loads: Rates,
+    slopes: Rates,
+    begins: Rates,
+) -> Meta:
+    """Assign the groups in one pass, with convex congestion: the cost of every port is tracked."""
+    union, carried = np.zeros(free, dtype=np.uint64), np.zeros(free)
+    meta = np.empty(len(masks), dtype=np.int64)
+    more = np.empty(ports)
+    table = np.empty(((ports + 7) // 8, 256))
+    cost_now = np.empty(ports)
+    for p in range(ports):
+        cost_now[p] = _congestion_cost(loads[p], slopes, begins)
+    used = 0
+    for g in range(len(masks)):
+        size, rate = count_bits(masks[g]), rates[g]
+        best, reached, joined = -1, masks[g], 0.0
+        if size >= ports - spare:
+            meta[g] = free
+            reached = ~np.uint64(0)
+        elif size == 1:
+            meta[g] = free + 1 + count_bits(masks[g] - np.uint64(1))
+        else:
+            for p in range(ports):
+                more[p] = _congestion_cost(loads[p] + rate, slopes, begins) - cost_now[p]
+            _sum_bytes(more, ports, table)
+            own = _masked_sum(table, masks[g])
+            cheapest = np.inf
+            for m in range(used):
+                cost = _masked_sum(table, union[m])
+                new = masks[g] & ~union[m]
+                if new:
+                    # convex: so much more traffic costs at least in proportion
+                    if cost + (carried[m] + rate) / rate * _masked_sum(table, new) >= cheapest:
+                        continue
+                    for p in range(ports):
+                        if (new >> np.uint64(p)) & np.uint64(1):
+                            cost += (
+                                _congestion_cost(loads[p] + carried[m] + rate, slopes, begins) - cost_now[p]
+                            )
+                if cost < cheapest:
+                    best, cheapest = m, cost
+            if best < 0 or (used < free and cheapest - own > delta * own):
+                best = used
+                used += 1
+            joined = carried[best]
+            reached = union[best] | masks[g]
+            meta[g] = best
+        for p in range(ports):
+            bit = np.uint64(1) << np.uint64(p)
+            if reached & bit:
+                # ports that are new to the meta-group get what it carries already too
+                loads[p] += rate if best < 0 or union[best] & bit else rate + joined
+                cost_now[p] = _congestion_cost(loads[p], slopes, begins)
+        if best >= 0:
+            union[best] = reached
+            carried[best] += rate
+    return meta

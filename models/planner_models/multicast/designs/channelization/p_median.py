@@ -1,0 +1,326 @@
+"""Lagrangian bound of a p-median over unions of port sets, and exact channelization near it.
+
+Each meta-group goes to the union of its groups' ports. So channelization chooses `table_size` unions, and
+assigns every distinct port set to one that covers it, at its traffic times the union's size. Relaxing the
+assignment with a price for each unassigned set, each union has a value by itself: the savings of its sets;
+the best `table_size` of them bound every plan. Only unions that can still beat the incumbent are left for
+the exact model. Congestion is linear, without background.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from planner.backends import solve
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.multicast.designs.channelization import agglomerative_clustering, reassignment
+from planner_models.multicast.designs.channelization.p_median_model import build_model, list_unions
+from planner_models.multicast.plan.meta_groups import (
+    Masks,
+    Meta,
+    Rates,
+    count_bits,
+    distinct_sets,
+    extra_mbps_bound,
+)
+
+MAX_UNIONS_EXAMINED: Final = 400_000  # examined at for one price vector; beyond, prices say nothing
+MAX_UNIONS_MODELLED: Final = 6_000  # in the exact model
+FEW_PORT_SETS: Final = 12  # all unions of so few sets fit the model
+MAX_STEPS: Final = 600  # of the subgradient method
+GAP_TOLERANCE: Final = 1e-9  # relative
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CertifiedSharing:
+    """A plan of one switch with a bound.
+
+    meta        the meta-group of each group
+    extra_mbps  its traffic to ports without members
+    bound_mbps  lower bound of the extra traffic of any plan
+    total_mbps  all traffic of the plan, wanted or not: equation (6) with linear cost
+    """
+
+    meta: Meta
+    extra_mbps: float
+    bound_mbps: float
+    total_mbps: float
+
+    @property
+    def gap(self) -> float:
+        """Gap relative to all traffic, which equation (6) counts."""
+        return max(0.0, self.extra_mbps - self.bound_mbps) / max(self.total_mbps, 1e-9)
+
+
+def certify(
+    masks: Masks, rates: Rates, *, table_size: int, seconds: float = 10.0, options: Options = Options()
+) -> CertifiedSharing:
+    """Return the best plan and the best bound found in about that time.
+
+    raises  InputError for a table without entries
+    """
+    start = time.perf_counter()
+    sets, weights, place = distinct_sets(masks, rates)
+    wanted = float(weights @ np.bitwise_count(sets))
+    if len(sets) <= table_size:
+        return CertifiedSharing(meta=place, extra_mbps=0.0, bound_mbps=0.0, total_mbps=wanted)
+    meta = agglomerative_clustering.aggregate(sets, weights, table_size=table_size, rounds=3)
+    search = _LagrangianSearch(sets=sets, weights=weights, table_size=table_size, meta=meta)
+    search.run(start + seconds)
+    if search.gap > GAP_TOLERANCE:
+        left = max(0.1, start + 2 * seconds - time.perf_counter())
+        search.finish(options, left)
+    bound = max(search.bound - wanted, extra_mbps_bound(masks, rates, table_size))
+    extra = max(search.total - wanted, 0.0)
+    return CertifiedSharing(
+        meta=search.meta[place], extra_mbps=extra, bound_mbps=min(bound, extra), total_mbps=search.total
+    )
+
+
+def bound_mbps(masks: Masks, rates: Rates, *, table_size: int, seconds: float = 10.0) -> float:
+    """Return a lower bound of the extra traffic of any plan."""
+    return certify(masks, rates, table_size=table_size, seconds=seconds).bound_mbps
+
+
+# --- Lagrangian bound -------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True, eq=False)
+class _LagrangianSearch:
+    """Subgradient method on the prices of port sets, with the incumbent plan and bound."""
+
+    sets: Masks
+    weights: Rates
+    table_size: int
+    meta: Meta
+    bound: float = 0.0
+    unions: Masks | None = None  # all that can be in a better plan; None where there are too many
+
+    def __post_init__(self) -> None:
+        self.total = reassignment.total_mbps(self.sets, self.weights, self.meta)
+        self.bound = float(self.weights @ np.bitwise_count(self.sets))
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the incumbent."""
+        return (self.total - self.bound) / max(self.total, 1e-9)
+
+    def run(self, until: float) -> None:
+        """Raise the price of sets that no union takes, and lower that of sets that several take."""
+        least = self.weights * np.bitwise_count(self.sets)
+        size = np.bitwise_count(self._unions(self.meta)[self.meta])
+        # the cost of each set at present; sets that no union takes will pay more
+        price = np.maximum(self.weights * (size - 0.5), least + 0.5 * self.weights)
+        best_price, slope = price.copy(), np.zeros(len(price))
+        step, stalled, min_value, is_known = 0.7, 0, 0.5 * float(self.weights.min()), False
+        for _ in range(MAX_STEPS):
+            if self.gap <= GAP_TOLERANCE or step < 1e-3 or time.perf_counter() > until:
+                break
+            unions, values, whole = _search_unions(
+                self.sets, self.weights, price, min_value, MAX_UNIONS_EXAMINED
+            )
+            if not whole and is_known:  # too many unions of value at these prices: go back half way
+                price, step, slope = (price + best_price) / 2, 0.8 * step, 0 * slope
+                continue
+            if not whole:
+                min_value *= 2  # fewer unions: the bound is weaker and still valid
+                continue
+            order = np.argsort(-values)[: self.table_size]
+            short = self.table_size - len(order)
+            bound = float(price.sum() - values[order].sum() - short * min_value)
+            self._plan(unions[order])
+            if bound > self.bound + 1e-7 * self.total:
+                self.bound, best_price, stalled, is_known = bound, price.copy(), 0, True
+            else:
+                stalled += 1
+                if stalled % 8 == 0:
+                    step, price, slope = step / 2, best_price.copy(), 0 * slope
+            slope = 0.6 * slope + 1.0 - _count_takers(self.sets, self.weights, price, unions[order])
+            norm = float(slope @ slope)
+            if norm == 0:
+                break
+            min_value = max(
+                0.8 * float(values[order[-1]]) if not short else 0.7 * min_value, 1e-9 * self.total
+            )
+            price = np.maximum(price + step * (1.02 * self.total - bound) / norm * slope, least)
+        self._fix(best_price, 0.5 * min_value)
+
+    def _fix(self, price: Rates, min_value: float) -> None:
+        """Keep the unions that can be in a better plan: their reduced cost is below the gap."""
+        found = _search_all_unions(self.sets, self.weights, price, min_value, MAX_UNIONS_EXAMINED)
+        if found is None:
+            return
+        top = np.sort(found[1])[::-1][: self.table_size]
+        if len(top) < self.table_size:
+            return
+        bound = float(price.sum() - top.sum())
+        needed = float(top[-1]) - (self.total - bound) - 1e-9 * self.total
+        if needed <= 0:
+            return  # unions that save nothing at these prices may be in it, too
+        if needed < min_value:
+            found = _search_all_unions(self.sets, self.weights, price, needed, MAX_UNIONS_EXAMINED)
+        if found is not None:
+            self.unions = found[0][found[1] >= needed]
+
+    def _unions(self, meta: Meta) -> Masks:
+        """Return the union of each meta-group."""
+        union = np.zeros(int(meta.max()) + 1, dtype=np.uint64)
+        np.bitwise_or.at(union, meta, self.sets)
+        return union
+
+    def _plan(self, unions: Masks) -> None:
+        """Complete these unions to a plan, and keep it where it is better than the incumbent."""
+        if not len(unions) or not _is_covering(self.sets, unions):
+            unions = np.concatenate([unions[: self.table_size - 1], [np.bitwise_or.reduce(self.sets)]])
+        meta = reassignment.reassign_sets(self.sets, self.weights, unions)
+        total = reassignment.total_mbps(self.sets, self.weights, meta)
+        if total < self.total:
+            self.total, self.meta = total, np.unique(meta, return_inverse=True)[1].astype(np.int64)
+
+    def finish(self, options: Options, seconds: float) -> None:
+        """Solve the exact model over the remaining unions, where they are few enough."""
+        left = self.unions
+        if left is None and len(self.sets) <= FEW_PORT_SETS:
+            left = np.array(list_unions(self.sets.tolist(), 1 << FEW_PORT_SETS), dtype=np.uint64)
+        if left is None or len(left) > MAX_UNIONS_MODELLED:
+            return
+        unions = np.unique(np.concatenate([left, self._unions(self.meta)]))
+        limit = seconds if options.time_limit_s is None else min(seconds, options.time_limit_s)
+        program = build_model(self.sets, self.weights, unions, self.table_size)
+        solution = solve(
+            program, Options(backend=options.backend, threads=options.threads, time_limit_s=limit)
+        )
+        wanted = float(self.weights @ np.bitwise_count(self.sets))
+        if solution.x is not None:
+            self._plan(unions[solution.x[: len(unions)] > 0.5])
+        if solution.status is Status.INFEASIBLE:
+            self.bound = self.total
+        elif solution.bound is not None:
+            # excluded unions are in no better plan
+            self.bound = max(self.bound, min(solution.bound + wanted, self.total))
+
+
+@njit(cache=True, nogil=True)
+def _union_value(sets: Masks, weights: Rates, price: Rates, union: np.uint64) -> float:
+    """Return the savings of the sets that the union covers, at these prices."""
+    size, value = count_bits(union), 0.0
+    for i in range(len(sets)):
+        if (sets[i] & ~union) == 0:
+            value += max(0.0, price[i] - weights[i] * size)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _find_slot(table: Masks, mask: np.uint64) -> int:
+    """Return the slot of a union in a hash table with open addressing, or the free slot for it."""
+    cap = np.uint64(len(table) - 1)
+    at = (mask * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32) & cap
+    while table[at] != 0 and table[at] != mask:
+        at = (at + np.uint64(1)) & cap
+    return int(at)
+
+
+@njit(cache=True, nogil=True)
+def _search_unions(  # noqa: C901 - one compiled loop
+    sets: Masks, weights: Rates, price: Rates, min_value: float, most: int
+) -> tuple[Masks, Rates, bool]:
+    """Return every union of more value than `min_value`, and whether at most `most` were examined.
+
+    Unions of sets that save something only grow; where the possible savings of all larger unions are too
+    small, they are pruned.
+    """
+    slots = 16
+    while slots < 4 * most:
+        slots *= 2
+    visited = np.zeros(slots, dtype=np.uint64)
+    stack = np.empty(most + 1, dtype=np.uint64)
+    found, values = np.empty(most + 1, dtype=np.uint64), np.empty(most + 1)
+    ahead = np.zeros(65)
+    depth, count, examined = 0, 0, 0
+    for i in range(len(sets)):
+        at = _find_slot(visited, sets[i])
+        if visited[at] == 0 and price[i] > weights[i] * count_bits(sets[i]):
+            visited[at] = sets[i]
+            if examined >= most:
+                return found[:count], values[:count], False
+            examined += 1
+            stack[depth] = sets[i]
+            depth += 1
+    while depth:
+        depth -= 1
+        union = stack[depth]
+        size = count_bits(union)
+        value, ahead[:] = 0.0, 0.0
+        for i in range(len(sets)):
+            grown = count_bits(union | sets[i])
+            if grown == size:
+                value += max(0.0, price[i] - weights[i] * size)
+            # savings of the sets in larger unions, by the size of the union
+            for larger_size in range(max(grown, size + 1), 65):
+                saved = price[i] - weights[i] * larger_size
+                if saved <= 0:
+                    break
+                ahead[larger_size] += saved
+        largest = 0  # of the sizes that could still be min_value enough
+        for larger_size in range(size + 1, 65):
+            if ahead[larger_size] > min_value:
+                largest = larger_size
+        if value > min_value:
+            found[count] = union
+            values[count] = value
+            count += 1
+        if largest == 0:
+            continue
+        for i in range(len(sets)):
+            larger = union | sets[i]
+            grown = count_bits(larger)
+            if size < grown <= largest and price[i] > weights[i] * grown:
+                at = _find_slot(visited, larger)
+                if visited[at] == 0:
+                    visited[at] = larger
+                    if examined >= most:
+                        return found[:count], values[:count], False
+                    examined += 1
+                    stack[depth] = larger
+                    depth += 1
+    return found[:count], values[:count], True
+
+
+def _search_all_unions(
+    sets: Masks, weights: Rates, price: Rates, min_value: float, most: int
+) -> tuple[Masks, Rates] | None:
+    """Return the unions and their values; None where too many were examined."""
+    unions, values, whole = _search_unions(sets, weights, price, min_value, most)
+    return (unions.copy(), values.copy()) if whole else None
+
+
+@njit(cache=True, nogil=True)
+def _count_takers(sets: Masks, weights: Rates, price: Rates, unions: Masks) -> Rates:
+    """Return the number of the unions that would take each set at these prices."""
+    taken = np.zeros(len(sets))
+    for m in range(len(unions)):
+        size = count_bits(unions[m])
+        for i in range(len(sets)):
+            if (sets[i] & ~unions[m]) == 0 and price[i] > weights[i] * size:
+                taken[i] += 1.0
+    return taken
+
+
+@njit(cache=True, nogil=True)
+def _is_covering(sets: Masks, unions: Masks) -> bool:
+    """Return whether every set is covered by a union."""
+    for i in range(len(sets)):
+        covered = False
+        for m in range(len(unions)):
+            if (sets[i] & ~unions[m]) == 0:
+                covered = True
+                break
+        if not covered:
+            return False
+    return True

@@ -1,0 +1,166 @@
+"""Merging of port sets pair by pair, the cheapest first: of all pairs, or of pairs with similar sets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from planner_models.multicast.plan.meta_groups import (
+    Masks,
+    Meta,
+    Rates,
+    count_bits,
+)
+
+BLOCK_SIZE: Final = 64
+INFINITE_COST: Final = 1e300
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def merge_costs(sets: Masks, loads: Rates, count: int, mask: np.uint64, load: float, prices: Rates) -> None:
+    """Set `prices` to the extra traffic of merging a union with each of the first `count`."""
+    for b in range(count):
+        prices[b] = load * count_bits(sets[b] & ~mask) + loads[b] * count_bits(mask & ~sets[b])
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def minimum(values: Rates, count: int) -> float:
+    """Return the smallest of the first `count` values."""
+    least = INFINITE_COST
+    for i in range(count):
+        least = min(least, values[i])
+    return least
+
+
+@njit(cache=True, nogil=True)
+def find_first(values: Rates, count: int, value: float) -> int:
+    """Return the first place of the value."""
+    for i in range(count):
+        if values[i] == value:
+            return i
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def merge_pairs(masks: Masks, weights: Rates, target: int) -> Masks:
+    """Return the unions left after merging the cheapest pair again and again.
+
+    The cheapest partner of each set is stored. Where that partner has changed, its price is still a lower
+    bound, as merged unions are compared anew; so it is only searched again when it comes first.
+    """
+    count = len(masks)
+    sets, loads = masks.copy(), weights.copy()
+    near, price = np.empty(count, dtype=np.int64), np.empty(count)
+    stale = np.zeros(count, dtype=np.bool_)
+    prices = np.empty(count)
+    for a in range(count):
+        merge_costs(sets, loads, count, sets[a], loads[a], prices)
+        prices[a] = INFINITE_COST
+        price[a] = minimum(prices, count)
+        near[a] = find_first(prices, count, price[a])
+    while count > target:
+        a = find_first(price, count, minimum(price, count))
+        if not stale[a]:
+            b = near[a]
+            if a > b:
+                a, b = b, a
+            sets[a] |= sets[b]
+            loads[a] += loads[b]
+            count -= 1
+            last = count
+            for c in range(count + 1):
+                stale[c] |= (near[c] == a) | (near[c] == b)
+                near[c] = b if near[c] == last else near[c]
+            sets[b], loads[b], stale[b] = sets[last], loads[last], stale[last]
+            near[b], price[b] = near[last], price[last]
+            merge_costs(sets, loads, count, sets[a], loads[a], prices)
+            prices[a] = INFINITE_COST
+            for c in range(count):
+                if prices[c] < price[c]:
+                    price[c] = prices[c]
+                    near[c] = a
+                    stale[c] = False
+        else:
+            merge_costs(sets, loads, count, sets[a], loads[a], prices)
+            prices[a] = INFINITE_COST
+        price[a] = minimum(prices, count)
+        near[a] = find_first(prices, count, price[a])
+        stale[a] = False
+    return sets[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def merge_near_pairs(
+    sets: Masks, weights: Rates, near: NDArray[np.int32], target: int
+) -> tuple[Masks, Rates]:
+    """Return unions and their traffic after merging the cheapest pairs with similar sets, down to `target`.
+
+    More are left where no such pair exists.
+    """
+    n = len(sets)
+    union, load, meta = sets.copy(), weights.copy(), np.arange(n)
+    after, last, size = np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64)  # members, as a chain
+    price, partner = np.full(n, INFINITE_COST), np.zeros(n, dtype=np.int64)
+    changed = np.zeros(n, dtype=np.int64)  # how often
+    known = np.zeros(n, dtype=np.int64)  # how often the partner had, when its price was found
+    rows = (n + BLOCK_SIZE - 1) // BLOCK_SIZE
+    cheapest = np.full(rows, INFINITE_COST)  # of each ROW of prices
+    for a in range(n):
+        price[a], partner[a] = _find_partner(a, a, after, near, meta, union, load)
+        cheapest[a // BLOCK_SIZE] = min(cheapest[a // BLOCK_SIZE], price[a])
+    left = n
+    while left > target:
+        least = minimum(cheapest, rows)
+        if least >= INFINITE_COST:
+            break
+        begin = find_first(cheapest, rows, least) * BLOCK_SIZE
+        a = begin + find_first(price[begin:], min(BLOCK_SIZE, n - begin), least)
+        b = partner[a]
+        if changed[b] == known[a]:
+            if size[a] < size[b]:
+                a, b = b, a
+            i = b
+            while i >= 0:
+                meta[i] = a
+                i = after[i]
+            after[last[a]], last[a] = b, last[b]
+            size[a] += size[b]
+            union[a] |= union[b]
+            load[a] += load[b]
+            price[b], load[b] = INFINITE_COST, -1.0
+            _update_block(price, cheapest, b)
+            changed[a] += 1
+            changed[b] += 1
+            left -= 1
+        price[a], partner[a] = _find_partner(a, a, after, near, meta, union, load)
+        known[a] = changed[partner[a]]
+        _update_block(price, cheapest, a)
+    alive = load >= 0
+    return union[alive], load[alive]
+
+
+@njit(cache=True, nogil=True)
+def _update_block(price: Rates, cheapest: Rates, changed: int) -> None:
+    """Recompute the minimum of the block of a changed price."""
+    row = changed // BLOCK_SIZE
+    begin = row * BLOCK_SIZE
+    cheapest[row] = minimum(price[begin:], min(BLOCK_SIZE, len(price) - begin))
+
+
+@njit(cache=True, nogil=True)
+def _find_partner(
+    a: int, first: int, after: Meta, near: NDArray[np.int32], meta: Meta, union: Masks, load: Rates
+) -> tuple[float, int]:
+    """Return the price and the cheapest group to merge with, among those of similar sets."""
+    least, best, i = INFINITE_COST, 0, first
+    while i >= 0:
+        for r in range(near.shape[1]):
+            b = meta[near[i, r]]
+            price = load[a] * count_bits(union[b] & ~union[a]) + load[b] * count_bits(union[a] & ~union[b])
+            if b != a and price < least:
+                least, best = price, b
+        i = after[i]
+    return least, best

@@ -1,0 +1,68 @@
+"""The designs of system `multicast`: who decides which groups get entries, and which share one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.contract.design import Design, Mechanism
+from planner_models.multicast.designs.bound import bound_host_traffic, relaxation_model
+from planner_models.multicast.designs.layout_selection import choose_copies
+from planner_models.multicast.designs.partitioned import (
+    partition_addresses,
+    selection_program,
+    store_everywhere,
+)
+from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
+from planner_models.multicast.information import observe, signalling
+
+DESIGNS: Final = (
+    Design(
+        name="partitioned_aggregated",
+        decide=partition_and_share,
+        observe=observe.observe_groups,
+        signalling=signalling.count_controller,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        messages="as of partitioned; the controller also tells the switches above and the hosts or switches "
+        "below those that share entries which addresses to rewrite",
+        source="Scaling IP Multicast on Datacenter Topologies, sections 3.1 and 3.2",
+    ),
+    Design(
+        name="partitioned",
+        decide=partition_addresses,
+        observe=observe.observe_groups,
+        signalling=signalling.count_controller,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        messages="hosts tell a controller the groups they join and what they send; it gives each switch its "
+        "part of the addresses once, each new group an address, and switches their entries",
+        source="Scaling IP Multicast on Datacenter Topologies, section 3.1",
+        model=selection_program,
+    ),
+    Design(
+        name="per_switch",
+        decide=store_everywhere,
+        signalling=signalling.count_joins,
+        mechanism=Mechanism.NONE,
+        messages="switches forward joins and leaves up the tree",
+        source="Scaling IP Multicast on Datacenter Topologies, section 2",
+    ),
+    Design(
+        name="bound",
+        decide=bound_host_traffic,
+        observe=observe.observe_groups,
+        signalling=signalling.count_controller,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="all groups and their members",
+        source="linear relaxation; port sets that a table has no room for",
+        model=relaxation_model,
+    ),
+    Design(
+        name="chosen_copies",
+        decide=choose_copies,
+        observe=observe.observe_groups,
+        signalling=signalling.count_controller,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        messages="as of partitioned_aggregated; the controller partitions the addresses anew where groups "
+        "need other numbers of copies",
+        source="Scaling IP Multicast on Datacenter Topologies, section 3.1.2, step 1",
+    ),
+)

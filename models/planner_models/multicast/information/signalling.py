@@ -1,0 +1,116 @@
+"""Signalling of system `multicast`: messages and bytes between switches, hosts and the controller.
+
+A message is what one sender sends one receiver, of any length, as reports of hosts and messages of
+controllers are batched. Addresses of sender and receiver are not counted.
+
+source  "Scaling IP Multicast on Datacenter Topologies", 2.1 (IGMP and PIM), 2.4 and 3.1.2 (controller),
+        3.2.1 (rewriting)
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.contract.signalling import FIGURE, NAME, Signalling
+from planner_models.multicast.plan.plan import Channels
+from planner_models.multicast.plan.switch_groups import find_rows, group_assignment, groups_in_pods
+from planner_models.multicast.problem.problem import Multicast
+
+RULE_BYTES: Final = NAME + FIGURE  # an address, and ports as a mask
+
+MAX_TABLE_PAIRS: Final = 1 << 28
+"""Pairs of edge switch and group, a byte each, up to which a table of all is faster than sorting."""
+
+
+def count_joins(problem: Multicast, plan: Channels) -> Signalling:  # noqa: ARG001
+    """Count joins: from hosts to their edge switch, and from switches to those above them.
+
+    As any switch above may get the group's packets, all receive joins, with free entries or not.
+    """
+    wires, hosts = problem.wiring, len(np.unique(problem.host_of))
+    edge, group, _ = problem.at_edge
+    above = np.bincount(wires.aggregation_pod, minlength=wires.pods)
+    of_group, pod, _ = groups_in_pods(problem)
+    stored = np.zeros((len(problem.groups), wires.pods), dtype=bool)
+    stored[of_group, pod] = True
+    up = stored[group, wires.edge_pod[edge]]  # others need no switch above
+    to_aggregation = above[wires.edge_pod[edge[up]]]
+    speaking = above[wires.edge_pod[np.unique(edge[up])]]
+    across = (np.diff(problem.below.start) > 1)[of_group]
+    links = np.bincount(wires.aggregation_pod, weights=wires.up.sum(axis=1), minlength=wires.pods)
+    to_core = links[pod[across]]
+    between = links[np.unique(pod[across])]
+    rows = len(problem.members) + int(to_aggregation.sum()) + int(to_core.sum())
+    return Signalling(messages=hosts + int(speaking.sum()) + int(between.sum()), bytes=rows * NAME)
+
+
+def count_controller(problem: Multicast, plan: Channels) -> Signalling:
+    """Count reports of members and rates to a controller, and its rules and addresses.
+
+    Every group's rate is reported once. A tenant receives the addresses of its groups in one message
+    (without tenants, each group is its own). Where entries are shared, the switches above and the
+    switches or hosts below receive the addresses to rewrite, a local address for the group's.
+    """
+    wires, groups = problem.wiring, len(problem.groups)
+    hosts = len(np.unique(problem.host_of))
+    reports = len(problem.members) * NAME + groups * (NAME + FIGURE)
+    tenants = problem.groups["tenant"].nunique() if "tenant" in problem.groups else groups
+    addresses = groups * 2 * NAME
+    used = plan.entries["entries"].to_numpy()
+    rewritten, receives = _count_rewrites(problem, plan)
+    switch = find_rows(wires.switches, plan.entries["switch"][used > 0])
+    receives[: len(wires.switches)][switch] = True
+    return Signalling(
+        messages=hosts + tenants + int(receives.sum()),
+        bytes=reports + addresses + int(used.sum()) * RULE_BYTES + rewritten * 2 * NAME,
+    )
+
+
+def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, NDArray[np.bool_]]:
+    """Return the number of addresses to rewrite, and whether each switch, then host, rewrites."""
+    wires, count = problem.wiring, len(problem.groups)
+    cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)
+    receives = np.zeros(len(wires.switches) + len(problem.hosts), dtype=bool)
+    if not len(plan.meta_groups):
+        return 0, receives
+    switch = find_rows(wires.switches, plan.meta_groups["switch"])
+    group = find_rows(problem.group_names, plan.meta_groups["group"])
+    partition, copies = group_assignment(problem, plan.partitions)
+    of_group, pod, _ = groups_in_pods(problem)
+    in_pod = pod * count + of_group
+    total = 0
+    for ra in np.unique(copies[group]).tolist():
+        held = problem.distribution(ra)
+        mine = copies[group] == ra
+        # above edge switches: the aggregation switches of the pod that have the group
+        here = mine & (switch >= first)
+        here[here] = np.isin(wires.edge_pod[switch[here] - first] * count + group[here], in_pod)
+        edge, who = switch[here] - first, group[here]
+        used = np.zeros((wires.pods, held.partitions), dtype=np.int64)
+        np.add.at(used, (wires.edge_pod[edge], partition[who]), 1)
+        rewrites = held.aggregation * used[wires.aggregation_pod]
+        receives[cores:first] |= rewrites.any(axis=1)
+        total += int(rewrites.sum())
+        # above aggregation switches: the cores that hold it and have a link
+        above, who = switch[mine & (switch < first)] - cores, group[mine & (switch < first)]
+        used = np.zeros((len(wires.aggregations), held.partitions), dtype=np.int64)
+        np.add.at(used, (above, partition[who]), 1)
+        rewrites = held.core * (wires.up.T.astype(np.int64) @ used)
+        receives[:cores] |= rewrites.any(axis=1)
+        total += int(rewrites.sum())
+    # below edge switches: member hosts; below aggregation switches: edge switches with members
+    pairs = ((switch - first) * count + group)[switch >= first]
+    member_pairs = problem.edge_of_host[problem.host_of] * count + problem.group_of
+    look_up: Literal["table"] | None = "table" if len(wires.edges) * count <= MAX_TABLE_PAIRS else None
+    member = np.isin(member_pairs, pairs, kind=look_up)
+    receives[len(wires.switches) :][problem.host_of[member]] = True
+    edge, who, _ = problem.at_edge
+    at_above = switch[switch < first] - cores
+    times = np.zeros((wires.pods, count), dtype=np.int64)
+    np.add.at(times, (wires.aggregation_pod[at_above], group[switch < first]), 1)
+    reached = times[wires.edge_pod[edge], who]
+    receives[first : len(wires.switches)][edge[reached > 0]] = True
+    return total + int(member.sum()) + int(reached.sum()), receives

@@ -1,0 +1,90 @@
+"""Independent check of a plan against the raw problem: it knows the constraints, not the method."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.contract.plan import Violations
+from planner.errors import PlanRejected
+from planner_models.multicast.plan.plan import Channels, count_entries, require_partitions
+from planner_models.multicast.plan.switch_groups import find_rows, group_assignment
+from planner_models.multicast.problem.problem import Multicast
+
+
+def check(problem: Multicast, plan: Channels) -> Violations:
+    """Return the constraint violations of the plan: switches with more entries than fit (`table`).
+
+    raises  PlanRejected where it is no plan: unknown names, a partition that does not exist, a shared entry
+            of a group that is not at the switch, a group left out there, entries that do not add up
+    """
+    require_partitions(problem, plan.partitions)
+    _require_shared(problem, plan)
+    needed = count_entries(problem, plan.partitions, plan.meta_groups).set_index("switch")
+    stated = plan.entries.set_index("switch")["entries"].reindex(needed.index)
+    wrong = np.flatnonzero((stated != needed["entries"]).to_numpy())
+    if len(wrong) or len(plan.entries) != len(needed):
+        name = needed.index[wrong[0]] if len(wrong) else "a switch twice or unknown"
+        fault = f"{stated[name]:g}, its groups need {needed['entries'][name]:g}" if len(wrong) else "listed"
+        raise PlanRejected(f"entries: {name} is said to take {fault}")
+    found = Violations()
+    over = (needed["entries"] > problem.free_entries).to_numpy()
+    if over.any():
+        found += Violations.of(
+            "table",
+            where=needed.index[over].tolist(),
+            amount=needed["entries"][over],
+            allowed=problem.free_entries[over],
+            unit="entries",
+        )
+    return found
+
+
+def _require_shared(problem: Multicast, plan: Channels) -> None:
+    """Require that a switch in meta_groups has every group that it stores, once, and no other."""
+    shared = plan.meta_groups
+    if not len(shared):
+        return
+    wires, names = problem.wiring, problem.group_names
+    switch, group = find_rows(wires.switches, shared["switch"]), find_rows(names, shared["group"])
+    unknown = np.flatnonzero((switch < len(wires.cores)) | (group < 0))
+    if len(unknown):
+        row = shared.iloc[unknown[0]]
+        raise PlanRejected(f"meta_groups: {row['group']} has no entry at {row['switch']}")
+    given = np.sort(switch * len(names) + group)
+    if (given[1:] == given[:-1]).any():
+        raise PlanRejected("meta_groups: a group is there twice at a switch")
+    sharing = np.zeros(len(wires.switches), dtype=bool)
+    sharing[switch] = True
+    required = _stored_pairs(problem, plan, sharing)
+    for pairs, others, fault in (
+        (given, required, "{} has no entry at {}"),
+        (required, given, "{} is left out at {}"),
+    ):
+        place = np.minimum(np.searchsorted(others, pairs), len(others) - 1)
+        different = np.flatnonzero(others[place] != pairs) if len(others) else np.arange(len(pairs))
+        if len(different):
+            at, of = divmod(int(pairs[different[0]]), len(names))
+            raise PlanRejected("meta_groups: " + fault.format(names[of], wires.switches[at]))
+
+
+def _stored_pairs(problem: Multicast, plan: Channels, sharing: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return switch x groups + group of the pairs that the switches in `sharing` must store, sorted."""
+    wires, count = problem.wiring, len(problem.groups)
+    partition, copies = group_assignment(problem, plan.partitions)
+    edge, group, _ = problem.at_edge
+    at = edge + len(wires.cores) + len(wires.aggregations)
+    here = (copies[group] > 0) & sharing[at]
+    pairs = [at[here] * count + group[here]]
+    above = slice(len(wires.cores), len(wires.cores) + len(wires.aggregations))
+    if sharing[above].any():
+        spread = problem.edges_in_pod
+        stores = (spread > 1) | ((spread > 0) & ((spread > 0).sum(axis=1) > 1)[:, None])
+        for switch in np.flatnonzero(sharing[above]).tolist():
+            in_pod = np.flatnonzero(stores[:, wires.aggregation_pod[switch]] & (copies > 0))
+            for ra in np.unique(copies[copies > 0]).tolist():
+                held = problem.distribution(ra).aggregation[switch]
+                of_copies = in_pod[copies[in_pod] == ra]
+                stored = of_copies[held[partition[of_copies]]]
+                pairs.append((switch + len(wires.cores)) * count + stored)
+    return np.sort(np.concatenate(pairs))

@@ -1,0 +1,189 @@
+"""Plans of system `multicast`: groups with table entries, their partitions, and shared entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import InputError, PlanRejected
+from planner_models.multicast.plan.switch_groups import find_rows, group_assignment, groups_in_pods
+from planner_models.multicast.problem.problem import Multicast
+
+PARTITIONS: Final = Table(
+    name="partitions",
+    about="a group with table entries; groups without a row go by unicast",
+    columns={
+        "group": label("the group"),
+        "partition": number("the partition of its address, from 0", at_least=0),
+        "copies": number("aggregation switches of a pod that hold its partition", at_least=1),
+    },
+    key=("group",),
+    may_be_empty=True,
+)
+META_GROUPS: Final = Table(
+    name="meta_groups",
+    about="a group that shares an entry; at switches without rows each group has its own",
+    columns={
+        "switch": label("edge or aggregation switch, such as edge-0-3: pod, number"),
+        "meta_group": number("number of the shared entry, from 0", at_least=0),
+        "group": label("the group"),
+    },
+    key=("switch", "group"),
+    may_be_empty=True,
+    compact=True,
+)
+ENTRIES: Final = Table(
+    name="entries",
+    about="a switch and the number of table entries in use there",
+    columns={
+        "switch": label("its name"),
+        "layer": label("core, aggregation or edge"),
+        "entries": number("entries in use", at_least=0),
+    },
+    key=("switch",),
+)
+PLAN_TABLES: Final = (PARTITIONS, META_GROUPS, ENTRIES)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Channels:
+    """A plan: the tables partitions, meta_groups and entries."""
+
+    partitions: pd.DataFrame
+    meta_groups: pd.DataFrame
+    entries: pd.DataFrame
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the three tables by name."""
+        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+
+
+def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Channels:
+    """Return the plan in the tables `partitions`, `meta_groups` and `entries`.
+
+    Without meta_groups nothing is shared; without entries they are counted.
+
+    raises  PlanRejected where the tables are no plan
+    """
+    if "partitions" not in tables:
+        raise PlanRejected("plan: has no table 'partitions'")
+    partitions = validate(PARTITIONS, tables["partitions"], where="plan: partitions")
+    require_partitions(problem, partitions)
+    shared = tables.get("meta_groups")
+    if shared is None or not len(shared.columns):
+        shared = pd.DataFrame({"switch": [], "meta_group": [], "group": []})
+    shared = validate(META_GROUPS, shared, where="plan: meta_groups")
+    if "entries" in tables:
+        entries = validate(ENTRIES, tables["entries"], where="plan: entries")
+    else:
+        entries = count_entries(problem, partitions, shared)
+    return Channels(partitions=partitions, meta_groups=shared, entries=entries)
+
+
+def require_partitions(problem: Multicast, partitions: pd.DataFrame) -> None:
+    """Raise PlanRejected for an unknown group or partition, or a group that occurs twice."""
+    copies, partition = (partitions[name].to_numpy(float) for name in ("copies", "partition"))
+    for many in np.unique(copies):
+        mine = copies == many
+        row = int(np.argmax(mine)) + 1
+        if many % 1:
+            raise PlanRejected(f"partitions row {row}: copies is {many:g}, must be whole")
+        try:
+            count = problem.distribution(int(many)).partitions
+        except InputError as error:
+            raise PlanRejected(f"partitions row {row}: {error}") from None
+        wrong = mine & ((partition % 1 != 0) | (partition < 0) | (partition >= count))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise PlanRejected(
+                f"partitions row {row + 1}: partition is {partition[row]:g}, there are {count}"
+            )
+    group = find_rows(problem.group_names, partitions["group"])
+    strange = group < 0
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise PlanRejected(
+            f"partitions row {row + 1}: '{partitions['group'].iloc[row]}' is no group of the problem"
+        )
+    if len(np.unique(group)) < len(group):
+        raise PlanRejected("partitions: a group is there twice")
+
+
+def list_switches(problem: Multicast) -> pd.DataFrame:
+    """Return switch and layer of every switch: cores, then aggregation and edge switches pod by pod."""
+    return pd.DataFrame({"switch": problem.wiring.switches, "layer": problem.wiring.layers})
+
+
+def count_entries(problem: Multicast, partitions: pd.DataFrame, meta_groups: pd.DataFrame) -> pd.DataFrame:
+    """Return the table `entries`, counted switch by switch from the partitions of switches.
+
+    A core holds the groups of its partition that span several pods; an aggregation switch those of
+    its partitions with members in its pod, unless all of them are at one edge switch and in no other pod.
+    Where groups share entries, these are counted instead.
+    """
+    partition, copies = group_assignment(problem, partitions)
+    wires = problem.wiring
+    across = np.diff(problem.below.start) > 1
+    group, pod, _ = groups_in_pods(problem)
+    core = np.zeros(len(wires.cores), dtype=np.int64)
+    aggregation = np.zeros(len(wires.aggregations), dtype=np.int64)
+    for ra in np.unique(copies[copies > 0]).tolist():
+        held = problem.distribution(ra)
+        mine = copies == ra
+        core += held.core @ np.bincount(partition[mine & across], minlength=held.partitions)
+        here = mine[group]
+        place = pod[here] * held.partitions + partition[group[here]]
+        of_part = np.bincount(place, minlength=wires.pods * held.partitions)
+        of_part = of_part.reshape(wires.pods, held.partitions)
+        aggregation += (held.aggregation * of_part[wires.aggregation_pod]).sum(axis=1)
+    edge, at, _ = problem.at_edge
+    kept = copies > 0
+    count = np.concatenate([core, aggregation, np.bincount(edge[kept[at]], minlength=problem.edge_count)])
+    if len(meta_groups):
+        switch = find_rows(wires.switches, meta_groups["switch"])
+        meta = meta_groups["meta_group"].to_numpy(np.int64)
+        entry = np.unique(switch * (int(meta.max()) + 1) + meta) // (int(meta.max()) + 1)
+        used = np.bincount(entry, minlength=len(count))
+        count = np.where(used > 0, used, count)
+    return list_switches(problem).assign(entries=count.astype(float))
+
+
+def empty_meta_groups() -> pd.DataFrame:
+    """Return the table meta_groups without rows."""
+    return pd.DataFrame(
+        {"switch": pd.Series(dtype=str), "meta_group": pd.Series(dtype=float), "group": pd.Series(dtype=str)}
+    )
+
+
+def round_robin_partitions(problem: Multicast, copies: int) -> NDArray[np.int64]:
+    """Return the partition of each group, shape (G,): one after the other, in the order of the groups."""
+    return np.arange(len(problem.groups)) % problem.distribution(copies).partitions
+
+
+def build_plan(
+    problem: Multicast,
+    kept: NDArray[np.bool_],
+    copies: int,
+    *,
+    partition: NDArray[np.int64] | None = None,
+    meta_groups: pd.DataFrame | None = None,
+) -> Channels:
+    """Return the plan whose groups `kept` (G,) have entries, with `copies` of each partition in a pod.
+
+    partition    (G,) partition of each group; default: in turn
+    meta_groups  the table of shared entries; default: none is shared
+    """
+    partition = round_robin_partitions(problem, copies) if partition is None else partition
+    shared = empty_meta_groups() if meta_groups is None else meta_groups
+    names = pd.Categorical.from_codes(np.flatnonzero(kept), problem.group_names)
+    partitions = pd.DataFrame(
+        {"group": names, "partition": partition[kept].astype(float), "copies": float(copies)}
+    )
+    entries = count_entries(problem, partitions, shared)
+    return Channels(partitions=partitions, meta_groups=shared, entries=entries)

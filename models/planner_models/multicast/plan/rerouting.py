@@ -1,0 +1,218 @@
+"""Local rerouting around failed switches and links, until trees are rebuilt.
+
+A core whose switch in a pod has failed marks the packet with the pod and sends it back down into another
+pod. From there another core of the same partition takes it to another switch of the pod: at once, or by
+way of an edge switch, where all switches of that pod above lead back to the same cores. Within a pod, an
+aggregation switch marks the packet with the edge switch that it has lost and sends it through another.
+
+Source: "Scaling IP Multicast on Datacenter Topologies", section 3.3.1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.errors import InputError
+from planner_models.multicast.plan.plan import Channels
+from planner_models.multicast.problem.addresses import Distribution
+from planner_models.multicast.problem.failures import WorkingLinks
+from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.topology import Wiring
+
+DETOUR_HOPS = (1, 3, 5)  # links from a core to an aggregation switch of a pod: direct, and the two detours
+
+
+# --- reach of packets --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Detours:
+    """Ways of a partition's packets from cores into pods, and from pods up to cores.
+
+    cores  the cores of the partition
+    hops   (cores, pods) links from each to an aggregation switch of the partition; inf for none
+    up     (cores, pods) whether a switch of the partition in the pod reaches the core
+    """
+
+    cores: NDArray[np.int64]
+    hops: NDArray[np.float64]
+    up: NDArray[np.bool_]
+
+
+def find_detours(wiring: Wiring, held: Distribution, partition: int, state: WorkingLinks) -> Detours:
+    """Return the ways of one partition under local rerouting, on any multi-rooted tree.
+
+    A packet on its way back goes through switches and cores of its partition only, so that they know
+    from its address and its identifier where to send it.
+    """
+    cores = np.flatnonzero(held.core[:, partition])
+    mine = held.aggregation[:, partition]
+    links = state.up[:, cores] & mine[:, None]
+    pods = wiring.pods
+    starts = np.searchsorted(wiring.aggregation_pod, np.arange(pods))
+    straight = np.logical_or.reduceat(links, starts).T  # (cores, pods)
+    # cores that a switch of a pod connects, and cores that a pod connects by way of an edge switch
+    by_pod = np.split(links.astype(np.int64), starts[1:])
+    near = np.stack([here.T @ here > 0 for here in by_pod])  # (pods, cores, cores)
+    joined = [state.joined[a:b, a:b] for a, b in pairwise([*starts.tolist(), len(mine)])]
+    far = np.stack([here.T @ meet @ here > 0 for here, meet in zip(by_pod, joined, strict=True)])
+    hops = np.where(straight, float(DETOUR_HOPS[0]), np.inf)
+    for length, pairs in ((DETOUR_HOPS[1], near), (DETOUR_HOPS[2], far)):
+        elsewhere = pairs.sum(axis=0)[None] - pairs > 0  # (pods, cores, cores): in a pod but this one
+        found = np.einsum("pxy,yp->xp", elsewhere, straight) > 0
+        hops = np.where(np.isinf(hops) & found, float(length), hops)
+    return Detours(cores=cores, hops=hops, up=straight)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rerouting:
+    """Effect of local rerouting on each group of a plan.
+
+    stretch      (groups,) links from the source to the members that are reached, divided by those without
+                 failures; nan where none is reached
+    unreachable  (groups,) share of the members that are not reached
+    """
+
+    stretch: NDArray[np.float64]
+    unreachable: NDArray[np.float64]
+
+
+def reroute_groups(
+    problem: Multicast, plan: Channels, state: WorkingLinks, *, rng: np.random.Generator | None = None
+) -> Rerouting:
+    """Return route stretch and unreachable members of each group with entries, in the plan's order of groups.
+
+    One member sends, drawn with `rng` (default: seed 0). Packets go up to an aggregation switch of their
+    partition, which serves its pod, and to a core of it that works, which serves the others; groups at
+    one edge switch stay there. Links within pods are assumed to work where their switches do.
+
+    source  section 4.4; the choice of the sender and the base of the stretch are our reading
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    group = pd.Index(problem.groups["group"]).get_indexer(pd.Index(plan.partitions["group"]))
+    partition = plan.partitions["partition"].to_numpy(np.int64)
+    copies = plan.partitions["copies"].to_numpy(np.int64)
+    members = _members_in_pods(problem)
+    source = _source_pods(problem, rng)
+    stretch = np.full(len(group), np.nan)
+    unreachable = np.zeros(len(group))
+    for ra in np.unique(copies).tolist():
+        held = problem.distribution(ra)
+        for part in np.unique(partition[copies == ra]).tolist():
+            rows = np.flatnonzero((copies == ra) & (partition == part))
+            found = find_detours(problem.wiring, held, part, state)
+            serves = _serving_pods(problem.wiring, held, part, state)
+            inside = problem.edges_in_pod[group[rows]]
+            stretch[rows], unreachable[rows] = _measure_groups(
+                members[group[rows]], inside, source[group[rows]], group[rows], found, serves
+            )
+    return Rerouting(stretch=stretch, unreachable=unreachable)
+
+
+def _members_in_pods(problem: Multicast) -> NDArray[np.int64]:
+    """Return the members of each group in each pod, shape (G, pods)."""
+    pod = problem.wiring.edge_pod[problem.edge_of_host]
+    place = problem.group_of.astype(np.int64) * problem.pods + pod[problem.host_of]
+    count = np.bincount(place, minlength=len(problem.groups) * problem.pods)
+    return np.asarray(count.reshape(-1, problem.pods), dtype=np.int64)
+
+
+def _source_pods(problem: Multicast, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the pod of one member of each group, drawn uniformly, shape (G,)."""
+    group = problem.group_of
+    sorted_ = bool((group[1:] >= group[:-1]).all())
+    order = np.arange(len(group)) if sorted_ else np.argsort(group, kind="stable")
+    counts = problem.member_counts
+    first = np.cumsum(counts) - counts
+    chosen = order[first + (rng.random(len(counts)) * counts).astype(np.int64)]
+    return np.asarray(problem.wiring.edge_pod[problem.edge_of_host[problem.host_of[chosen]]], dtype=np.int64)
+
+
+def _serving_pods(wiring: Wiring, held: Distribution, part: int, state: WorkingLinks) -> NDArray[np.bool_]:
+    """Return whether a switch of the partition works in each pod, shape (pods,)."""
+    works = state.aggregation & held.aggregation[:, part]
+    return np.bincount(wiring.aggregation_pod[works], minlength=wiring.pods) > 0
+
+
+def _measure_groups(
+    members: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    source: NDArray[np.int64],
+    group: NDArray[np.int64],
+    found: Detours,
+    serves: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return stretch and unreachable share of the groups of one partition.
+
+    members, edges  (groups, pods) of the group there
+    """
+    row = np.arange(len(members))
+    spans = (members > 0).sum(axis=1) > 1
+    alone = ~spans & (edges[row, source] == 1)
+    # the root: the first core, from one that differs between groups, that the source's pod reaches
+    count = len(found.cores)
+    order = (group[:, None] // 7 + np.arange(count)) % count
+    can = found.up[order, source[:, None]]
+    root = order[row, can.argmax(axis=1)]
+    hops = np.where(can.any(axis=1)[:, None], found.hops[root], np.inf)  # (groups, pods) from the root
+    own = np.zeros_like(members, dtype=bool)
+    own[row, source] = True
+    # links from the source: 2 within an edge switch, 4 within a pod, 6 to others
+    before = np.where(own, np.where(alone, 2.0, 4.0)[:, None], 6.0)
+    here = np.where(alone, 2.0, np.where(serves[source], 4.0, np.inf))
+    after = np.where(own, here[:, None], 5.0 + hops)
+    reached = np.isfinite(after) & (members > 0)
+    total = members.sum(axis=1)
+    got = np.where(reached, members, 0)
+    long = (np.where(reached, after, 0.0) * got).sum(axis=1)
+    short = (before * got).sum(axis=1)
+    stretch = np.divide(long, short, out=np.full(len(members), np.nan), where=short > 0)
+    return stretch, 1 - got.sum(axis=1) / total
+
+
+# --- cost ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReroutingCost:
+    """Requirements of local rerouting in a fat tree of k-port switches.
+
+    identifiers       marks: one for each pod, and for each edge switch of a pod
+    identifier_bits   header bits that distinguish them
+    edge_rules        unicast entries of an edge switch
+    aggregation_rules unicast entries of an aggregation switch
+    """
+
+    identifiers: int
+    identifier_bits: int
+    edge_rules: int
+    aggregation_rules: int
+
+
+def rerouting_cost(k: int) -> ReroutingCost:
+    """Return the cost of section 3.3.1: 3k/2 identifiers and aggregation rules, k/2 edge rules."""
+    if k < 2 or k % 2:
+        raise InputError(f"k is {k}, must be even")
+    marks = 3 * k // 2
+    return ReroutingCost(
+        identifiers=marks,
+        identifier_bits=math.ceil(math.log2(marks)),
+        edge_rules=k // 2,
+        aggregation_rules=marks,
+    )
+
+
+def expected_unreachable(*, switches: int, copies: int, failed: int) -> float:
+    """Return the probability that all `copies` switches of a partition in a pod have failed.
+
+    Failures are drawn uniformly among `switches` aggregation switches; exact.
+    """
+    if failed < copies:
+        return 0.0
+    return math.comb(switches - copies, failed - copies) / math.comb(switches, failed)

@@ -1,0 +1,142 @@
+"""Entries that groups need in the tables of switches, against the free entries there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from planner_models.multicast.plan.plan import round_robin_partitions
+from planner_models.multicast.problem.addresses import Distribution
+from planner_models.multicast.problem.problem import LAYERS, Multicast
+from planner_models.multicast.problem.topology import Wiring
+from planner_models.multicast.problem.workloads import Spread
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableLimits:
+    """The table constraints: groups with an entry at a switch, at most its free entries.
+
+    uses  (rows, groups) 1 where the group needs an entry
+    free  (rows,) free entries
+
+    Switches that hold the same partitions hold the same groups and are one row.
+    """
+
+    uses: sp.csr_array
+    free: Ints
+
+    @property
+    def can_hold_all(self) -> bool:
+        """Whether every table holds every group that needs an entry there."""
+        return bool((np.diff(self.uses.indptr) <= self.free).all())
+
+
+def build_limits(
+    problem: Multicast, copies: int, *, partition: Ints | None = None, layers: Sequence[str] = LAYERS
+) -> TableLimits:
+    """Return the table constraints of the switches of `layers`, with `copies` of each partition in a pod.
+
+    partition  (G,) partition of each group; default: in turn
+    """
+    by_layer = entries_by_layer(
+        problem.below,
+        problem.spread.by_edge()[:2] if "edge" in layers else None,
+        problem.wiring,
+        problem.distribution(copies),
+        round_robin_partitions(problem, copies) if partition is None else partition,
+        layers,
+    )
+    free = []
+    for layer, (rows, row_of) in by_layer.items():
+        smallest = np.full(rows.shape[0], np.iinfo(np.int64).max)
+        np.minimum.at(smallest, row_of, problem.free(layer))
+        free.append(smallest)
+    uses = sp.csr_array(sp.vstack([rows for rows, _ in by_layer.values()]))
+    return TableLimits(uses=uses, free=np.concatenate(free))
+
+
+def entries_by_layer(
+    below: Spread,
+    by_edge: tuple[Ints, NDArray[np.int32]] | None,
+    wires: Wiring,
+    held: Distribution,
+    partition: Ints,
+    layers: Sequence[str] = LAYERS,
+) -> dict[str, tuple[sp.csr_array, Ints]]:
+    """Return by layer the entries that groups need, (rows, groups), and the row of each of its switches.
+
+    below      pods of each group
+    by_edge    first group of each edge switch, and the groups; None without the edge layer
+    partition  (groups,) partition of each group
+    """
+    pods_of = np.diff(below.start)
+    group = np.repeat(np.arange(below.groups), pods_of)
+    stored = (np.bitwise_count(below.ports) > 1) | (pods_of[group] > 1)
+    at_core = np.flatnonzero(pods_of > 1)
+    # partitions of each switch, its place (a pod, or all cores as one), and groups with their places
+    upper: dict[str, tuple[NDArray[np.bool_], Ints, Ints, Ints]] = {
+        "core": (held.core, np.zeros(len(wires.cores), dtype=np.int64), at_core, np.zeros_like(at_core)),
+        "aggregation": (
+            held.aggregation,
+            wires.aggregation_pod,
+            group[stored],
+            below.edge[stored].astype(np.int64),
+        ),
+    }
+    found: dict[str, tuple[sp.csr_array, Ints]] = {}
+    for layer, (of_layer, place, groups, group_place) in upper.items():
+        if layer not in layers:
+            continue
+        distinct, row = np.unique(np.column_stack([place, of_layer]), axis=0, return_inverse=True)
+        holder, part = np.nonzero(distinct[:, 1:])
+        places = (int(place.max()) + 1) * held.partitions
+        holds = sp.csr_array(
+            (np.ones(len(holder)), (holder, distinct[holder, 0] * held.partitions + part)),
+            shape=(len(distinct), places),
+        )
+        stores = sp.csr_array(
+            (np.ones(len(groups)), (group_place * held.partitions + partition[groups], groups)),
+            shape=(places, below.groups),
+        )
+        found[layer] = sp.csr_array(holds @ stores), row.ravel()
+    if "edge" in layers and by_edge is not None:
+        start, at = by_edge
+        rows = sp.csr_array((np.ones(len(at)), at, start), shape=(len(start) - 1, below.groups))
+        found["edge"] = rows, np.arange(len(start) - 1)
+    return found
+
+
+def admit_in_order(limits: TableLimits) -> NDArray[np.bool_]:
+    """Return whether each group gets its entries, (G,), in order: where all its switches have one free."""
+    uses = limits.uses.tocsc()
+    return np.asarray(_admit(uses.indptr, uses.indices, limits.free.copy()), dtype=bool)
+
+
+@njit(cache=True)
+def _admit(start: NDArray[np.int32], switch: NDArray[np.int32], free: Ints) -> NDArray[np.bool_]:
+    """Admit group after group, and lower the free entries of its switches."""
+    kept = np.ones(len(start) - 1, dtype=np.bool_)
+    for g in range(len(kept)):
+        for i in range(start[g], start[g + 1]):
+            if free[switch[i]] < 1:
+                kept[g] = False
+        if kept[g]:
+            for i in range(start[g], start[g + 1]):
+                free[switch[i]] -= 1
+    return kept
+
+
+def first_overflow(limits: TableLimits) -> int | None:
+    """Return the number of groups, in order, that fit before a table overflows; None where all fit. Exact."""
+    over = np.flatnonzero(np.diff(limits.uses.indptr) > limits.free)
+    if not len(over):
+        return None
+    rows = limits.uses.sorted_indices()
+    return int(min(rows.indices[rows.indptr[row] + limits.free[row]] for row in over))

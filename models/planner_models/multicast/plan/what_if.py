@@ -1,0 +1,254 @@
+"""Capacity report of a plan: switches that fill first, effect of larger tables or fewer copies, overhead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.contract.studies import Decided, Explanation, Section
+from planner.contract.what_if import Change, Reoptimization
+from planner.options import Options
+from planner_models.multicast.plan import (
+    address_layouts,
+    failure_report,
+    group_capacity,
+    metrics,
+    overhead,
+    switch_updates,
+    table_changes,
+)
+from planner_models.multicast.plan.plan import Channels
+from planner_models.multicast.problem import address_allocation, capacity_equations
+from planner_models.multicast.problem.problem import LAYERS, Multicast
+
+SHOWN_ROWS: Final = 10
+SIZE_FACTORS: Final = (0.5, 1.0, 1.5, 2.0, 4.0)  # of the present table
+
+
+def explain(
+    problem: Multicast,
+    decided: Decided,
+    *,
+    candidates: Annotated[
+        int, Field(ge=0, description="most changes of tables and copies that the design solves again for")
+    ] = 6,
+    larger: Annotated[float, Field(gt=1, description="factor of the larger tables that are tried")] = 1.5,
+    events: Annotated[
+        int, Field(ge=0, description="joins and leaves to try on the groups; needs the table tenants")
+    ] = 0,
+    batch: Annotated[int, Field(ge=1, description="of these, events announced to switches at once")] = 1,
+    options: Options = Options(),
+) -> Explanation:
+    """Return a capacity report: entries by layer, switches that fill first, changes, and link overhead.
+
+    Groups come in the order of their table; the number that fits before a switch overflows is exact. Changes
+    of tables and copies are verified by solving again with the same parameters. Rules to add and remove are
+    compared to the plan's baseline, or to an empty network.
+    """
+    plan = decided.decision.plan
+    assert isinstance(plan, Channels)
+    need = group_capacity.required_entries(problem)
+    parts = [
+        _describe_layers(problem, plan, need),
+        _describe_fullest(need),
+        _describe_sizes(problem),
+        _describe_changes(problem, decided, need, larger, candidates, options),
+        _describe_links(problem, plan),
+    ]
+    if not problem.is_tree:
+        choice = address_layouts.choose_layout(problem)
+        parts.append((address_layouts.describe_choice(choice), " ".join(choice.sentences())))
+    if problem.is_tree or problem.holds is not None:
+        held = problem.distribution(problem.aggregation_copies)
+        parts.append((address_allocation.describe_allocation(problem.wiring, held, most=5 * SHOWN_ROWS), ""))
+    if events:
+        seed = options.seed or 0
+        parts.append(switch_updates.describe_updates(problem, events=events, batch=batch, seed=seed))
+    if problem.failed is not None and len(plan.partitions):
+        parts.append(failure_report.describe_failures(problem, plan, options=options))
+    parts.append(_describe_rules(problem, plan, decided))
+    sentences = tuple(sentence for _, sentence in parts if sentence)
+    return Explanation(sentences=sentences, sections=tuple(section for section, _ in parts))
+
+
+def _describe_layers(problem: Multicast, plan: Channels, need: pd.DataFrame) -> tuple[Section, str]:
+    """Return the entries by layer, needed and planned."""
+    rows = []
+    planned = plan.entries.set_index("switch")["entries"].reindex(need["switch"]).to_numpy()
+    for layer in LAYERS:
+        mine = (need["layer"] == layer).to_numpy()
+        wanted, free, taken = need["needed"].to_numpy()[mine], need["free"].to_numpy()[mine], planned[mine]
+        rows.append(
+            {
+                "layer": layer,
+                "switches": int(mine.sum()),
+                "free_min": int(free.min()),
+                "needed_mean": float(wanted.mean()),
+                "needed_max": int(wanted.max()),
+                "overflowing": int((wanted > free).sum()),
+                "planned_mean": float(taken.mean()),
+                "planned_max": int(taken.max()),
+            }
+        )
+    frame = pd.DataFrame(rows)
+    in_entries = ("free_min", "needed_mean", "needed_max", "planned_mean", "planned_max")
+    units = dict.fromkeys(in_entries, "entries") | {"switches": "switches", "overflowing": "switches"}
+    stored = len(plan.partitions)
+    sentence = f"{stored:,} of {len(problem.groups):,} groups have table entries"
+    left = len(problem.groups) - stored
+    sentence += f"; the other {left:,} go by unicast." if left else ", and none goes by unicast."
+    note = "needed: if every group is stored and none shares an entry; planned: by this plan"
+    return Section(title="entries by layer", frame=frame, units=units, note=note), sentence
+
+
+def _describe_fullest(need: pd.DataFrame) -> tuple[Section, str]:
+    """Return the switches that overflow first, or have the fewest free entries."""
+    over = need[need["needed"] > need["free"]].sort_values("groups", kind="stable")
+    shown = (
+        over.head(SHOWN_ROWS)
+        if len(over)
+        else need.assign(spare=need["free"] - need["needed"])
+        .sort_values("spare", kind="stable")
+        .head(SHOWN_ROWS)
+    )
+    frame = shown[["switch", "layer", "needed", "free", "groups"]].reset_index(drop=True)
+    if len(over):
+        first = over.iloc[0]
+        sentence = (
+            f"Without shared entries {first['switch']} fills first: {first['groups']:,.0f} groups fit, in "
+            f"their order; it would need {first['needed']:,.0f} entries and has {first['free']:,.0f}."
+        )
+    else:
+        first = frame.iloc[0]
+        sentence = (
+            f"Every table holds every group, even unshared; {first['switch']} has the fewest free, "
+            f"{first['free'] - first['needed']:,.0f} of {first['free']:,.0f} entries."
+        )
+    units = {"needed": "entries", "free": "entries", "groups": "groups"}
+    note = "groups: number that fit, in the order of their table, before the switch overflows"
+    return Section(title="switches that fill first", frame=frame, units=units, note=note), sentence
+
+
+def _describe_sizes(problem: Multicast) -> tuple[Section, str]:
+    """Return the groups that fit for table sizes around the present one, the same in every switch."""
+    present = min(problem.table_size(layer) for layer in LAYERS)
+    sizes = sorted({max(1, round(present * factor)) for factor in SIZE_FACTORS})
+    found = group_capacity.problem_capacity(problem, largest=max(sizes))
+    columns = {
+        "none_shared": group_capacity.supported_groups(found),
+        "edges_share": group_capacity.supported_groups(found, shared=["edge"]),
+        "aggregations_share": group_capacity.supported_groups(found, shared=["aggregation"]),
+        "both_share": group_capacity.supported_groups(found, shared=["edge", "aggregation"]),
+        "unicast_entries": group_capacity.supported_groups(found, shared=["aggregation"], unicast=True),
+    }
+    every = float(len(problem.groups))
+    frame = pd.DataFrame(columns).loc[sizes].fillna(every).reset_index()
+    here = frame[frame["table_entries"] == max(1, present)].iloc[0]
+    sentence = (
+        f"With tables of {present:,} entries everywhere, {here['none_shared']:,.0f} groups fit without "
+        f"shared entries and {here['edges_share']:,.0f} where edge switches share them"
+    )
+    sentence += " (all of them)." if here["edges_share"] >= every else "."
+    note = (
+        "groups that fit before the first overflow, exact; unicast_entries: aggregation switches share, and "
+        "edge switches give groups with one port there a unicast entry"
+    )
+    units = {"table_entries": "entries", **dict.fromkeys(columns, "groups")}
+    return Section(title="groups that fit, by table size", frame=frame, units=units, note=note), sentence
+
+
+def _describe_changes(
+    problem: Multicast, decided: Decided, need: pd.DataFrame, larger: float, candidates: int, options: Options
+) -> tuple[Section, str]:
+    """Return the changes of tables and copies that gain most."""
+    by_name = {metric.name: metric for metric in metrics.METRICS}
+    again = Reoptimization[Multicast](
+        decided, metric=by_name["host_traffic_mbps"], measure=metrics.measure, options=options
+    )
+    trials = again.solve_all(_list_changes(problem, need, larger), candidates)
+    others = (by_name["hardware_groups"], by_name["overhead_mbps"])
+    section = again.section(trials, title="changes of tables and copies", others=others)
+    return section, again.sentence(trials)
+
+
+def _list_changes(problem: Multicast, need: pd.DataFrame, larger: float) -> Iterator[Change[Multicast]]:
+    """Yield larger tables of one layer, the fullest first, of all layers, and other numbers of copies."""
+    utilization = (need["needed"] / need["free"].clip(lower=1)).groupby(need["layer"]).max()
+    for layer in sorted(LAYERS, key=lambda name: -utilization[name]):
+        yield Change(name=f"{layer} tables x {larger:g}", problem=_enlarge(problem, (layer,), larger))
+    yield Change(name=f"all tables x {larger:g}", problem=_enlarge(problem, LAYERS, larger))
+    if problem.is_tree or problem.holds is not None:
+        return
+    for layout in capacity_equations.list_layouts(problem.k):
+        if layout.aggregation_copies != problem.aggregation_copies:
+            name = f"ra = {layout.aggregation_copies}, rc = {layout.core_copies}, n = {layout.partitions}"
+            yield Change(name=name, problem=problem.with_layout(layout))
+
+
+def _enlarge(problem: Multicast, layers: tuple[str, ...], factor: float) -> Multicast:
+    """Return the problem with tables of these layers enlarged by the factor."""
+    columns = {f"{layer}_entries": np.floor(problem.fabric[f"{layer}_entries"] * factor) for layer in layers}
+    switches = problem.switches
+    if switches is not None and "entries" in switches:
+        at = pd.Series(problem.wiring.layers, index=problem.wiring.switches).reindex(switches["switch"])
+        enlarged = np.where(np.isin(at, layers), np.floor(switches["entries"] * factor), switches["entries"])
+        switches = switches.assign(entries=enlarged)
+    return problem.with_entries(problem.fabric.assign(**columns), switches)
+
+
+def _describe_links(problem: Multicast, plan: Channels) -> tuple[Section, str]:
+    """Return the links to hosts with the most overhead."""
+    wanted, extra = overhead.host_links_mbps(problem, plan)
+    most = np.argsort(-extra.ravel(), kind="stable")[:SHOWN_ROWS]
+    edge, port = np.divmod(most, extra.shape[1])
+    frame = pd.DataFrame(
+        {
+            "switch": problem.wiring.edges.to_numpy()[edge],
+            "port": port,
+            "wanted_mbps": wanted[edge, port],
+            "overhead_mbps": extra[edge, port],
+        }
+    )
+    frame = frame[frame["overhead_mbps"] > 0].reset_index(drop=True)
+    if len(frame):
+        sentence = (
+            f"Shared entries bring {extra.sum():,.0f} Mbit/s to hosts that are no members, "
+            f"{100 * extra.sum() / max(wanted.sum(), 1e-9):.2g}% of the wanted traffic; most at port "
+            f"{frame['port'].iloc[0]} of {frame['switch'].iloc[0]}, "
+            f"{frame['overhead_mbps'].iloc[0]:,.0f} Mbit/s."
+        )
+    else:
+        sentence = "No host gets traffic of groups that it is no member of."
+    return (
+        Section(
+            title="links to hosts with the most overhead",
+            frame=frame,
+            units={"wanted_mbps": "Mbit/s", "overhead_mbps": "Mbit/s"},
+        ),
+        sentence,
+    )
+
+
+def _describe_rules(problem: Multicast, plan: Channels, decided: Decided) -> tuple[Section, str]:
+    """Return the entries to add and remove in each switch since the baseline, or in an empty network."""
+    if decided.baseline is None:
+        entries = plan.entries[plan.entries["entries"] > 0]
+        table = entries.assign(add=entries["entries"].astype(int), remove=0)
+        name = "in an empty network"
+    else:
+        table = table_changes.compare_plans(problem, plan, decided.baseline)
+        name = f"since {decided.baseline_name}"
+    total = table[["add", "remove"]].sum()
+    count = f"{total['add']:,} entries to add and {total['remove']:,} to remove"
+    sentence = f"{count} {name}, in {len(table):,} switches."
+    order = table.assign(both=table["add"] + table["remove"]).sort_values(
+        "both", ascending=False, kind="stable"
+    )
+    shown = order.head(SHOWN_ROWS)[["switch", "layer", "add", "remove"]].reset_index(drop=True)
+    note = f"the {len(shown)} switches with the most of {len(table):,}"
+    units = {"add": "entries", "remove": "entries"}
+    return Section(title=f"rules to add and remove {name}", frame=shown, units=units, note=note), sentence

@@ -1,0 +1,76 @@
+"""Failures: the links that still work when switches and links have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import InputError, did_you_mean
+from planner_models.multicast.problem.topology import Wiring
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WorkingLinks:
+    """Links whose both ends work.
+
+    up    (aggregation switches, cores) bool
+    down  (aggregation switches, edge switches) bool, links within pods
+    """
+
+    up: NDArray[np.bool_]
+    down: NDArray[np.bool_]
+
+    @property
+    def aggregation(self) -> NDArray[np.bool_]:
+        """Whether any link of each aggregation switch works, shape (aggregation switches,)."""
+        return np.asarray(self.up.any(axis=1) | self.down.any(axis=1), dtype=bool)
+
+    @cached_property
+    def joined(self) -> NDArray[np.int64]:
+        """1 where two aggregation switches are linked to one edge switch, by pair."""
+        down = self.down.astype(np.float32)
+        return (down @ down.T > 0).astype(np.int64)
+
+
+def find_working_links(
+    wiring: Wiring, *, switches: Iterable[str] = (), links: Iterable[tuple[str, str]] = ()
+) -> WorkingLinks:
+    """Return the links that work when these switches, and these links (lower, upper), have failed.
+
+    raises  InputError for a switch or a link that the fabric does not have
+    """
+    down = wiring.aggregation_pod[:, None] == wiring.edge_pod[None, :]
+    up = wiring.up.copy()
+    faults = []
+    for name in switches:
+        if name in wiring.cores:
+            up[:, wiring.cores.get_loc(name)] = False
+        elif name in wiring.aggregations:
+            up[wiring.aggregations.get_loc(name)] = False
+            down[wiring.aggregations.get_loc(name)] = False
+        elif name in wiring.edges:
+            down[:, wiring.edges.get_loc(name)] = False
+        else:
+            faults.append(f"failed: '{name}' is no switch" + did_you_mean(name, wiring.switches))
+    for lower, upper in links:
+        if lower in wiring.aggregations and upper in wiring.cores:
+            up[wiring.aggregations.get_loc(lower), wiring.cores.get_loc(upper)] = False
+        elif lower in wiring.edges and upper in wiring.aggregations:
+            down[wiring.aggregations.get_loc(upper), wiring.edges.get_loc(lower)] = False
+        else:
+            faults.append(f"failed: there is no link from '{lower}' up to '{upper}'")
+    if faults:
+        raise InputError(*faults)
+    return WorkingLinks(up=up, down=down)
+
+
+def draw_failures(wiring: Wiring, count: int, rng: np.random.Generator) -> list[str]:
+    """Return `count` aggregation switches that fail, drawn uniformly; InputError for more than there are."""
+    most = len(wiring.aggregations)
+    if not 0 <= count <= most:
+        raise InputError(f"failed_aggregations is {count}, must be from 0 to {most}")
+    return wiring.aggregations[np.sort(rng.choice(most, size=count, replace=False))].tolist()

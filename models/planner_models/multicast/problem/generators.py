@@ -1,0 +1,97 @@
+"""Synthetic problems of system `multicast`: tenants on a fat tree, after the paper's section 4.1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.errors import InputError
+from planner_models.multicast.problem import workloads
+from planner_models.multicast.problem.capacity_equations import find_layout_faults
+from planner_models.multicast.problem.problem import Multicast, list_hosts
+
+Kind = Annotated[
+    Literal["ab", "standard", "portland"], Field(description="how pods of the fat tree connect to cores")
+]
+Placement = Annotated[
+    Literal["near", "random"], Field(description="a tenant's hosts: adjacent, or drawn at random")
+]
+Sizes = Annotated[
+    Literal["wve", "uniform"], Field(description="group sizes: mostly small, or uniform up to the tenant")
+]
+
+
+def datacenter(
+    *,
+    kind: Kind = "ab",
+    k: Annotated[int, Field(ge=4, le=64, description="ports of each switch, even")] = 8,
+    aggregation_copies: Annotated[int, Field(ge=1, description="ra; rc is its square")] = 2,
+    table_size: Annotated[int, Field(ge=1, description="free entries of every switch")] = 100,
+    tenants: Annotated[int, Field(ge=1, description="tenants")] = 20,
+    groups: Annotated[int, Field(ge=1, description="groups of all tenants")] = 600,
+    largest_tenant: Annotated[int, Field(ge=10, description="most hosts of a tenant")] = 60,
+    placement: Placement = "near",
+    sizes: Sizes = "wve",
+    arrangement: Annotated[int, Field(ge=0, description="seed of the order of tenants")] = 0,
+    seed: Annotated[int, Field(ge=0, description="seed of members, rates and arrivals")] = 0,
+) -> Multicast:
+    """Return tenants of stratified sizes, with groups in proportion, on a fat tree.
+
+    Stratification keeps capacities similar from seed to seed: see `workloads`. At the paper's k = 48,
+    aggregation_copies = 3, 3,000 tenants of up to 5,000 hosts and 100,000 groups, sizes average 49 (wve) and
+    499 (uniform). Rates are whole numbers from 1 to 10.
+
+    source  section 4.1
+    """
+    half = k // 2
+    parts = (half // aggregation_copies) ** 2
+    faults = find_layout_faults(k, parts, aggregation_copies**2, aggregation_copies)
+    if faults:
+        raise InputError(*faults)
+    workload = workloads.generate_workload(
+        hosts=k * half * half,
+        tenants=tenants,
+        largest_tenant=largest_tenant,
+        groups=groups,
+        placement=placement,
+        sizes=sizes,
+        arrangement=arrangement,
+        seed=seed,
+    )
+    start, host = workload.members()
+    fabric = {
+        "kind": kind,
+        "k": k,
+        "partitions": parts,
+        "core_copies": aggregation_copies**2,
+        "aggregation_copies": aggregation_copies,
+        "core_entries": table_size,
+        "aggregation_entries": table_size,
+        "edge_entries": table_size,
+    }
+    names = pd.Index([f"g{i}" for i in range(groups)])
+    tenant_names = pd.Index([f"t{i}" for i in range(tenants)])
+    places = list_hosts(k)
+    tenant = np.repeat(np.arange(tenants, dtype=np.int32), np.diff(workload.first_host))
+    return Multicast.from_arrays(
+        fabric=pd.DataFrame([fabric]),
+        hosts=places,
+        groups=pd.DataFrame(
+            {
+                "group": names,
+                "rate_mbps": workload.rate_mbps,
+                "tenant": tenant_names.to_numpy()[workload.tenant],
+            }
+        ),
+        start=start,
+        host=host,
+        tenants=pd.DataFrame(
+            {
+                "tenant": pd.Categorical.from_codes(tenant, tenant_names),
+                "host": pd.Categorical.from_codes(workload.hosts, pd.Index(places["host"])),
+            }
+        ),
+    )

@@ -1,0 +1,113 @@
+"""Schemas of the tables of a multicast problem."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandera.pandas as pa
+
+from planner.contract.tables import Table, label, number
+
+
+def _optional_label(about: str) -> pa.Column:
+    """Return an optional text column that is not empty."""
+    return pa.Column(
+        str, pa.Check(lambda s: s != "", error="must not be empty"), required=False, description=about
+    )
+
+
+FABRIC: Final = Table(
+    name="fabric",
+    about="the one network, in one row",
+    columns={
+        "kind": label("connection of pods to cores: ab, standard, portland; tree: by the table links"),
+        "k": number("ports of each switch of a fat tree, even", at_least=2, at_most=64, optional=True),
+        "partitions": number("number n of partitions of the address space", at_least=1),
+        "core_copies": number("cores rc that hold each partition", at_least=1),
+        "aggregation_copies": number("aggregation switches ra of a pod that hold each partition", at_least=1),
+        "core_entries": number("table entries of a core switch", at_least=1),
+        "aggregation_entries": number("table entries of an aggregation switch", at_least=1),
+        "edge_entries": number("table entries of an edge switch", at_least=1),
+    },
+)
+SWITCHES: Final = Table(
+    name="switches",
+    about="switches of a tree; of a fat tree, only those whose table differs: core-0, aggregation-0-1 (pod, "
+    "number), edge-0-1",
+    columns={
+        "switch": label("its name"),
+        "layer": _optional_label("core, aggregation or edge; for trees"),
+        "pod": number("its pod, from 0; for trees, any number for cores", optional=True),
+        "entries": number("table entries, instead of its layer's", at_least=1, optional=True),
+        "occupied": number("entries that others occupy", at_least=0, optional=True, default=0.0),
+    },
+    key=("switch",),
+)
+LINKS: Final = Table(
+    name="links",
+    about="a link of a tree; links within a pod all exist and may be left out",
+    columns={"lower": label("switch nearer to the hosts"), "upper": label("switch nearer to the cores")},
+    key=("lower", "upper"),
+)
+HOLDS: Final = Table(
+    name="holds",
+    about="a partition of the addresses that a core or aggregation switch holds, instead of a computed one",
+    columns={"switch": label("the switch"), "partition": number("the partition, from 0", at_least=0)},
+    key=("switch", "partition"),
+)
+BACKGROUND: Final = Table(
+    name="background",
+    about="other traffic on a link towards the hosts",
+    columns={
+        "upper": label("switch that sends"),
+        "lower": label("switch or host that receives"),
+        "mbps": number("its rate, Mbit/s", at_least=0),
+    },
+    key=("upper", "lower"),
+)
+FAILED: Final = Table(
+    name="failed",
+    about="a core or aggregation switch that has failed: plans stay, and packets are rerouted locally",
+    columns={"switch": label("its name")},
+    key=("switch",),
+    may_be_empty=True,
+)
+HOSTS: Final = Table(
+    name="hosts",
+    about="a host at a port of an edge switch; without this table, hosts of a fat tree are h0, h1, ... port "
+    "by port",
+    columns={
+        "host": label("its name"),
+        "pod": number("pod, from 0", at_least=0, optional=True),
+        "edge": number("edge switch of the pod, from 0", at_least=0, optional=True),
+        "switch": _optional_label("its edge switch, instead of pod and edge"),
+        "port": number("port of the edge switch, from 0", at_least=0),
+    },
+    key=("host",),
+)
+TENANTS: Final = Table(
+    name="tenants",
+    about="placement: a host with a machine of the tenant",
+    columns={"tenant": label("the tenant"), "host": label("the host")},
+    key=("tenant", "host"),
+    compact=True,
+)
+GROUPS: Final = Table(
+    name="groups",
+    about="a multicast group",
+    columns={
+        "group": label("its name"),
+        "rate_mbps": number("traffic sent to it, Mbit/s", more_than=0),
+        "tenant": _optional_label("its tenant; its members are among the tenant's hosts"),
+    },
+    key=("group",),
+)
+MEMBERS: Final = Table(
+    name="members",
+    about="a host that receives a group",
+    columns={"group": label("the group"), "host": label("the host")},
+    key=("group", "host"),
+    compact=True,
+)
+TABLES: Final = (FABRIC, SWITCHES, LINKS, HOLDS, BACKGROUND, FAILED, HOSTS, TENANTS, GROUPS, MEMBERS)
+OPTIONAL_TABLES: Final = ("switches", "links", "holds", "background", "failed", "hosts", "tenants")

@@ -1,0 +1,445 @@
+"""Column generation for concurrent flow: shortest-path trees are columns, full links are rows.
+
+Largest concurrent flow and smallest utilization U are one problem, lambda = 1 / U. It is solved on
+the reduced network (`network_reduction`), with all demands of one root together (`reduced_problem`):
+
+0. Where roots have few pairs, `gradient_projection` balances the pairs' paths; mostly that is optimal.
+1. `coordinate_descent` gives trees, weights and prices near the optimum.
+2. The master problem (`master_problem`) finds the best weights of the trees so far, with rows only for
+   links that are nearly full; links that its solution overfills become rows.
+3. Under its dual prices every root gets its shortest tree, which becomes a column where its reduced
+   cost is negative. The sum over pairs of rate times distance, over the sum of prices times
+   capacity, is a lower bound on U for any prices: the bound holds at every step, exact master or not.
+
+Prices are smoothed a little towards the present load: among trees of about the same reduced cost,
+those that fill no other links are the ones to add. The incumbent moves by an exact line search towards
+the master's solution, which overfills links that have no row.
+
+source  Dantzig-Wolfe decomposition; price and bound: Shahrokhi and Matula 1990, section 2
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from threadpoolctl import threadpool_limits
+
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.traffic.designs.column_generation import (
+    coordinate_descent,
+    gradient_projection,
+    master_problem,
+    shortest_path_trees,
+)
+from planner_models.traffic.designs.column_generation.decision import (
+    MIN_GAP,
+    decide_without_demand,
+    make_decision,
+    refuse_solver_options,
+)
+from planner_models.traffic.designs.column_generation.reduced_problem import (
+    FlowSplit,
+    ReducedProblem,
+    WeightedPaths,
+    WeightedTrees,
+)
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Floats, Ints
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+
+PAIRS_PER_ROOT_LIMIT: Final = 16  # up to so many on average, gradient projection runs first
+PAIR_LIMIT: Final = 30_000  # of gradient projection, which keeps the paths of every pair
+MAX_PROJECTION_PASSES: Final = 1_000
+
+MAX_DESCENT_PASSES: Final = 40
+INITIAL_SMOOTHING_ERROR: Final = 0.5  # of the smoothed maximum, relative to the maximum
+SMOOTHING_DECAY: Final = 0.75  # of that error per pass of coordinate descent
+FINAL_SMOOTHING_ERROR: Final = 0.01
+
+INITIAL_ROW_UTILIZATION: Final = 0.85  # of the largest: links above it are the master's first rows
+ROW_TOLERANCE: Final = 0.02  # links this close to the master's utilization, or above it, become rows
+MAX_PRICE_SMOOTHING: Final = 0.02  # largest share of the present load's prices in those for new trees
+REDUCED_COST_LIMIT: Final = 0.05  # of the mean dual value of a root: unused columns above it are removed
+MIN_WEIGHT: Final = 1e-6  # of a column that counts as used
+DROPPED_WEIGHT: Final = 1e-9  # weights of the incumbent up to this are set to 0
+ROOTS_PER_BATCH: Final = 64  # between two checks of the time limit
+
+MinMaxObjective = Annotated[
+    Literal["concurrent", "utilization"],
+    Field(description="concurrent: grow all demands together; utilization: least busiest link"),
+]
+
+
+def route(
+    problem: Traffic,
+    *,
+    objective: MinMaxObjective = "concurrent",
+    symmetry: Annotated[bool, Field(description="merge equivalent nodes before the search")] = True,
+    options: Options = Options(),
+) -> Decision[Routing]:
+    """Solve for the best routing over all routes by column generation over shortest-path trees.
+
+    Stops at `options.gap`, by default 1e-6; at a time limit it returns the incumbent with its bound.
+    One thread unless `options.threads` says otherwise (dense algebra only); equal seeds give equal
+    plans. A plan that would be too large per pair has flows per target.
+
+    returns  Decision with a Routing; the bound holds for all routings
+    raises   InputError for a backend or an algorithm: it is its own solver
+    source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
+    """
+    refuse_solver_options("columns", options)
+    if not len(problem.targets):
+        return decide_without_demand(problem, objective)
+    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    reduced = ReducedProblem.of(problem, symmetry=symmetry)
+    with threadpool_limits(limits=options.threads or 1, user_api="blas"):
+        result = search(reduced, gap=gap, seed=options.seed or 0, until=until)
+    return make_decision(
+        reduced, objective, split=result.split, bound=result.bound, gap=gap, backend="column generation"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iteration:
+    """The state of the search after one iteration.
+
+    phase        "fixed", "projection", "start", "descent" or "columns"; of the scheme `fptas`: "phase"
+    utilization  of the busiest link under the incumbent
+    bound        lower bound on the utilization of all routings
+    """
+
+    seconds: float
+    phase: str
+    utilization: float
+    bound: float
+    columns: int
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SearchResult:
+    """The incumbent, None where time was too short for one; its utilization and the proven bound."""
+
+    split: FlowSplit | None
+    utilization: float
+    bound: float
+    trace: tuple[Iteration, ...]
+
+
+def search(
+    reduced: ReducedProblem, *, gap: float = DEFAULT_GAP, seed: int = 0, until: float | None = None
+) -> SearchResult:
+    """Run column generation to a relative `gap`, or until a time of time.perf_counter()."""
+    state = _Search(reduced, gap, seed, until)
+    trace = tuple(state.iterate())
+    return SearchResult(
+        split=state.incumbent(), utilization=state.utilization(), bound=state.bound, trace=trace
+    )
+
+
+class _Search:
+    """Columns with their weights in the master's solution and in the incumbent, prices and bound."""
+
+    def __init__(self, reduced: ReducedProblem, gap: float, seed: int, until: float | None) -> None:
+        self.graph, self.capacity = reduced.graph, reduced.capacity_mbps
+        self.roots, self.amount, self.pairs = reduced.roots, reduced.amount_mbps, reduced.pairs
+        self.fixed_utilization = reduced.fixed_utilization
+        self.gap, self.until = max(gap, MIN_GAP), until
+        self.random = np.random.default_rng(seed)
+        self.started = time.perf_counter()
+        arcs = len(self.capacity)
+        self.bound = self.fixed_utilization
+        self.parent = np.zeros((0, self.graph.nodes), dtype=np.int32)
+        self.owner = np.zeros(0, dtype=np.int64)
+        self.weight, self.best_weight = np.zeros(0), np.zeros(0)  # in the master, in the incumbent
+        self.best_load = np.zeros(arcs)
+        self.tree_utilization = np.inf  # of the best weights of trees
+        self.best_paths: WeightedPaths | None = None  # while no weights of trees are better
+        self.path_utilization = np.inf
+        self.rows = np.zeros(0, dtype=np.int64)
+        self.price = np.zeros(arcs)
+
+    def iterate(self) -> Iterator[Iteration]:
+        if not len(self.roots):  # nothing to decide
+            self.tree_utilization = self.fixed_utilization
+            self.best_paths = WeightedPaths(pair=self.owner, arc=self.owner, share=self.weight)
+            yield self._iteration("fixed")
+            return
+        if len(self.pairs[0]) <= min(PAIRS_PER_ROOT_LIMIT * len(self.roots), PAIR_LIMIT):
+            for _ in self._project():
+                yield self._iteration("projection")
+            if self._is_done():
+                return
+        root_load = self._start()
+        if root_load is None:
+            return
+        yield self._iteration("start")
+        for sharpness in self._sharpnesses():
+            if self._is_done():
+                return
+            self._descend(root_load, sharpness)
+            yield self._iteration("descent")
+        del root_load
+        self._choose_first_rows()
+        while not self._is_done():
+            changed = self._generate()
+            yield self._iteration("columns")
+            if not changed:
+                return
+
+    def incumbent(self) -> FlowSplit | None:
+        """Return the best trees with weights that add up to 1 for each root, or better paths."""
+        if self.best_paths is not None:
+            return self.best_paths
+        if np.isinf(self.tree_utilization):
+            return None
+        used = self.best_weight > 0
+        owner, weight = self.owner[used], self.best_weight[used]
+        weight = weight / sum_by_index(owner, weight, len(self.roots))[owner]
+        return WeightedTrees(parent=self.parent[used], owner=owner, weight=weight)
+
+    def _iteration(self, phase: str) -> Iteration:
+        return Iteration(
+            seconds=time.perf_counter() - self.started,
+            phase=phase,
+            utilization=self.utilization(),
+            bound=self.bound,
+            columns=len(self.owner),
+            rows=len(self.rows),
+        )
+
+    def utilization(self) -> float:
+        """Return the utilization of the busiest link under the incumbent, links of fixed load included."""
+        return max(min(self.tree_utilization, self.path_utilization), self.fixed_utilization)
+
+    def _is_late(self) -> bool:
+        return self.until is not None and time.perf_counter() >= self.until
+
+    def _relative_gap(self) -> float:
+        """Return the gap so far, links of fixed load included."""
+        value = self.utilization()
+        return (value - self.bound) / value if value > 0 else 0.0
+
+    def _is_done(self) -> bool:
+        return self._relative_gap() <= self.gap or self._is_late()
+
+    # --- pricing --------------------------------------------------------------------------
+
+    def _solve_pricing(self, price: Floats) -> Ints | None:
+        """Return the shortest tree of every root under the prices and update the bound; None when late."""
+        length = price / price.sum() / self.capacity
+        trees, values = [], []
+        for start in range(0, len(self.roots), ROOTS_PER_BATCH):
+            if self._is_late():
+                return None
+            part = slice(start, start + ROOTS_PER_BATCH)
+            parent, value = shortest_path_trees.shortest_trees(
+                self.graph, length, self.roots[part], self.amount[part]
+            )
+            trees.append(parent)
+            values.append(value)
+        self.bound = max(self.bound, float(np.concatenate(values).sum()))
+        return np.concatenate(trees)
+
+    def _start(self) -> Floats | None:
+        """Route every root over its shortest tree by 1 / capacity; return the load of each root (R, A)."""
+        parent = self._solve_pricing(np.ones(len(self.capacity)))
+        if parent is None:
+            return None
+        self.parent, self.owner = parent, np.arange(len(self.roots))
+        self.weight = self.best_weight = np.ones(len(self.roots))
+        root_load = shortest_path_trees.tree_loads(self.graph, self.parent, self.amount, self.owner)
+        self._set_load(root_load.sum(axis=0))
+        return root_load
+
+    def _set_load(self, load: Floats) -> None:
+        self.best_load, self.tree_utilization = load, float((load / self.capacity).max())
+        if self.tree_utilization < self.path_utilization:
+            self.best_paths = None
+            self.path_utilization = np.inf
+
+    # --- gradient projection --------------------------------------------------------------
+
+    def _project(self) -> Iterator[None]:
+        """Run passes of gradient projection until the gap hardly improves."""
+        flows = gradient_projection.PathFlows.of(self.graph, self.roots, *self.pairs)
+        flows.run_pass(self.graph, self.capacity, 1.0)
+        error, gaps = INITIAL_SMOOTHING_ERROR, [1.0]
+        for round_ in range(MAX_PROJECTION_PASSES):
+            if self._is_late():
+                break
+            busiest = float((flows.load / self.capacity).max())
+            sharpness = float(np.log(len(self.capacity) + 1)) / (error * busiest)
+            excess = flows.run_pass(self.graph, self.capacity, sharpness)
+            if excess < 0.3 * error or round_ % 10 == 9:
+                error = max(0.8 * error, 0.1 * self.gap)
+            if round_ % 5 != 4:
+                continue
+            busiest = float((flows.load / self.capacity).max())
+            if busiest < self.path_utilization:
+                self.path_utilization, self.best_paths = busiest, flows.weighted_paths()
+            self._solve_pricing(coordinate_descent.link_prices(flows.load, self.capacity, sharpness))
+            yield
+            gaps.append(self._relative_gap())
+            if self._is_done() or (len(gaps) > 20 and gaps[-1] > 0.7 * gaps[-20]):
+                break
+
+    # --- coordinate descent ---------------------------------------------------------------
+
+    def _sharpnesses(self) -> Iterator[float]:
+        """Yield the sharpness of each pass, increasing, until the utilization hardly improves."""
+        past = [self.tree_utilization]
+        for round_ in range(MAX_DESCENT_PASSES):
+            error = max(INITIAL_SMOOTHING_ERROR * SMOOTHING_DECAY**round_, FINAL_SMOOTHING_ERROR)
+            yield np.log(len(self.capacity) + 1) / (error * self.tree_utilization)
+            past.append(self.tree_utilization)
+            if round_ >= 5 and past[-4] - past[-1] < 0.01 * past[-1]:
+                return
+
+    def _descend(self, root_load: Floats, sharpness: float) -> None:
+        """Run a pass of coordinate descent over the roots in random order; changes `root_load`."""
+        load = root_load.sum(axis=0)
+        batches = len(self.roots) // ROOTS_PER_BATCH + 1
+        for batch in np.array_split(self.random.permutation(len(self.roots)), batches):
+            part = root_load[batch]
+            parent, share = coordinate_descent.run_pass(
+                self.graph,
+                self.capacity,
+                self.roots[batch],
+                self.amount[batch],
+                sharpness=sharpness,
+                root_load=part,
+                load=load,
+            )
+            root_load[batch] = part
+            remaining = np.ones(len(self.roots))
+            remaining[batch] -= share
+            moved = share > 0
+            self.weight = np.concatenate([self.weight * remaining[self.owner], share[moved]])
+            self.parent = np.concatenate([self.parent, parent[moved]])
+            self.owner = np.concatenate([self.owner, batch[moved]])
+            if self._is_late():
+                break
+        self.best_weight = self.weight
+        self._set_load(root_load.sum(axis=0))
+        self.price = coordinate_descent.link_prices(self.best_load, self.capacity, sharpness)
+        self._solve_pricing(self.price)
+
+    # --- columns --------------------------------------------------------------------------
+
+    def _choose_first_rows(self) -> None:
+        """Keep the trees in use as columns, and the links that are nearly full as rows."""
+        self._keep(self.weight > MIN_WEIGHT)
+        utilization = self.best_load / self.capacity
+        self.rows = np.flatnonzero(utilization > INITIAL_ROW_UTILIZATION * utilization.max())
+
+    def _generate(self) -> bool:
+        """Solve the master, improve the incumbent, add columns and rows; return whether that helps on."""
+        on_rows = shortest_path_trees.tree_loads(self.graph, self.parent, self.amount, self.owner, self.rows)
+        column = np.ascontiguousarray((on_rows / self.capacity[self.rows]).T)
+        gap = (self.tree_utilization - self.bound) / self.tree_utilization
+        master = master_problem.solve(
+            column,
+            self.owner,
+            weight=self.weight,
+            price=self.price[self.rows],
+            gap=max(min(0.1 * gap, 1e-2), 0.05 * self.gap),
+            until=self.until,
+        )
+        self.weight = master.weight
+        utilization = self._improve_incumbent() / self.capacity
+
+        # dual prices, smoothed towards the prices of the incumbent's load
+        error = 0.1 * self.tree_utilization
+        load_price = coordinate_descent.link_prices(
+            self.best_load, self.capacity, np.log(len(utilization) + 1) / error
+        )
+        smoothing = min(0.2 * gap, MAX_PRICE_SMOOTHING)
+        self.price = smoothing * 0.5 * (load_price + 1 / len(utilization))
+        self.price[self.rows] += (1 - smoothing) * master.price
+        parent = self._solve_pricing(self.price)
+        if parent is None:
+            return False
+        cost = master.price @ column
+        dual_value = np.minimum.reduceat(cost, np.searchsorted(self.owner, np.arange(len(self.roots))))
+        new_load = shortest_path_trees.tree_loads(
+            self.graph, parent, self.amount, np.arange(len(parent)), self.rows
+        )
+        new_cost = (new_load / self.capacity[self.rows]) @ master.price
+        new = np.flatnonzero(new_cost < dual_value - 1e-9 * master.bound / len(self.roots))
+        self._keep(
+            (self.weight > MIN_WEIGHT)
+            | (self.best_weight > 0)
+            | (cost - dual_value[self.owner] < REDUCED_COST_LIMIT * master.value / len(dual_value))
+        )
+        self._add(parent[new], new)
+        over = np.setdiff1d(np.flatnonzero(utilization > master.value * (1 - ROW_TOLERANCE)), self.rows)
+        self.rows = np.sort(np.concatenate([self.rows, over]))
+        return bool(len(new) or len(over)) or master.value - master.bound > MIN_GAP * master.value
+
+    def _improve_incumbent(self) -> Floats:
+        """Move the incumbent by line search towards the master's solution; return the latter's load (A,)."""
+        load = shortest_path_trees.weighted_load(
+            self.graph, self.parent, self.amount, self.owner, self.weight
+        )
+        share = _line_search(self.best_load / self.capacity, load / self.capacity)
+        if share > 0:
+            weight = (1 - share) * self.best_weight + share * self.weight
+            weight = np.where(weight > DROPPED_WEIGHT, weight, 0.0)
+            weight /= sum_by_index(self.owner, weight, len(self.roots))[self.owner]
+            self.best_weight = weight
+            self._set_load(
+                shortest_path_trees.weighted_load(self.graph, self.parent, self.amount, self.owner, weight)
+            )
+        return load
+
+    def _keep(self, chosen: NDArray[np.bool_]) -> None:
+        """Keep only the chosen columns, in the order of their roots; scale weights to add up to 1 again."""
+        self._take(np.flatnonzero(chosen))
+        for weight in (self.weight, self.best_weight):
+            weight /= sum_by_index(self.owner, weight, len(self.roots))[self.owner]
+
+    def _add(self, parent: Ints, owner: NDArray[np.int64]) -> None:
+        self.parent = np.concatenate([self.parent, parent])
+        self.owner = np.concatenate([self.owner, owner])
+        zero = np.zeros(len(owner))
+        self.weight = np.concatenate([self.weight, zero])
+        self.best_weight = np.concatenate([self.best_weight, zero])
+        self._take(np.arange(len(self.owner)))
+
+    def _take(self, columns: NDArray[np.int64]) -> None:
+        columns = columns[np.argsort(self.owner[columns], kind="stable")]
+        self.parent, self.owner = self.parent[columns], self.owner[columns]
+        self.weight, self.best_weight = self.weight[columns], self.best_weight[columns]
+
+
+def _line_search(start: Floats, end: Floats) -> float:
+    """Return the t at which (1 - t) * start + t * end has the smallest maximum, by golden section."""
+
+    def largest(t: float) -> float:
+        return float(((1 - t) * start + t * end).max())
+
+    low, high = 0.0, 1.0
+    inner = (np.sqrt(5.0) - 1) / 2
+    a, b = high - inner, low + inner
+    at_a, at_b = largest(a), largest(b)
+    for _ in range(40):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - inner * (high - low)
+            at_a = largest(a)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + inner * (high - low)
+            at_b = largest(b)
+    return min((largest(t), t) for t in (0.0, (low + high) / 2, 1.0))[1]

@@ -1,0 +1,100 @@
+"""Decisions of the solvers of our own, column generation and the approximation scheme."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import scipy.sparse as sp
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic.designs.column_generation.reduced_problem import FlowSplit, ReducedProblem
+from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+MIN_GAP: Final = 1e-9  # relative; smaller differences may be rounding
+
+
+def make_decision(
+    reduced: ReducedProblem,
+    objective: Objective,
+    *,
+    split: FlowSplit | None,
+    bound: float,
+    gap: float,
+    backend: str,
+) -> Decision[Routing]:
+    """Return the decision for objective "concurrent" or "utilization".
+
+    split  None where a time limit ended the search before it had one
+    bound  lower bound on the utilization of all routings
+    gap    relative gap at which a plan counts as optimal
+    """
+    metric = METRIC_OF[objective]
+    if split is None:
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=metric, backend=backend))
+    plan = reduced.make_plan(split)
+    # the objective value is that of the plan itself, not the one that the search computed
+    utilization = float(plan.links["utilization"].max())
+    share = min(1.0, 1.0 / utilization) if objective == "concurrent" else 1.0
+    if share < 1.0:
+        plan = scale_plan(plan, share)
+    value = 1.0 / utilization if objective == "concurrent" else utilization
+    # rounding may put the bound on the wrong side of the value
+    if utilization * (1 - MIN_GAP) < bound < utilization * (1 + MIN_GAP):
+        bound = utilization
+    limit = (1.0 / bound if bound > 0 else None) if objective == "concurrent" else bound
+    reached = relative_gap(value, limit)
+    optimal = reached is not None and reached <= max(gap, MIN_GAP)
+    proof = Proof(
+        status=Status.OPTIMAL if optimal else Status.FEASIBLE,
+        objective=value,
+        bound=limit,
+        metric=metric,
+        backend=backend,
+    )
+    if objective == "utilization":
+        guarantees = {"demand"}
+    else:
+        guarantees = {"capacity", "demand"} if share == 1 else {"capacity"}
+    return Decision(plan=plan, proof=proof, guarantees=frozenset(guarantees))
+
+
+def scale_plan(plan: Routing, share: float) -> Routing:
+    """Return the plan with all rates multiplied by `share`."""
+    flows = plan.flows.assign(rate_mbps=plan.flows["rate_mbps"] * share)
+    links = plan.links.assign(
+        load_mbps=plan.links["load_mbps"] * share, utilization=plan.links["utilization"] * share
+    )
+    return Routing(flows=flows, links=links)
+
+
+def decide_without_demand(problem: Traffic, objective: Objective) -> Decision[Routing]:
+    """Return the decision for a problem in which no demand has a rate: an empty plan.
+
+    Objective "concurrent" is unbounded.
+    """
+    metric = METRIC_OF[objective]
+    if objective == "concurrent":
+        reasons = ("no demand has a rate above 0",)
+        return Decision(plan=None, proof=Proof(status=Status.UNBOUNDED, metric=metric, reasons=reasons))
+    empty = sp.coo_array((len(problem.demands), len(problem.links)))
+    proof = Proof(status=Status.OPTIMAL, metric=metric)
+    if objective != "cost":
+        proof = replace(proof, objective=0.0, bound=0.0)
+    return Decision(plan=routing.routing_by_demand(problem, empty), proof=proof)
+
+
+def refuse_solver_options(method: str, options: Options) -> None:
+    """Raise InputError for options that name another solver, which `method` would ignore."""
+    if options.backend != "highs":
+        raise InputError(f"backend is '{options.backend}': '{method}' is a solver of its own, leave it out")
+    if options.algorithm != "auto":
+        raise InputError(
+            f"algorithm is '{options.algorithm}': '{method}' solves no linear program with it, leave it out"
+        )

@@ -1,0 +1,281 @@
+"""Shortest-path trees and the traffic on them, compiled: the columns of column generation.
+
+A tree leads from every node to its root. Trees rooted at sources are those of the reversed network.
+Arcs of length 0 are allowed: traffic is added up in topological order of the tree, never by distance,
+because distance does not tell a parent from its child over an arc of length 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+class Graph(NamedTuple):
+    """Directed arcs, and for each node the arcs that enter it.
+
+    tail, head  (A,) int32 ends of each arc
+    first       (N + 1,) int32, the arcs into node v are entering[first[v] : first[v + 1]]
+    entering    (A,) int32
+    """
+
+    nodes: int
+    tail: Ints
+    head: Ints
+    first: Ints
+    entering: Ints
+
+    @classmethod
+    def of(cls, nodes: int, tail: NDArray[Any], head: NDArray[Any]) -> Graph:
+        """Return the graph of these arcs, in their order; parallel arcs are allowed."""
+        entering = np.argsort(head, kind="stable")
+        first = np.concatenate([[0], np.cumsum(np.bincount(head, minlength=nodes))])
+        return cls(
+            nodes=nodes,
+            tail=tail.astype(np.int32),
+            head=head.astype(np.int32),
+            first=first.astype(np.int32),
+            entering=entering.astype(np.int32),
+        )
+
+
+class Workspace(NamedTuple):
+    """Arrays that Dijkstra's algorithm writes, (N,) each.
+
+    distance  from each node to the root
+    order     the nodes that reach the root, nearest first
+    heap      nodes as a binary heap by distance; place: each node's place in it, -1 none, -2 removed
+    """
+
+    distance: Floats
+    order: Ints
+    heap: Ints
+    place: Ints
+
+
+def shortest_trees(graph: Graph, length: Floats, roots: NDArray[Any], amount: Floats) -> tuple[Ints, Floats]:
+    """Return the shortest tree of each root, and the cost to send `amount` to the root over it.
+
+    length   (A,) at least 0
+    roots    (R,) nodes
+    amount   (R, N) traffic that each node sends to the root
+
+    returns  (R, N) int32 arc by which each node leaves, -1 for the root and for nodes that cannot
+             reach it; (R,) sum over nodes of amount times distance
+    raises   ValueError where a node that sends traffic cannot reach the root
+    """
+    parent = np.empty((len(roots), graph.nodes), dtype=np.int32)
+    value = np.empty(len(roots))
+    _shortest_trees(graph, length, roots.astype(np.int32), amount, parent, value)
+    if np.isnan(value).any():
+        raise ValueError(f"traffic to node {roots[np.isnan(value)][0]} has no path")
+    return parent, value
+
+
+def tree_loads(
+    graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any], arcs: NDArray[Any] | None = None
+) -> Floats:
+    """Return the load of each tree on each of `arcs` (all where None), shape (P, arcs).
+
+    Tree p, (N,) of `parent` (P, N), carries row owner[p] of `amount`.
+    """
+    arcs = np.arange(len(graph.tail)) if arcs is None else arcs
+    column = np.full(len(graph.tail), -1, dtype=np.int64)
+    column[arcs] = np.arange(len(arcs))
+    load = np.zeros((len(parent), len(arcs)))
+    tree = np.arange(len(parent))
+    _add_loads(
+        graph.head, parent, amount, tree, owner.astype(np.int64), tree, np.ones(len(tree)), column, load
+    )
+    return load
+
+
+def weighted_load(graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any], weight: Floats) -> Floats:
+    """Return the sum over all trees of weight times load, shape (A,)."""
+    load: Floats = np.zeros((1, len(graph.tail)))
+    tree = np.arange(len(parent))
+    column = np.arange(len(graph.tail))
+    row = np.zeros(len(tree), dtype=np.int64)
+    _add_loads(graph.head, parent, amount, tree, owner.astype(np.int64), row, weight, column, load)
+    return load.ravel()
+
+
+def weighted_load_by_row(
+    graph: Graph, parent: Ints, amount: Floats, tree: NDArray[Any], row: NDArray[Any], weight: Floats
+) -> Floats:
+    """Return for each row of `amount` (T, N) the sum of weight[i] times its load on tree[i], shape (T, A)."""
+    load = np.zeros((len(amount), len(graph.tail)))
+    column = np.arange(len(graph.tail))
+    tree, row = tree.astype(np.int64), row.astype(np.int64)
+    _add_loads(graph.head, parent, amount, tree, row, row, weight, column, load)
+    return load
+
+
+def walk_to_root(
+    graph: Graph, parent: Ints, tree: NDArray[Any], node: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the arcs from each (tree, node) to the root, in order: (place of the pair, arc)."""
+    hops = np.zeros(len(tree) + 1, dtype=np.int64)
+    _count_hops(graph.head, parent, tree.astype(np.int64), node.astype(np.int64), hops)
+    start = np.cumsum(hops) - hops
+    arc = np.empty(int(start[-1]), dtype=np.int64)
+    _list_arcs(graph.head, parent, tree.astype(np.int64), node.astype(np.int64), start, arc)
+    return np.repeat(np.arange(len(tree)), hops[:-1]), arc
+
+
+# --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def allocate(nodes):  # type: ignore[no-untyped-def]
+    """Return the workspace for a graph of so many nodes."""
+    return Workspace(
+        np.empty(nodes), np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+    )
+
+
+@numba.njit(cache=True)
+def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Find the shortest tree towards `root` with a binary heap; return the number of nodes that reach it.
+
+    Writes `parent` (N,) and the workspace.
+    """
+    distance, order, heap, place = work.distance, work.order, work.heap, work.place
+    for v in range(len(distance)):
+        distance[v] = np.inf
+        parent[v] = -1
+        place[v] = -1
+    distance[root] = 0.0
+    heap[0] = root
+    place[root] = 0
+    size, done = 1, 0
+    while size > 0:
+        v = heap[0]
+        place[v] = -2
+        order[done] = v
+        done += 1
+        size -= 1
+        if size > 0:  # the last entry sinks from the top
+            last = heap[size]
+            key = distance[last]
+            i = 0
+            while True:
+                child = 2 * i + 1
+                if child >= size:
+                    break
+                if child + 1 < size and distance[heap[child + 1]] < distance[heap[child]]:
+                    child += 1
+                if distance[heap[child]] >= key:
+                    break
+                heap[i] = heap[child]
+                place[heap[i]] = i
+                i = child
+            heap[i] = last
+            place[last] = i
+        for j in range(graph.first[v], graph.first[v + 1]):
+            arc = graph.entering[j]
+            u = graph.tail[arc]
+            if place[u] == -2:
+                continue
+            candidate = distance[v] + length[arc]
+            if candidate < distance[u]:
+                distance[u] = candidate
+                parent[u] = arc
+                i = place[u]
+                if i < 0:
+                    i = size
+                    size += 1
+                while i > 0:  # rises to its place
+                    up = (i - 1) // 2
+                    if distance[heap[up]] <= candidate:
+                        break
+                    heap[i] = heap[up]
+                    place[heap[i]] = i
+                    i = up
+                heap[i] = u
+                place[u] = i
+    return done
+
+
+@numba.njit(cache=True)
+def _shortest_trees(graph, length, roots, amount, parent, value):  # type: ignore[no-untyped-def]
+    work = allocate(graph.nodes)
+    for r in range(len(roots)):
+        dijkstra(graph, length, roots[r], work, parent[r])
+        total = 0.0
+        for v in range(graph.nodes):
+            if amount[r, v] > 0:
+                total += amount[r, v] * work.distance[v] if work.distance[v] < np.inf else np.nan
+        value[r] = total
+
+
+@numba.njit(cache=True)
+def topological_order(head, parent, waiting, order):  # type: ignore[no-untyped-def]
+    """Write the nodes of a tree in `order`, each before the next on its path; return their number.
+
+    Removes leaves one by one, so it needs no distances.
+    """
+    nodes = len(parent)
+    for v in range(nodes):
+        waiting[v] = 0
+    for v in range(nodes):
+        if parent[v] >= 0:
+            waiting[head[parent[v]]] += 1
+    count = 0
+    for v in range(nodes):
+        u = v
+        while waiting[u] == 0 and parent[u] >= 0:
+            waiting[u] = -1
+            order[count] = u
+            count += 1
+            u = head[parent[u]]
+            waiting[u] -= 1
+            if u > v:  # the outer loop comes to it
+                break
+    return count
+
+
+@numba.njit(cache=True)
+def _add_loads(head, parent, amount, tree, amount_row, load_row, weight, column, load):  # type: ignore[no-untyped-def]
+    """Add weight[i] times the load of amount[amount_row[i]] on tree[i] to load[load_row[i]].
+
+    column  (A,) column of `load` for each arc, -1 for none
+    """
+    nodes = parent.shape[1]
+    waiting, order, passing = np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes)
+    for i in range(len(tree)):
+        if weight[i] <= 0:
+            continue
+        p, row = tree[i], load_row[i]
+        count = topological_order(head, parent[p], waiting, order)
+        passing[:] = amount[amount_row[i]]
+        for j in range(count):
+            arc = parent[p, order[j]]
+            if column[arc] >= 0:
+                load[row, column[arc]] += weight[i] * passing[order[j]]
+            passing[head[arc]] += passing[order[j]]
+
+
+@numba.njit(cache=True)
+def _count_hops(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
+    for i in range(len(tree)):
+        v = node[i]
+        while parent[tree[i], v] >= 0:
+            v = head[parent[tree[i], v]]
+            hops[i] += 1
+
+
+@numba.njit(cache=True)
+def _list_arcs(head, parent, tree, node, start, arcs):  # type: ignore[no-untyped-def]
+    for i in range(len(tree)):
+        v, at = node[i], start[i]
+        while parent[tree[i], v] >= 0:
+            arcs[at] = parent[tree[i], v]
+            at += 1
+            v = head[parent[tree[i], v]]

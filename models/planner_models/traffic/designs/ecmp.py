@@ -1,0 +1,61 @@
+"""Equal-cost multipath (ECMP) and shortest-path routing: load-oblivious splits over shortest paths."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner_models.traffic.designs import next_hops
+from planner_models.traffic.plan import split_ratios
+from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.tcp_rates import Rates
+from planner_models.traffic.problem.problem import Traffic
+
+COMPILED_ENTRIES = 100_000
+"""Targets times links from which the compiled kernel is used; NumPy needs at most 0.1 s below."""
+
+Seed = Annotated[int, Field(ge=0, description="of the hash that assigns each flow one of its equal paths")]
+
+
+def route(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
+    """Split traffic evenly at every hop over the next hops on shortest paths, as OSPF with ECMP does.
+
+    Uses link weights only. With rates "given" every demand is served and links may be overloaded.
+    Models per-packet spraying exactly, and many small hashed flows approximately.
+
+    source  RFC 2328, 16.8; RFC 2992; Sen et al. 2013, section 4.1 (PacketScatter)
+    """
+    if len(problem.targets) * len(problem.links) < COMPILED_ENTRIES:
+        ratios = split_ratios.split_evenly(problem, split_ratios.shortest_path_links(problem))
+        share = split_ratios.apply_ratios(problem, ratios, (problem.rate_mbps > 0).astype(float))
+    else:
+        share = next_hops.even_shares(next_hops.find_next_hops(problem))
+    return tcp.route_shares(problem, sp.csr_array(share), rates)
+
+
+def route_hashed(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) -> Decision[Routing]:
+    """Route every demand unsplit on one equal-cost path: at each hop by a random next hop.
+
+    Models ECMP where a demand is a single flow.
+
+    source  RFC 2992; Sen et al. 2013, section 7.2
+    """
+    paths = next_hops.draw_paths(next_hops.find_next_hops(problem), np.random.default_rng(seed))
+    return tcp.route_shares(problem, paths, rates)
+
+
+def route_single(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
+    """Route every demand on one shortest path; among equal paths by the first link in the table.
+
+    Uses link weights only. With rates "given" every demand is served and links may be overloaded.
+
+    source  RFC 2328, 16.1
+    """
+    ratios = split_ratios.take_first_link(problem, split_ratios.shortest_path_links(problem))
+    share = split_ratios.apply_ratios(problem, ratios, (problem.rate_mbps > 0).astype(float))
+    return tcp.route_shares(problem, sp.csr_array(share), rates)

@@ -1,0 +1,116 @@
+"""The formal model of system `traffic` in Pyomo: the multi-commodity flow problem as in the paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.traffic.problem.problem import Traffic
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+Commodity = Literal["target", "pair"]
+
+
+def formulation(
+    problem: Traffic, *, objective: Objective = "concurrent", commodity: Commodity = "target"
+) -> pyo.ConcreteModel:
+    """Return equation (1) of Sen et al. 2013 (LocalFlow) as a model.
+
+    maximize    sum_i U_i(x_i)
+    subject to  flow conservation at every node v for every commodity
+                flow out of s towards d equals the send rates of the flows from s to d
+                f summed over commodities at most c_uv on every link (u, v)
+
+    With `commodity="pair"` a commodity is a pair (s, d) as in the paper; with "target" it is a target
+    d, after the substitution f^d = sum over s of f^{s,d} (section 4.2). Links are numbered, so that
+    parallel ones differ. The objective determines the send rates x and the utilities U:
+
+    concurrent   x = lambda * demand, maximize lambda
+    utilization  x = demand, minimize the largest link utilization (section 4: equivalent to (1) on
+                 a symmetric network with given rates); U is relative to the capacities
+    total        0 <= x <= demand, maximize sum x, that is U_i(x_i) = x_i
+    cost         x = demand, minimize the price of the traffic on all links
+    """
+    import pyomo.environ as pyo  # only needed for the formal model
+
+    m = pyo.ConcreteModel("multi-commodity flow")
+    tail, head, c = problem.tail.tolist(), problem.head.tolist(), problem.capacity_mbps.tolist()
+    wanted = np.flatnonzero(problem.rate_mbps > 0).tolist()
+    pairs = {(int(problem.source[k]), int(problem.target[k])): float(problem.rate_mbps[k]) for k in wanted}
+
+    m.V = pyo.Set(initialize=range(len(problem.nodes)))
+    m.E = pyo.Set(initialize=range(len(problem.links)))
+    m.SD = pyo.Set(initialize=list(pairs), dimen=2)
+    destination: dict[Any, int] = (
+        {pair: pair[1] for pair in pairs} if commodity == "pair" else {d: d for _, d in pairs}
+    )
+    m.I = pyo.Set(initialize=list(destination))  # commodities
+    out_of = {v: [e for e in m.E if tail[e] == v] for v in m.V}
+    into = {v: [e for e in m.E if head[e] == v] for v in m.V}
+
+    m.f = pyo.Var(m.I, m.E, domain=pyo.NonNegativeReals)  # Mbit/s of a commodity on a link
+    m.x = pyo.Var(m.SD, domain=pyo.NonNegativeReals)  # send rates, Mbit/s
+
+    def send_rate(m: pyo.ConcreteModel, i: Any, v: int) -> Any:
+        if commodity == "pair":
+            return m.x[i] if i[0] == v else 0
+        return m.x[v, i] if (v, i) in pairs else 0
+
+    def conserves(m: pyo.ConcreteModel, *index: int) -> Any:
+        *i, v = index
+        name: Any = tuple(i) if commodity == "pair" else i[0]
+        if v == destination[name]:
+            return sum(m.f[name, e] for e in out_of[v]) == 0  # no flow leaves its target
+        leaves, enters = sum(m.f[name, e] for e in out_of[v]), sum(m.f[name, e] for e in into[v])
+        supply = send_rate(m, name, v)
+        if not out_of[v] and not into[v]:
+            return pyo.Constraint.Skip if isinstance(supply, int) else supply == 0
+        return leaves - enters == supply
+
+    m.conserves = pyo.Constraint(m.I, m.V, rule=conserves)
+    load = {e: sum(m.f[i, e] for i in m.I) for e in m.E}
+
+    def within(m: pyo.ConcreteModel, e: int) -> Any:  # noqa: ARG001
+        return load[e] <= c[e]
+
+    if objective == "concurrent":
+        m.factor = pyo.Var(domain=pyo.NonNegativeReals)
+        m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == m.factor * pairs[s, d])
+        m.capacity = pyo.Constraint(m.E, rule=within)
+        m.goal = pyo.Objective(expr=m.factor, sense=pyo.maximize)
+    elif objective == "utilization":
+        m.factor = pyo.Var(domain=pyo.NonNegativeReals)
+        m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == pairs[s, d])
+        m.capacity = pyo.Constraint(m.E, rule=lambda m, e: load[e] <= m.factor * c[e])
+        m.goal = pyo.Objective(expr=m.factor, sense=pyo.minimize)
+    elif objective == "total":
+        m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] <= pairs[s, d])
+        m.capacity = pyo.Constraint(m.E, rule=within)
+        m.goal = pyo.Objective(expr=sum(m.x[pair] for pair in m.SD), sense=pyo.maximize)
+    else:
+        price = link_cost(problem).tolist()
+        m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == pairs[s, d])
+        m.capacity = pyo.Constraint(m.E, rule=within)
+        m.goal = pyo.Objective(expr=sum(price[e] * load[e] for e in m.E), sense=pyo.minimize)
+    return m
+
+
+def flow_mbps(problem: Traffic, m: pyo.ConcreteModel) -> sp.coo_array:
+    """Return flows (D, E), Mbit/s, of a solved model with targets as commodities."""
+    row_of = {int(target): row for row, target in enumerate(problem.targets)}
+    entries = [(row_of[i], e, value) for (i, e), value in m.f.extract_values().items() if value]
+    row, link, value = zip(*entries, strict=True) if entries else ((), (), ())
+    shape = (len(problem.targets), len(problem.links))
+    return sp.coo_array((np.array(value, dtype=float), (row, link)), shape=shape)
+
+
+def rates_mbps(problem: Traffic, m: pyo.ConcreteModel) -> np.ndarray:
+    """Return the send rates in a solved model, shape (K,), Mbit/s."""
+    values = m.x.extract_values()
+    pairs = zip(problem.source.tolist(), problem.target.tolist(), strict=True)
+    return np.array([values.get(pair) or 0.0 for pair in pairs])

@@ -1,0 +1,245 @@
+"""Hedera: a central controller assigns every flow one of its equal-cost paths.
+
+Two schedulers: global first fit, and simulated annealing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.next_hops import draw_link, enlarge
+from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.tcp_rates import Fairness, Rates
+from planner_models.traffic.problem.problem import Traffic
+
+Seed = Annotated[int, Field(ge=0, description="of the hashed paths at the start and of the search")]
+Iterations = Annotated[int, Field(gt=0, description="moves per demand")]
+Temperature = Annotated[
+    float,
+    Field(
+        ge=0,
+        description="initial temperature, in mean demands of excess load: a move that adds as much is "
+        "accepted with probability 1/e; falls linearly to 0",
+    ),
+]
+
+
+def route_first_fit(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) -> Decision[Routing]:
+    """Assign each demand its first equal-cost path with enough residual capacity (global first fit).
+
+    Paths are tried in the order of the table of links, demands in that of their table. A demand that
+    fits on no path stays on its hashed ECMP path and reserves nothing. With elastic rates, the
+    demands to place are `estimate_demands`.
+
+    source  Al-Fares et al. 2010 (Hedera), 4.2; Sen et al. 2013, section 7.1
+    """
+    hops = next_hops.find_next_hops(problem)
+    hashed = next_hops.draw_paths(hops, np.random.default_rng(seed))
+    start, link = _first_fit(
+        hops,
+        problem.capacity_mbps.copy(),
+        _demand_mbps(problem, rates),
+        hashed.indptr.astype(np.int64),
+        hashed.indices.astype(np.int64),
+    )
+    return tcp.route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
+
+
+def route_annealing(
+    problem: Traffic,
+    *,
+    iterations: Iterations = 200,
+    temperature: Temperature = 0.1,
+    rates: Rates = "given",
+    seed: Seed = 0,
+) -> Decision[Routing]:
+    """Assign each demand one equal-cost path by simulated annealing on the total load above capacity.
+
+    A move draws another path for one demand. Hedera's own moves swap the core switches of two hosts,
+    which only a fat tree has; one path for each demand is the same search on any network.
+
+    source  Al-Fares et al. 2010 (Hedera), 4.3
+    """
+    hops = next_hops.find_next_hops(problem)
+    random = np.random.default_rng(seed)
+    hashed = next_hops.draw_paths(hops, random)
+    demand = _demand_mbps(problem, rates)
+    start, link = _anneal(
+        hops,
+        problem.capacity_mbps,
+        demand,
+        hashed.indptr.astype(np.int64),
+        hashed.indices.astype(np.int64),
+        iterations * len(hops.demand),
+        temperature * float(demand[hops.demand].mean()) if len(hops.demand) else 0.0,
+        random,
+    )
+    return tcp.route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
+
+
+def estimate_demands(problem: Traffic) -> NDArray[np.float64]:
+    """Estimate the rates of elastic demands if only links at sources and targets limited them, (K,), Mbit/s.
+
+    These are max-min fair shares of the capacity that leaves each source and enters each target, no
+    demand above its rate.
+
+    source  Al-Fares et al. 2010 (Hedera), 4.1
+    """
+    nodes, demands = len(problem.nodes), len(problem.demands)
+    out = np.bincount(problem.tail, problem.capacity_mbps, nodes)
+    into = np.bincount(problem.head, problem.capacity_mbps, nodes)
+    demand = np.arange(demands)
+    places = (np.r_[demand, demand], np.r_[problem.source, nodes + problem.target])
+    ends = sp.csr_array((np.ones(2 * demands), places), shape=(demands, 2 * nodes))
+    return tcp.max_min_rates(ends, np.r_[out, into], problem.rate_mbps)
+
+
+def _demand_mbps(problem: Traffic, rates: Fairness) -> NDArray[np.float64]:
+    return problem.rate_mbps if rates == "given" else estimate_demands(problem)
+
+
+# --- the searches, compiled ---------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return start and links of each demand's path, by depth-first search without repeated dead ends.
+
+    begin, hashed  start and links of each demand's hashed path
+    """
+    first_node, link, first_link, head = hops.first_node, hops.link, hops.first_link, hops.head
+    place, dead_end_of = np.empty(hops.nodes, dtype=np.int64), np.full(hops.nodes, -1)
+    cursor = np.empty(hops.nodes, dtype=np.int64)
+    walk = np.empty(hops.nodes, dtype=np.int64)
+    start = np.zeros(len(hops.row) + 1, dtype=np.int64)
+    links = np.empty(max(len(hashed), 1024), dtype=np.int64)
+    size, placed_target = 0, -1
+    for k in range(len(hops.row)):
+        start[k + 1] = size
+        d = hops.row[k]
+        if d < 0:
+            continue
+        target = hops.targets[d]
+        if d != placed_target:
+            placed_target = d
+            for i in range(first_node[d], first_node[d + 1]):
+                place[hops.node[i]] = i
+        v, depth = hops.source[k], 0
+        cursor[v] = first_link[place[v]]
+        while v != target:
+            i = place[v]
+            step = -1
+            while cursor[v] < first_link[i + 1] and step < 0:
+                e = link[cursor[v]]
+                cursor[v] += 1
+                if dead_end_of[head[e]] != k and residual_capacity[e] >= demand[k] * (1 - 1e-9):
+                    step = e
+            if step >= 0:
+                walk[depth] = step
+                depth += 1
+                v = head[step]
+                if v != target:
+                    cursor[v] = first_link[place[v]]
+            elif depth == 0:
+                break
+            else:  # back to the previous node
+                dead_end_of[v] = k
+                depth -= 1
+                v = hops.source[k] if depth == 0 else head[walk[depth - 1]]
+        path = walk[:depth] if v == target else hashed[begin[k] : begin[k + 1]]
+        links = enlarge(links, size + len(path))
+        for e in path:
+            links[size] = e
+            size += 1
+            if v == target:
+                residual_capacity[e] -= demand[k]
+        start[k + 1] = size
+    return start, links[:size].copy()
+
+
+@numba.njit(cache=True)
+def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return start and links of each demand's path after so many moves."""
+    first_node, first_link, head = hops.first_node, hops.first_link, hops.head
+    # nodes of each target sorted by number, to find a node's place by bisection
+    order = np.empty(len(hops.node), dtype=np.int64)
+    for d in range(len(hops.targets)):
+        low, high = first_node[d], first_node[d + 1]
+        order[low:high] = low + np.argsort(hops.node[low:high])
+    sorted_node = hops.node[order]
+
+    longest = 1
+    for d in range(len(hops.targets)):
+        depth = np.zeros(hops.nodes, dtype=np.int64)
+        for i in range(first_node[d + 1] - 1, first_node[d] - 1, -1):
+            v = hops.node[i]
+            for e in hops.link[first_link[i] : first_link[i + 1]]:
+                depth[v] = max(depth[v], depth[head[e]] + 1)
+            longest = max(longest, depth[v])
+    load = np.zeros(len(capacity))
+    path = np.full((len(hops.row), longest), -1)
+    for k in hops.demand:
+        for j in range(begin[k], begin[k + 1]):
+            path[k, j - begin[k]] = hashed[j]
+            load[hashed[j]] += demand[k]
+    excess = 0.0
+    for e in range(len(capacity)):
+        excess += max(load[e] - capacity[e], 0.0)
+    best, best_excess = path.copy(), excess
+    candidate = np.empty(longest, dtype=np.int64)
+    for move in range(moves):
+        if best_excess <= 0:
+            break
+        k = hops.demand[min(int(random.random() * len(hops.demand)), len(hops.demand) - 1)]
+        d = hops.row[k]
+        low, high = first_node[d], first_node[d + 1]
+        v, size = hops.source[k], 0
+        while v != hops.targets[d]:
+            i = order[low + np.searchsorted(sorted_node[low:high], v)]
+            candidate[size] = draw_link(hops, i, random)
+            v = head[candidate[size]]
+            size += 1
+        old_size = 0
+        while old_size < longest and path[k, old_size] >= 0:
+            old_size += 1
+        change = _add_load(path[k, :old_size], -demand[k], load, capacity, 0.0)
+        change = _add_load(candidate[:size], demand[k], load, capacity, change)
+        temperature = initial_temperature * (1 - move / moves)
+        if change <= 0 or (temperature > 0 and random.random() < np.exp(-change / temperature)):
+            path[k, :size] = candidate[:size]
+            path[k, size:] = -1
+            excess += change
+            if excess < best_excess - 1e-12:
+                best_excess = excess
+                best[:] = path
+        else:
+            for e in candidate[:size]:
+                load[e] -= demand[k]
+            for e in path[k, :old_size]:
+                load[e] += demand[k]
+    start = np.zeros(len(hops.row) + 1, dtype=np.int64)
+    for k in range(len(hops.row)):
+        start[k + 1] = start[k] + (best[k] >= 0).sum()
+    links = np.empty(start[-1], dtype=np.int64)
+    for k in range(len(hops.row)):
+        links[start[k] : start[k + 1]] = best[k, : start[k + 1] - start[k]]
+    return start, links
+
+
+@numba.njit(cache=True)
+def _add_load(links, rate, load, capacity, change):  # type: ignore[no-untyped-def]
+    """Add `rate` to the load of links; return `change` plus the change of the load above capacity."""
+    for e in links:
+        change -= max(load[e] - capacity[e], 0.0)
+        load[e] += rate
+        change += max(load[e] - capacity[e], 0.0)
+    return change

@@ -1,0 +1,422 @@
+"""Local search over link weights for ECMP routing (OSPF, IS-IS weight setting)."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, Literal, NamedTuple
+
+import numba
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.contract.tables import Table, label, number
+from planner.options import Options
+from planner_models.traffic.designs import next_hops
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+Goal = Literal["utilization", "congestion"]
+
+WEIGHTS: Final = Table(
+    name="weights",
+    about="the routing metric to configure on each link",
+    columns={
+        "tail": label("node where the link starts"),
+        "head": label("node where the link ends"),
+        "parallel": number(
+            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
+        ),
+        "weight": number("routing metric", more_than=0),
+    },
+)
+
+SLOPES: Final = np.array([1.0, 3.0, 10.0, 70.0, 500.0, 5000.0])  # of the congestion cost, by capacity
+BREAKPOINTS: Final = np.array([0.0, 1 / 3, 2 / 3, 0.9, 1.0, 1.1])  # utilization from which each slope holds
+EVALUATIONS_PER_BATCH: Final = 500  # between two checks of the time limit
+MIN_STALL_LIMIT: Final = 300  # evaluations without progress before a perturbation, at least
+STALL_LIMIT_PER_LINK: Final = 10
+PERTURBED_SHARE: Final = 1 / 20  # of the links, in a perturbation
+BUSY_LINK_PROBABILITY: Final = 0.5  # that a move changes the busiest of a random sample of links
+RANDOM_WEIGHT_PROBABILITY: Final = 0.5  # that a move draws any weight; else a small change
+RECOMPUTE_PROBABILITY: Final = 0.001  # per evaluation: sums of loads drift by rounding
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightedRouting(Routing):
+    """An ECMP routing with the link weights that produce it.
+
+    weights  tail, head, parallel, weight: a row for each link of the network
+    """
+
+    weights: pd.DataFrame
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables flows, links and weights."""
+        return {**super().to_tables(), "weights": self.weights}
+
+
+def route(
+    problem: Traffic,
+    *,
+    goal: Annotated[
+        Goal,
+        Field(
+            description="utilization: least utilization of the busiest link, then least congestion; "
+            "congestion: least sum of a cost that rises steeply with utilization"
+        ),
+    ] = "utilization",
+    largest: Annotated[int, Field(gt=1, le=65_535, description="largest weight")] = 30,
+    evaluations: Annotated[int, Field(ge=0, description="weight settings tried")] = 20_000,
+    changes: Annotated[
+        Annotated[int, Field(ge=0)] | None,
+        Field(description="the most links that may change their weight; default: any number"),
+    ] = None,
+    seed: Annotated[int, Field(ge=0, description="of the search")] = 0,
+    options: Options = Options(),
+    previous: Decision[Routing] | None = None,
+) -> Decision[Routing]:
+    """Search for link weights under which ECMP balances the load (OSPF, IS-IS), by local search.
+
+    Starts from the weights of `previous` where it has any; else from the network's own, or, where
+    that is better and changes are free, from weights inverse to capacity. A move changes one weight,
+    more often on busy links; after a stall the search restarts from a perturbation of the incumbent.
+    Ends after `evaluations` or at the time limit; proves no bound.
+
+    returns  Decision with a `WeightedRouting`: every demand at its rate; links may be overloaded
+    source   Fortz and Thorup 2000 (cost function, neighbourhood of single weight changes)
+    """
+    until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    weight = _initial_weights(problem, goal, largest, free=changes is None, previous=previous)
+    if len(problem.targets):
+        search = _Search(problem, weight, goal, largest, changes, seed)
+        remaining = evaluations
+        while remaining > 0 and time.perf_counter() < until:
+            search.run(min(EVALUATIONS_PER_BATCH, remaining))
+            remaining -= EVALUATIONS_PER_BATCH
+        weight = search.state.best
+    return _make_decision(problem, weight)
+
+
+def congestion(problem: Traffic, load_mbps: NDArray[np.float64]) -> float:
+    """Return Fortz and Thorup's cost of a load (E,), Mbit/s: the sum of capacity times a convex function.
+
+    The function of utilization starts with slope 1, changes slope at 1/3, 2/3, 9/10, 1 and 11/10, and
+    ends with slope 5,000.
+    """
+    return float(_congestion(load_mbps, problem.capacity_mbps))
+
+
+def _initial_weights(
+    problem: Traffic, goal: Goal, largest: int, *, free: bool, previous: Decision[Routing] | None
+) -> NDArray[np.int64]:
+    if previous is not None and isinstance(previous.plan, WeightedRouting):
+        tables = previous.plan.weights
+        if (
+            len(tables) == len(problem.links)
+            and (
+                routing.require_links(problem, tables["tail"], tables["head"], tables["parallel"], "weights")
+                == np.arange(len(tables))
+            ).all()
+        ):
+            return _integer_weights(tables["weight"].to_numpy(float), largest)
+    own = _integer_weights(problem.weight, largest)
+    if not free or not len(problem.targets):
+        return own
+    # the same paths, with weights left below and between
+    own = own * max(1, largest // (3 * int(own.max())))
+    other = _integer_weights(problem.capacity_mbps.max() / problem.capacity_mbps, largest)
+    scores = [_Search(problem, weight, goal, largest, None, 0).best_score for weight in (own, other)]
+    return own if scores[0] <= scores[1] else other
+
+
+def _integer_weights(weight: NDArray[np.float64], largest: int) -> NDArray[np.int64]:
+    """Return integers from 1 to `largest` in about the same proportions; integers in range stay."""
+    if (weight == np.rint(weight)).all() and weight.max() <= largest:
+        return np.asarray(weight, dtype=np.int64)
+    scaled = weight / max(weight.min(), weight.max() / largest)
+    return np.asarray(np.clip(np.rint(scaled), 1, largest), dtype=np.int64)
+
+
+def _make_decision(problem: Traffic, weight: NDArray[np.int64]) -> Decision[Routing]:
+    tuned = replace(problem, links=problem.links.assign(weight=weight.astype(float)))
+    share = next_hops.even_shares(next_hops.find_next_hops(tuned))
+    share.data *= np.repeat(problem.rate_mbps, np.diff(share.indptr))
+    plain = routing.routing_by_demand(problem, share)
+    ends = problem.links[["tail", "head"]].reset_index(drop=True)
+    plan = WeightedRouting(
+        flows=plain.flows,
+        links=plain.links,
+        weights=ends.assign(parallel=problem.parallel, weight=weight.astype(float)),
+    )
+    proof = Proof(
+        status=Status.FEASIBLE,
+        objective=float(plain.links["utilization"].max()),
+        metric="max_utilization",
+    )
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))
+
+
+class _Network(NamedTuple):
+    """The problem as the search reads it.
+
+    entering, first_entering  links into node v: entering[first_entering[v]:first_entering[v + 1]]
+    leaving, first_leaving    links out of node v, likewise
+    targets, rate             (D,), (D, N) Mbit/s from each node to each target
+    """
+
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    capacity: NDArray[np.float64]
+    entering: NDArray[np.int64]
+    first_entering: NDArray[np.int64]
+    leaving: NDArray[np.int64]
+    first_leaving: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    rate: NDArray[np.float64]
+
+
+class _Rules(NamedTuple):
+    """The neighbourhood and the objective of the search."""
+
+    largest_weight: int
+    max_changes: int
+    by_utilization: bool
+
+
+class _State(NamedTuple):
+    """The state of the search; all arrays change in place.
+
+    origin, weight, best  (E,) weights at the start, now, and of the incumbent
+    bank                  (D,) which of the two banks below holds a target's present values
+    distance, load        (2, D, N), (2, D, E) distances to and load towards each target
+    score, best_score     (utilization, congestion) now, and of the incumbent
+    stalled               (1,) evaluations without progress
+    """
+
+    origin: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    best: NDArray[np.int64]
+    bank: NDArray[np.int64]
+    distance: NDArray[np.int64]
+    load: NDArray[np.float64]
+    score: NDArray[np.float64]
+    best_score: NDArray[np.float64]
+    stalled: NDArray[np.int64]
+
+
+class _Search:
+    def __init__(
+        self,
+        problem: Traffic,
+        weight: NDArray[np.int64],
+        goal: Goal,
+        largest: int,
+        changes: int | None,
+        seed: int,
+    ) -> None:
+        targets, nodes, links = len(problem.targets), len(problem.nodes), len(problem.links)
+        self.random = np.random.default_rng(seed)
+        self.rules = _Rules(largest, links if changes is None else changes, goal == "utilization")
+        wanted = np.flatnonzero(problem.rate_mbps > 0)
+        place = np.searchsorted(problem.targets, problem.target[wanted]) * nodes + problem.source[wanted]
+        entering = np.argsort(problem.head, kind="stable")
+        leaving = np.argsort(problem.tail, kind="stable")
+        firsts = [
+            np.searchsorted(end, np.arange(nodes + 1)).astype(np.int64)
+            for end in (problem.head[entering], problem.tail[leaving])
+        ]
+        self.network = _Network(
+            tail=problem.tail,
+            head=problem.head,
+            capacity=problem.capacity_mbps,
+            entering=entering,
+            first_entering=firsts[0],
+            leaving=leaving,
+            first_leaving=firsts[1],
+            targets=problem.targets,
+            rate=sum_by_index(place, problem.rate_mbps[wanted], targets * nodes).reshape(targets, nodes),
+        )
+        self.state = _State(
+            origin=weight.copy(),
+            weight=weight.copy(),
+            best=weight.copy(),
+            bank=np.zeros(targets, dtype=np.int64),
+            distance=np.zeros((2, targets, nodes), dtype=np.int64),
+            load=np.zeros((2, targets, links)),
+            score=np.full(2, np.inf),
+            best_score=np.full(2, np.inf),
+            stalled=np.zeros(1, dtype=np.int64),
+        )
+        self.run(0)
+
+    @property
+    def best_score(self) -> tuple[float, float]:
+        utilization, cost = self.state.best_score
+        return float(utilization), float(cost)
+
+    def run(self, evaluations: int) -> None:
+        _local_search(self.network, self.rules, self.state, evaluations, self.random)
+
+
+# --- the search, compiled -----------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _congestion(load, capacity):  # type: ignore[no-untyped-def]
+    cost = 0.0
+    for e in range(len(load)):
+        utilization = load[e] / capacity[e]
+        for i in range(len(SLOPES)):
+            if utilization <= BREAKPOINTS[i]:
+                break
+            top = utilization if i + 1 == len(SLOPES) else min(utilization, BREAKPOINTS[i + 1])
+            cost += SLOPES[i] * (top - BREAKPOINTS[i]) * capacity[e]
+    return cost
+
+
+@numba.njit(cache=True)
+def _route_target(network, weight, d, distance, load):  # type: ignore[no-untyped-def]
+    """Compute distances (N,) to target d and the load (E,) of its demands, in place."""
+    tail, head, target = network.tail, network.head, network.targets[d]
+    distance[:] = np.int64(1) << 60
+    load[:] = 0.0
+    distance[target] = 0
+    queue = [(np.int64(0), np.int64(target))]
+    order = np.empty(len(distance), dtype=np.int64)
+    is_final = np.zeros(len(distance), dtype=np.bool_)
+    count = 0
+    while len(queue):
+        near, v = heapq.heappop(queue)
+        if is_final[v]:
+            continue
+        is_final[v] = True
+        order[count] = v
+        count += 1
+        for e in network.entering[network.first_entering[v] : network.first_entering[v + 1]]:
+            u = tail[e]
+            if near + weight[e] < distance[u]:
+                distance[u] = near + weight[e]
+                heapq.heappush(queue, (distance[u], np.int64(u)))
+    passing = network.rate[d].copy()
+    for i in range(count - 1, 0, -1):  # farthest first
+        v = order[i]
+        if passing[v] == 0:
+            continue
+        links = network.leaving[network.first_leaving[v] : network.first_leaving[v + 1]]
+        next_hops = 0
+        for e in links:
+            next_hops += distance[head[e]] + weight[e] == distance[v]
+        for e in links:
+            if distance[head[e]] + weight[e] == distance[v]:
+                load[e] += passing[v] / next_hops
+                passing[head[e]] += passing[v] / next_hops
+
+
+@numba.njit(cache=True)
+def _draw_move(network, rules, weight, total, only_random, random):  # type: ignore[no-untyped-def]
+    """Return a link and its new weight."""
+    links, largest = len(network.tail), rules.largest_weight
+    e = min(int(random.random() * links), links - 1)
+    if not only_random and random.random() < BUSY_LINK_PROBABILITY:
+        for _ in range(max(3, links // 8)):
+            other = min(int(random.random() * links), links - 1)
+            if total[other] / network.capacity[other] > total[e] / network.capacity[e]:
+                e = other
+    if random.random() < RANDOM_WEIGHT_PROBABILITY:
+        new = 1 + min(int(random.random() * largest), largest - 1)
+    else:
+        step = 1 + int(random.random() * max(1.0, largest / 8))
+        new = weight[e] + (step if random.random() < 0.5 else -step)
+        new = min(max(new, 1), largest)
+    if new == weight[e]:
+        new = new + 1 if new < largest else new - 1
+    return e, new
+
+
+@numba.njit(cache=True)
+def _local_search(network, rules, state, evaluations, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    weight, bank, distance, load = state.weight, state.bank, state.distance, state.load
+    score, best_score, stalled = state.score, state.best_score, state.stalled
+    links, count = len(network.tail), len(network.targets)
+    total = np.zeros(links)
+    if np.isinf(score[0]):
+        for d in range(count):
+            _route_target(network, weight, d, distance[0, d], load[0, d])
+    for d in range(count):
+        total += load[bank[d], d]
+    if np.isinf(score[0]):
+        score[0] = (total / network.capacity).max()
+        score[1] = _congestion(total, network.capacity)
+        best_score[:] = score
+    is_affected = np.zeros(count, dtype=np.bool_)
+    changed = (weight != state.origin).sum()
+    trial = total.copy()
+    stall_limit = max(MIN_STALL_LIMIT, STALL_LIMIT_PER_LINK * links)
+    for _ in range(evaluations):
+        perturb = stalled[0] >= stall_limit
+        moves = max(1, int(links * PERTURBED_SHARE)) if perturb else 1
+        if perturb:
+            stalled[0] = 0
+            weight[:] = state.best
+            changed = (weight != state.origin).sum()
+            total[:] = 0.0
+            for d in range(count):
+                _route_target(network, weight, d, distance[bank[d], d], load[bank[d], d])
+                total += load[bank[d], d]
+        for _ in range(moves):
+            e, new = _draw_move(network, rules, weight, total, perturb, random)
+            new_changed = changed + (new != state.origin[e]) - (weight[e] != state.origin[e])
+            if new_changed > rules.max_changes:
+                continue
+            old = weight[e]
+            weight[e] = new
+            trial[:] = total
+            for d in range(count):
+                now, other = bank[d], 1 - bank[d]
+                at_tail, at_head = distance[now, d, network.tail[e]], distance[now, d, network.head[e]]
+                is_affected[d] = at_tail == at_head + old if new > old else at_head + new <= at_tail
+                if is_affected[d] and network.tail[e] != network.targets[d]:
+                    _route_target(network, weight, d, distance[other, d], load[other, d])
+                    trial += load[other, d] - load[now, d]
+                else:
+                    is_affected[d] = False
+            utilization = (trial / network.capacity).max()
+            cost = _congestion(trial, network.capacity)
+            if rules.by_utilization:
+                same = abs(utilization - score[0]) <= 1e-12 * score[0]
+                better = (utilization < score[0] and not same) or (same and cost < score[1])
+                accept = better or (same and cost == score[1])
+            else:
+                better = cost < score[1] * (1 - 1e-12)
+                accept = cost <= score[1]
+            if perturb or accept:
+                for d in range(count):
+                    if is_affected[d]:
+                        bank[d] = 1 - bank[d]
+                total[:] = trial
+                changed = new_changed
+                score[0], score[1] = utilization, cost
+                stalled[0] = 0 if better else stalled[0] + 1
+                if rules.by_utilization:
+                    is_best = utilization < best_score[0] * (1 - 1e-12) or (
+                        utilization <= best_score[0] * (1 + 1e-12) and cost < best_score[1] * (1 - 1e-12)
+                    )
+                else:
+                    is_best = cost < best_score[1] * (1 - 1e-12)
+                if is_best:
+                    best_score[:] = score
+                    state.best[:] = weight
+            else:
+                weight[e] = old
+                stalled[0] += 1
+        if not perturb and random.random() < RECOMPUTE_PROBABILITY:
+            total[:] = 0.0
+            for d in range(count):
+                total += load[bank[d], d]

@@ -1,0 +1,373 @@
+"""LocalFlow: every switch balances the load of its own links by bin packing and splits few flows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.next_hops import NextHops, enlarge
+from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.tcp_rates import Rates
+from planner_models.traffic.problem.problem import Traffic
+
+Order = Literal["increasing", "decreasing", "given"]
+Delta = Annotated[
+    float,
+    Field(
+        ge=0,
+        description="slack: largest difference of bins, as a fraction of a link's capacity; 0 splits exactly",
+    ),
+]
+Policy = Annotated[
+    Order, Field(description="order in which flows are packed: by rate, or as the table of demands has them")
+]
+Rebalance = Annotated[
+    bool,
+    Field(description="size bins by the capacity of the next switches (4.3); otherwise all bins are equal"),
+]
+RoundCount = Annotated[
+    int, Field(gt=0, description="with elastic rates: the most scheduling intervals until rates converge")
+]
+Seed = Annotated[int, Field(ge=0, description="of the tie-breaks between equally loaded links")]
+
+RATE_TOLERANCE: Final = 1e-6  # of a demand's rate; rates that change by less have converged
+BIN_TOLERANCE: Final = 1e-9  # of a bin; a flow fits that is too large by less
+
+
+def route(
+    problem: Traffic,
+    *,
+    delta: Delta = 0.01,
+    policy: Policy = "increasing",
+    rebalance: Rebalance = True,
+    rates: Rates = "given",
+    rounds: RoundCount = 10,
+    seed: Seed = 0,
+) -> Decision[Routing]:
+    """Balance the traffic to each destination over each switch's shortest next hops, with few split flows.
+
+    A destination is the target of a demand. With elastic rates the switches measure, schedule and
+    measure again, as TCP reaches new rates, until these converge; the plan is that of the last
+    interval.
+
+    source  Sen et al. 2013, Algorithm 1; section 4.3 for failures
+    """
+    return _iterate(problem, delta, policy, rebalance, rates, rounds, seed)
+
+
+def route_whole(
+    problem: Traffic,
+    *,
+    policy: Policy = "increasing",
+    rebalance: Rebalance = True,
+    rates: Rates = "given",
+    rounds: RoundCount = 10,
+    seed: Seed = 0,
+) -> Decision[Routing]:
+    """Route as LocalFlow with unlimited slack, so that no flow is split (LocalFlow-NS).
+
+    The paper's delta = 1 never splits a flow that fits one link; this splits none at all.
+
+    source  Sen et al. 2013, sections 1 and 4.2
+    """
+    return _iterate(problem, np.inf, policy, rebalance, rates, rounds, seed)
+
+
+def _iterate(
+    problem: Traffic, delta: float, policy: Order, rebalance: bool, rates: Rates, rounds: int, seed: int
+) -> Decision[Routing]:
+    hops = next_hops.find_next_hops(problem)
+    random = np.random.default_rng(seed)
+    measured = problem.rate_mbps
+    for _ in range(1 if rates == "given" else rounds):
+        share = link_shares(
+            problem, hops, measured, delta=delta, policy=policy, rebalance=rebalance, random=random
+        )
+        previous, measured = measured, tcp.tcp_rates(problem, share, rates)
+        if (np.abs(measured - previous) <= RATE_TOLERANCE * problem.rate_mbps).all():
+            break
+    return tcp.route_shares(problem, share, rates)
+
+
+def link_shares(
+    problem: Traffic,
+    hops: NextHops,
+    rate_mbps: NDArray[np.float64],
+    *,
+    delta: float,
+    policy: Order = "increasing",
+    rebalance: bool = True,
+    random: np.random.Generator,
+) -> sp.csr_array:
+    """Return the share of each demand on each link, shape (K, E), for measured rates (K,), Mbit/s.
+
+    Upstream switches split before a flow reaches the next, so each switch packs the subflows that
+    arrive. A demand without a rate is placed as one of the smallest.
+    """
+    smallest = 1e-9 * float(problem.rate_mbps.max(initial=0.0))
+    rate = np.where(problem.rate_mbps > 0, np.maximum(rate_mbps, smallest), 0.0)
+    demand, link, amount = _schedule_network(
+        hops, problem.capacity_mbps, rate, delta, ORDER_CODES[policy], rebalance, random
+    )
+    shape = (len(problem.demands), len(problem.links))
+    return sp.csr_array(sp.coo_array((amount / rate[demand], (demand, link)), shape=shape))
+
+
+def schedule_switch(
+    destination: ArrayLike,
+    rate: ArrayLike,
+    *,
+    links: int,
+    delta: float,
+    policy: Order = "increasing",
+    seed: int = 0,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Run Algorithm 1 at one switch with links that all lead to every destination.
+
+    destination, rate  (F,) target of each flow, numbered from 0, and its rate
+    delta              in the unit of the rates
+    returns            (P,) flow, link and rate of each subflow; destinations are scheduled by number
+    """
+    destination = np.asarray(destination, dtype=np.int64)
+    order = np.argsort(destination, kind="stable")
+    first = np.searchsorted(destination[order], np.arange(int(destination.max(initial=-1)) + 2))
+    flow, link, amount = _schedule_switch(
+        first.astype(np.int64),
+        np.asarray(rate, dtype=float)[order],
+        links,
+        float(delta),
+        ORDER_CODES[policy],
+        np.random.default_rng(seed),
+    )
+    return order[flow], link, amount
+
+
+ORDER_CODES: Final[dict[Order, int]] = {"increasing": 0, "decreasing": 1, "given": 2}
+
+
+# --- Algorithm 1, compiled ----------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _bin_pack(rate, size, delta, order, residual, flow, bin_, amount):  # type: ignore[no-untyped-def]
+    """Pack flows of `rate` (F,) into bins of `size` (B,) (BINPACK); return the number of subflows.
+
+    Writes residual (B,), and flow, bin and amount of each subflow, at most F + 2 B of them.
+    """
+    count, bins = len(rate), len(size)
+    tolerance = 0.0
+    for b in range(bins):
+        residual[b] = size[b]
+        tolerance = max(tolerance, BIN_TOLERANCE * size[b])
+    if order == 0:
+        sequence = np.argsort(rate, kind="mergesort")
+    elif order == 1:
+        sequence = np.argsort(-rate, kind="mergesort")
+    else:
+        sequence = np.arange(count)
+    remaining = rate[sequence]
+    subflows, i = 0, 0
+    while i < count:
+        b = 0
+        for other in range(1, bins):
+            if residual[other] > residual[b]:
+                b = other
+        flow[subflows], bin_[subflows] = sequence[i], b
+        if remaining[i] > residual[b] + delta + tolerance:
+            amount[subflows] = residual[b]
+            remaining[i] -= residual[b]
+            residual[b] = 0.0
+            subflows += 1
+            # the rest of the flow is sorted in again
+            j = i
+            while order == 1 and j + 1 < count and remaining[j + 1] > remaining[j]:
+                remaining[j], remaining[j + 1] = remaining[j + 1], remaining[j]
+                sequence[j], sequence[j + 1] = sequence[j + 1], sequence[j]
+                j += 1
+        else:
+            amount[subflows] = remaining[i]
+            residual[b] -= remaining[i]
+            subflows += 1
+            i += 1
+    return subflows
+
+
+@numba.njit(cache=True)
+def _match_bins(size, filled, load, random, link_of):  # type: ignore[no-untyped-def]
+    """Assign fuller bins to less loaded links, among bins of the same size (lines 7 to 10).
+
+    size    (B,) of the bin made for each link
+    filled  (B,) rate in each bin; load (B,) present load of each link
+    """
+    bins = len(size)
+    if bins == 1:
+        link_of[0] = 0
+        return
+    ties = np.empty(bins)
+    for b in range(bins):
+        ties[b] = random.random()
+    is_matched = np.zeros(bins, dtype=np.bool_)
+    is_assigned = np.zeros(bins, dtype=np.bool_)
+    for _ in range(bins):
+        fullest = -1
+        for b in range(bins):
+            if not is_matched[b] and (fullest < 0 or filled[b] > filled[fullest]):
+                fullest = b
+        lightest = -1
+        for e in range(bins):
+            if is_assigned[e] or abs(size[e] - size[fullest]) > BIN_TOLERANCE * size[fullest]:
+                continue
+            if (
+                lightest < 0
+                or load[e] < load[lightest]
+                or (load[e] == load[lightest] and ties[e] < ties[lightest])
+            ):
+                lightest = e
+        link_of[fullest] = lightest
+        is_matched[fullest] = is_assigned[lightest] = True
+
+
+@numba.njit(cache=True)
+def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[no-untyped-def]
+    count = len(rate)
+    limit = count + 2 * links * (len(first) - 1)
+    flow = np.empty(limit, dtype=np.int64)
+    link = np.empty(limit, dtype=np.int64)
+    amount = np.empty(limit)
+    load, residual, size = np.zeros(links), np.empty(links), np.empty(links)
+    link_of = np.empty(links, dtype=np.int64)
+    subflows = 0
+    for d in range(len(first) - 1):
+        rates = rate[first[d] : first[d + 1]]
+        if len(rates) == 0:
+            continue
+        size[:] = rates.sum() / links
+        new = _bin_pack(
+            rates, size, delta, order, residual, flow[subflows:], link[subflows:], amount[subflows:]
+        )
+        _match_bins(size, size - residual, load, random, link_of)
+        for j in range(subflows, subflows + new):
+            flow[j] += first[d]
+            link[j] = link_of[link[j]]
+            load[link[j]] += amount[j]
+        subflows += new
+    return flow[:subflows].copy(), link[:subflows].copy(), amount[:subflows].copy()
+
+
+@numba.njit(cache=True)
+def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Run Algorithm 1 at every switch, destination by destination, farthest switch first.
+
+    Returns demand, link and rate of each subflow.
+    """
+    nodes, head, source = hops.nodes, hops.head, hops.source
+    demand_of, link_of, amount_of = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024)
+    subflows = 0
+    load = np.zeros(len(capacity))
+    capacity_to_target = np.zeros(nodes)  # of each node's next hops
+    latest = np.full(nodes, -1)  # last subflow that arrived at each node; -1: none
+    earlier = np.empty(1024, dtype=np.int64)  # the subflow that arrived at the same node before
+    slot = np.full(len(rate), -1)
+    for d in range(len(hops.targets)):
+        target = hops.targets[d]
+        for i in range(hops.first_node[d], hops.first_node[d + 1]):
+            v = hops.node[i]
+            latest[v] = -1
+            capacity_to_target[v] = 0.0
+            for e in hops.link[hops.first_link[i] : hops.first_link[i + 1]]:
+                capacity_to_target[v] += capacity[e]
+        demands = hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]
+        # demands that start at a node, as a linked list of places in `demands`
+        first = np.full(nodes if len(demands) else 0, -1)
+        following = np.empty(len(demands), dtype=np.int64)
+        for j in range(len(demands)):
+            following[j] = first[source[demands[j]]]
+            first[source[demands[j]]] = j
+        for i in range(hops.first_node[d], hops.first_node[d + 1]):
+            links = hops.link[hops.first_link[i] : hops.first_link[i + 1]]
+            flows, rates = _gather_flows(
+                hops.node[i], demands, first, following, latest, earlier, demand_of, amount_of, slot, rate
+            )
+            if len(flows) == 0:
+                continue
+            bins = len(links)
+            size, present_load = np.empty(bins), np.empty(bins)
+            smallest_capacity = np.inf
+            largest_next = 0.0
+            for b in range(bins):
+                smallest_capacity = min(smallest_capacity, capacity[links[b]])
+                present_load[b] = load[links[b]]
+                if head[links[b]] != target:
+                    largest_next = max(largest_next, capacity_to_target[head[links[b]]])
+            for b in range(bins):
+                size[b] = 1.0
+                if rebalance:
+                    size[b] = capacity[links[b]]
+                    if head[links[b]] != target:
+                        size[b] *= capacity_to_target[head[links[b]]] / largest_next
+            size *= rates.sum() / size.sum()
+            residual = np.empty(bins)
+            bin_link = np.empty(bins, dtype=np.int64)
+            limit = len(flows) + 2 * bins
+            flow, bin_, amount = np.empty(limit, np.int64), np.empty(limit, np.int64), np.empty(limit)
+            new = _bin_pack(rates, size, delta * smallest_capacity, order, residual, flow, bin_, amount)
+            _match_bins(size, size - residual, present_load, random, bin_link)
+            demand_of = enlarge(demand_of, subflows + new)
+            link_of = enlarge(link_of, subflows + new)
+            amount_of = enlarge(amount_of, subflows + new)
+            earlier = enlarge(earlier, subflows + new)
+            for j in range(new):
+                if amount[j] <= 0:
+                    continue
+                e = links[bin_link[bin_[j]]]
+                demand_of[subflows], link_of[subflows], amount_of[subflows] = flows[flow[j]], e, amount[j]
+                earlier[subflows] = latest[head[e]]
+                latest[head[e]] = subflows
+                load[e] += amount[j]
+                subflows += 1
+        latest[target] = -1
+    return demand_of[:subflows].copy(), link_of[:subflows].copy(), amount_of[:subflows].copy()
+
+
+@numba.njit(cache=True)
+def _gather_flows(v, demands, first, following, latest, earlier, demand_of, amount_of, slot, rate):  # type: ignore[no-untyped-def]
+    """Return the flows at node v and their rates; subflows of one flow that meet again are merged."""
+    count = 0
+    j = first[v]
+    while j >= 0:
+        count += 1
+        j = following[j]
+    i = latest[v]
+    while i >= 0:
+        count += 1
+        i = earlier[i]
+    flows, rates = np.empty(count, dtype=np.int64), np.empty(count)
+    count = 0
+    j = first[v]
+    while j >= 0:
+        flows[count], rates[count] = demands[j], rate[demands[j]]
+        slot[demands[j]] = count
+        count += 1
+        j = following[j]
+    i = latest[v]
+    while i >= 0:
+        k = demand_of[i]
+        if slot[k] < 0:
+            slot[k] = count
+            flows[count], rates[count] = k, 0.0
+            count += 1
+        rates[slot[k]] += amount_of[i]
+        i = earlier[i]
+    for j in range(count):
+        slot[flows[j]] = -1
+    # in the order of the table, for policy "given"
+    order = np.argsort(flows[:count])
+    return flows[:count][order], rates[:count][order]

@@ -1,0 +1,256 @@
+"""Multipath TCP: every flow sends over several subflows on random equal-cost paths."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated, Final, Literal
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner_models.traffic.designs import next_hops
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+Control = Literal["coupled", "uncoupled"]
+SubflowCount = Annotated[int, Field(gt=0, description="subflows of each demand")]
+Coupling = Annotated[
+    Control,
+    Field(
+        description="coupled: subflows shift traffic to the cheapest paths, proportionally fair between "
+        "demands; uncoupled: each subflow gets its max-min fair share"
+    ),
+]
+Seed = Annotated[int, Field(ge=0, description="of the hash that assigns each subflow one of its equal paths")]
+
+log = logging.getLogger(__name__)
+
+DEFAULT_GAP: Final = 1e-5  # of the coupled optimum: mean utility per demand
+MAX_ITERATIONS: Final = 100_000
+
+
+def route(
+    problem: Traffic,
+    *,
+    subflows: SubflowCount = 8,
+    coupling: Coupling = "coupled",
+    seed: Seed = 0,
+) -> Decision[Routing]:
+    """Route each demand over several subflows, hashed to equal-cost paths, at the rates of MPTCP.
+
+    Demands are elastic: their rate is a cap. Linked congestion control tends to the coupled optimum;
+    without it rates would be the uncoupled ones. Packet networks with short queues are in between.
+
+    source  Sen et al. 2013, sections 2 and 7.2; Raiciu et al. 2011 (MPTCP)
+    """
+    hops = next_hops.find_next_hops(problem)
+    paths = next_hops.draw_paths(hops, np.random.default_rng(seed), copies=subflows)
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    rows = (wanted[:, None] * subflows + np.arange(subflows)).ravel()
+    uses, cap = paths[rows], problem.rate_mbps[wanted]
+    solve = coupled_rates if coupling == "coupled" else uncoupled_rates
+    rate = solve(uses, problem.capacity_mbps, cap)
+    owner = np.repeat(wanted, subflows)
+    by_demand = sp.csr_array((rate, (owner, np.arange(len(rate)))), shape=(len(problem.demands), len(rate)))
+    plan = routing.routing_by_demand(problem, by_demand @ uses)
+    proof = Proof(status=Status.FEASIBLE)
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def uncoupled_rates(
+    uses: sp.csr_array, capacity: NDArray[np.float64], cap: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return max-min fair rates of subflows, shape (n K,); those of a demand add up to at most its cap (K,).
+
+    uses  (n K, E) 1 where a subflow takes a link; subflow i of demand k is row n k + i
+    """
+    subflows = uses.shape[0] // max(len(cap), 1)
+    # the cap of a demand is an additional link, shared by its subflows
+    owner = np.repeat(np.arange(len(cap)), subflows)
+    own = sp.csr_array((np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=(len(owner), len(cap)))
+    limits = np.r_[capacity, cap]
+    return tcp.max_min_rates(sp.hstack([uses, own]), limits, np.full(uses.shape[0], np.inf))
+
+
+def coupled_rates(
+    uses: sp.csr_array, capacity: NDArray[np.float64], cap: NDArray[np.float64], *, gap: float = DEFAULT_GAP
+) -> NDArray[np.float64]:
+    """Return the rates of subflows (n K,) that maximize the sum over demands of log(total rate).
+
+    Primal-dual hybrid gradient with restarts (Chambolle and Pock 2011). It ends when dual
+    prices prove a `gap` in mean utility per demand, or after MAX_ITERATIONS; rates keep every
+    capacity and cap either way. Arguments as in `uncoupled`.
+    """
+    unit = float(np.median(cap)) if len(cap) else 1.0
+    transposed = sp.csr_array(uses.T)
+    rate, proven_gap = _hybrid_gradient(
+        uses.indptr.astype(np.int64),
+        uses.indices.astype(np.int64),
+        transposed.indptr.astype(np.int64),
+        transposed.indices.astype(np.int64),
+        capacity / unit,
+        cap / unit,
+        gap,
+        MAX_ITERATIONS,
+    )
+    if len(cap) and proven_gap > gap:
+        log.warning(
+            "mptcp: after %d iterations, utility per demand may be %.1e below the optimum",
+            MAX_ITERATIONS,
+            proven_gap,
+        )
+    return np.asarray(rate * unit, dtype=float)
+
+
+@numba.njit(cache=True)
+def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, rounds):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return rates, and the duality gap per demand that is proven for them."""
+    count, links, groups = len(first) - 1, len(capacity), len(cap)
+    subflows = count // max(groups, 1)
+    x, z = np.empty(count), np.zeros(links)
+    longest, busiest = 1, 1
+    for r in range(count):
+        longest = max(longest, first[r + 1] - first[r])
+    for e in range(links):
+        busiest = max(busiest, first_user[e + 1] - first_user[e])
+    for r in range(count):
+        x[r] = cap[r // subflows] / subflows
+    # a feasible start
+    _scale_to_capacity(x, first, link, first_user, user, capacity)
+    mean_x, mean_z = x.copy(), z.copy()
+    extrapolated, cost = np.empty(count), np.empty(count)
+    best, best_gap = x.copy(), np.inf
+    trial = np.empty(count)
+    # steps of the two sides: their product within the norm of the matrix, their ratio adapted
+    step_ratio, since, last_gap = 1.0, 0, np.inf
+    step_size = 0.95 / np.sqrt(longest * busiest)
+    start_x, start_z = x.copy(), z.copy()
+    for step in range(1, rounds + 1):
+        tau, sigma = step_size / step_ratio, step_size * step_ratio
+        for r in range(count):
+            cost[r] = 0.0
+            for e in link[first[r] : first[r + 1]]:
+                cost[r] += z[e]
+        for g in range(groups):
+            low, high = g * subflows, (g + 1) * subflows
+            _proximal_step(x, cost, extrapolated, low, high, tau, cap[g])
+        for e in range(links):
+            load = 0.0
+            for r in user[first_user[e] : first_user[e + 1]]:
+                load += extrapolated[r]
+            z[e] = max(0.0, z[e] + sigma * (load - capacity[e]))
+        since += 1
+        for r in range(count):
+            mean_x[r] += (x[r] - mean_x[r]) / since
+        for e in range(links):
+            mean_z[e] += (z[e] - mean_z[e]) / since
+        if step % 50:
+            continue
+        # of the last and the mean point, the one with the smaller gap
+        smallest = np.inf
+        for which in range(2):
+            point, price = (x, z) if which == 0 else (mean_x, mean_z)
+            trial[:] = point
+            _scale_to_capacity(trial, first, link, first_user, user, capacity)
+            gap = _duality_gap(trial, price, first, link, capacity, cap, subflows) / max(groups, 1)
+            if gap < smallest:
+                smallest, chosen = gap, which
+            if gap < best_gap:
+                best_gap = gap
+                best[:] = trial
+        if best_gap <= wanted_gap:
+            break
+        if smallest < 0.5 * last_gap or since >= 2_000:
+            if chosen == 1:
+                x[:] = mean_x
+                z[:] = mean_z
+            moved_x, moved_z = np.sqrt(((x - start_x) ** 2).sum()), np.sqrt(((z - start_z) ** 2).sum())
+            if moved_x > 1e-12 and moved_z > 1e-12:
+                step_ratio = np.sqrt(step_ratio * moved_z / moved_x)
+            start_x[:] = x
+            start_z[:] = z
+            mean_x[:] = x
+            mean_z[:] = z
+            since, last_gap = 0, smallest
+    return best, best_gap
+
+
+@numba.njit(cache=True)
+def _proximal_step(x, cost, extrapolated, low, high, tau, cap):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Take the proximal step of one demand, x[low:high]; `extrapolated` becomes 2 new - old."""
+    for r in range(low, high):
+        extrapolated[r] = x[r]
+        x[r] -= tau * cost[r]
+    # y = sum of max(0, x + tau m) with m = 1 / y, or the m that makes y the cap where that is less
+    active = high - low
+    shift = 0.0
+    floor = -np.inf
+    while True:
+        total, active = 0.0, 0
+        for r in range(low, high):
+            if x[r] > floor:
+                total += x[r]
+                active += 1
+        y = 0.5 * (total + np.sqrt(total * total + 4 * active * tau))
+        shift = tau / y
+        if y > cap:
+            shift = (cap - total) / active
+        if floor >= -shift:
+            break
+        # entries below -shift become 0
+        floor = -shift
+        dropped = 0
+        for r in range(low, high):
+            if x[r] <= floor:
+                dropped += 1
+        if dropped == high - low - active:
+            break
+    for r in range(low, high):
+        new = max(0.0, x[r] + shift)
+        extrapolated[r] = 2 * new - extrapolated[r]
+        x[r] = new
+
+
+@numba.njit(cache=True)
+def _scale_to_capacity(x, first, link, first_user, user, capacity):  # type: ignore[no-untyped-def]
+    """Reduce rates, in place, so that no link is above its capacity."""
+    links = len(capacity)
+    overload = np.empty(links)
+    for e in range(links):
+        load = 0.0
+        for r in user[first_user[e] : first_user[e + 1]]:
+            load += x[r]
+        overload[e] = max(1.0, load / capacity[e])
+    for r in range(len(x)):
+        largest = 1.0
+        for e in link[first[r] : first[r + 1]]:
+            largest = max(largest, overload[e])
+        x[r] /= largest
+
+
+@numba.njit(cache=True)
+def _duality_gap(x, price, first, link, capacity, cap, subflows):  # type: ignore[no-untyped-def]
+    """Return the duality gap: the dual bound on the utility less the utility of x."""
+    gap = 0.0
+    for e in range(len(capacity)):
+        gap += price[e] * capacity[e]
+    for g in range(len(cap)):
+        y, cheapest = 0.0, np.inf
+        for r in range(g * subflows, (g + 1) * subflows):
+            y += x[r]
+            cost = 0.0
+            for e in link[first[r] : first[r + 1]]:
+                cost += price[e]
+            cheapest = min(cheapest, cost)
+        if y <= 0:
+            return np.inf
+        best_rate = cap[g] if cheapest * cap[g] <= 1 else 1 / cheapest
+        gap += np.log(best_rate) - cheapest * best_rate - np.log(y)
+    return gap

@@ -1,0 +1,228 @@
+"""Equal-cost next hops: towards each target, the links by which shortest paths leave each node."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
+from planner_models.traffic.problem.problem import Traffic
+
+
+class NextHops(NamedTuple):
+    """The nodes on shortest paths towards each target, and the links by which traffic leaves them.
+
+    demand, first_demand  demands with a rate, by target: those to row d of `targets` are
+                          demand[first_demand[d]:first_demand[d + 1]]
+    row                   (K,) row of `targets` for each demand, -1 for those without a rate
+    node, first_node      nodes on the way to a target, farthest first, without the target
+    link, first_link      links of place i of `node`: link[first_link[i]:first_link[i + 1]], in the
+                          order of the table
+
+    and of the problem: source (K,), head (E,), targets (D,), nodes N.
+    """
+
+    demand: NDArray[np.int64]
+    first_demand: NDArray[np.int64]
+    row: NDArray[np.int64]
+    node: NDArray[np.int64]
+    first_node: NDArray[np.int64]
+    link: NDArray[np.int64]
+    first_link: NDArray[np.int64]
+    source: NDArray[np.int64]
+    head: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    nodes: int
+
+
+def find_next_hops(problem: Traffic) -> NextHops:
+    """Return the next hops by `weight` of all nodes on shortest paths of demands with a rate."""
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    demand = wanted[np.argsort(problem.target[wanted], kind="stable")]
+    first_demand = np.r_[np.searchsorted(problem.target[demand], problem.targets), len(demand)]
+    row = np.full(len(problem.demands), -1)
+    row[demand] = np.searchsorted(problem.targets, problem.target[demand])
+    leaving = np.argsort(problem.tail, kind="stable")
+    first_leaving = np.searchsorted(problem.tail[leaving], np.arange(len(problem.nodes) + 1))
+    node, first_node, link, first_link = _search(
+        problem.distance,
+        problem.weight,
+        problem.head,
+        leaving,
+        first_leaving.astype(np.int64),
+        problem.source[demand],
+        first_demand.astype(np.int64),
+        problem.targets,
+        WEIGHT_TOLERANCE,
+    )
+    return NextHops(
+        demand=demand,
+        first_demand=first_demand.astype(np.int64),
+        row=row,
+        node=node,
+        first_node=first_node,
+        link=link,
+        first_link=first_link,
+        source=problem.source,
+        head=problem.head,
+        targets=problem.targets,
+        nodes=len(problem.nodes),
+    )
+
+
+def draw_paths(hops: NextHops, random: np.random.Generator, *, copies: int = 1) -> sp.csr_array:
+    """Draw `copies` random shortest paths for each demand, as `path_matrix` (copies * K, E).
+
+    Row `copies * k + i` is path i of demand k. At every node each next hop is as likely as the
+    others, as with a hash of the flow's header.
+    """
+    start, link = _draw(hops, copies, random)
+    return path_matrix(hops, start, link)
+
+
+def path_matrix(hops: NextHops, start: NDArray[np.int64], link: NDArray[np.int64]) -> sp.csr_array:
+    """Return the matrix (P, E) that is 1 where a path takes a link; links of path p from start[p] on."""
+    return sp.csr_array((np.ones(len(link)), link, start), shape=(len(start) - 1, len(hops.head)))
+
+
+def even_shares(hops: NextHops) -> sp.csr_array:
+    """Return the share of each demand on each link, shape (K, E), with even splits over next hops."""
+    start, link, share = _divide(hops)
+    demand = np.repeat(hops.demand, np.diff(start))
+    return sp.csr_array(sp.coo_array((share, (demand, link)), shape=(len(hops.source), len(hops.head))))
+
+
+@numba.njit(cache=True)
+def enlarge(array, size):  # type: ignore[no-untyped-def]
+    """Return the array, copied to at least twice its length where it is shorter than `size`."""
+    if size <= len(array):
+        return array
+    longer = np.empty(max(size, 2 * len(array)), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@numba.njit(cache=True)
+def _search(distance, weight, head, leaving, first_leaving, source, first_source, targets, tolerance):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    count = distance.shape[1]
+    reached = np.full(count, -1)
+    queue = np.empty(count, dtype=np.int64)
+    node = np.empty(1024, dtype=np.int64)
+    link = np.empty(1024, dtype=np.int64)
+    first_link = np.empty(1025, dtype=np.int64)
+    first_node = np.zeros(len(targets) + 1, dtype=np.int64)
+    nodes, links = 0, 0
+    for d in range(len(targets)):
+        to_target = distance[d]
+        size = 0
+        for s in source[first_source[d] : first_source[d + 1]]:
+            if reached[s] != d:
+                reached[s] = d
+                queue[size] = s
+                size += 1
+        place = 0
+        while place < size:  # all nodes on shortest paths
+            v = queue[place]
+            place += 1
+            for e in leaving[first_leaving[v] : first_leaving[v + 1]]:
+                w = head[e]
+                if (
+                    to_target[w] < np.inf
+                    and to_target[w] + weight[e] - to_target[v] <= tolerance * to_target[v]
+                    and reached[w] != d
+                ):
+                    reached[w] = d
+                    if w != targets[d]:
+                        queue[size] = w
+                        size += 1
+        order = np.argsort(-to_target[queue[:size]], kind="mergesort")
+        node = enlarge(node, nodes + size)
+        first_link = enlarge(first_link, nodes + size + 1)
+        for i in order:
+            v = queue[i]
+            node[nodes] = v
+            first_link[nodes] = links
+            nodes += 1
+            link = enlarge(link, links + first_leaving[v + 1] - first_leaving[v])
+            for e in leaving[first_leaving[v] : first_leaving[v + 1]]:
+                if (
+                    to_target[head[e]] < np.inf
+                    and to_target[head[e]] + weight[e] - to_target[v] <= tolerance * to_target[v]
+                ):
+                    link[links] = e
+                    links += 1
+        first_node[d + 1] = nodes
+    first_link[nodes] = links
+    return node[:nodes].copy(), first_node, link[:links].copy(), first_link[: nodes + 1].copy()
+
+
+@numba.njit(cache=True)
+def _draw(hops, copies, random):  # type: ignore[no-untyped-def]
+    """Return where the links of each path begin, and the links."""
+    demands = len(hops.source)
+    start = np.zeros(demands * copies + 1, dtype=np.int64)
+    place = np.empty(hops.nodes, dtype=np.int64)
+    drawn = np.empty(1024, dtype=np.int64)
+    begin = np.zeros(demands * copies, dtype=np.int64)
+    size = 0
+    for d in range(len(hops.targets)):
+        for i in range(hops.first_node[d], hops.first_node[d + 1]):
+            place[hops.node[i]] = i
+        for k in hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]:
+            for copy in range(copies):
+                row = k * copies + copy
+                begin[row] = size
+                v = hops.source[k]
+                while v != hops.targets[d]:
+                    e = draw_link(hops, place[v], random)
+                    drawn = enlarge(drawn, size + 1)
+                    drawn[size] = e
+                    size += 1
+                    v = hops.head[e]
+                start[row + 1] = size - begin[row]
+    for row in range(demands * copies):
+        start[row + 1] += start[row]
+    links = np.empty(size, dtype=np.int64)
+    for row in range(demands * copies):
+        for j in range(start[row + 1] - start[row]):
+            links[start[row] + j] = drawn[begin[row] + j]
+    return start, links
+
+
+@numba.njit(cache=True)
+def draw_link(hops, i, random):  # type: ignore[no-untyped-def]
+    """Return a random next hop of place i of `node`."""
+    count = hops.first_link[i + 1] - hops.first_link[i]
+    return hops.link[hops.first_link[i] + min(int(random.random() * count), count - 1)]
+
+
+@numba.njit(cache=True)
+def _divide(hops):  # type: ignore[no-untyped-def]
+    """Return links and shares of the demands in the order of `demand`, from `start[i]` on."""
+    demand, node, link, first_link = hops.demand, hops.node, hops.link, hops.first_link
+    start = np.zeros(len(demand) + 1, dtype=np.int64)
+    used, share = np.empty(1024, dtype=np.int64), np.empty(1024)
+    passing = np.zeros(hops.nodes)
+    size = 0
+    for d in range(len(hops.first_demand) - 1):
+        for place in range(hops.first_demand[d], hops.first_demand[d + 1]):
+            passing[hops.source[demand[place]]] = 1.0
+            for i in range(hops.first_node[d], hops.first_node[d + 1]):
+                amount = passing[node[i]]
+                if amount == 0:
+                    continue
+                passing[node[i]] = 0.0
+                count = first_link[i + 1] - first_link[i]
+                used, share = enlarge(used, size + count), enlarge(share, size + count)
+                for e in link[first_link[i] : first_link[i + 1]]:
+                    used[size], share[size] = e, amount / count
+                    passing[hops.head[e]] += amount / count
+                    size += 1
+            for e in used[start[place] : size]:  # the share that arrived at the target
+                passing[hops.head[e]] = 0.0
+            start[place + 1] = size
+    return start, used[:size].copy(), share[:size].copy()

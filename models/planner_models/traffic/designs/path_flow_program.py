@@ -1,0 +1,252 @@
+"""Path formulation of multi-commodity flow: candidate paths and a linear program over them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra, yen
+
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.tables import file_name, row_name, shorten_faults
+from planner.errors import InputError
+from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.traffic.problem.problem import Traffic
+
+PathChoice = Literal["shortest", "disjoint"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CandidatePaths:
+    """Candidate paths of every demand with a rate.
+
+    demand  (P,) demand of each path, ascending; a demand's paths stand from light to heavy
+    links   for each path its links in order
+    """
+
+    demand: NDArray[np.int64]
+    links: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def uses(self) -> sp.csr_array:
+        """(P, E) 1 where a path goes over a link."""
+        hops = [len(path) for path in self.links]
+        row = np.repeat(np.arange(len(hops)), hops)
+        column = np.fromiter((link for path in self.links for link in path), dtype=np.int64, count=sum(hops))
+        return sp.csr_array((np.ones(len(row)), (row, column)), shape=(len(hops), self._width))
+
+    _width: int = 0
+
+
+def find_paths(
+    problem: Traffic, *, count: int, choice: PathChoice = "shortest", max_hops: int | None = None
+) -> CandidatePaths:
+    """Return up to `count` loopless paths for each demand, by weight.
+
+    shortest  the `count` lightest paths (Yen 1971); under a hop limit, the lightest of those found
+              within it, the path with fewest hops always among them
+    disjoint  the shortest path, then the shortest without the links of those before, and so on
+
+    raises   InputError with the demands that have no path within `max_hops`
+    """
+    searcher = _PathFinder(problem)
+    demands: list[int] = []
+    chosen: list[tuple[int, ...]] = []
+    faults: list[str] = []
+    for k in np.flatnonzero(problem.rate_mbps > 0).tolist():
+        source, target = int(problem.source[k]), int(problem.target[k])
+        if choice == "shortest":
+            found = searcher.shortest(source, target, count, max_hops)
+        else:
+            found = searcher.disjoint(source, target, count, max_hops)
+        if not found:
+            faults.append(
+                f"{row_name(problem.demands, 'demands', k)}: no path for {problem.demand_labels[k]} "
+                f"within max_hops {max_hops}"
+            )
+        demands += [k] * len(found)
+        chosen += found
+    if faults:
+        raise InputError(
+            *shorten_faults(faults, file_name(problem.demands, "demands"), "without such a path")
+        )
+    return CandidatePaths(
+        demand=np.array(demands, dtype=np.int64), links=tuple(chosen), _width=len(problem.links)
+    )
+
+
+def build(problem: Traffic, objective: Objective, paths: CandidatePaths) -> LinearProgram:
+    """Return the linear program of `objective` (see `link_flow_program.build`) over the given paths.
+
+    Variables are the rates of the paths, then lambda or U for concurrent and utilization.
+    """
+    count = len(paths.links)
+    wanted, row = np.unique(paths.demand, return_inverse=True)
+    rate, capacity = problem.rate_mbps[wanted], problem.capacity_mbps
+    serve = sp.csr_array((np.ones(count), (row, np.arange(count))), shape=(len(wanted), count))
+    load = sp.csr_array(paths.uses.T)
+    columns = [Columns(name="path", count=count, labels=lambda: _path_labels(problem, paths))]
+
+    def demand_labels() -> list[str]:
+        return [problem.demand_labels[k] for k in wanted]
+
+    def link_labels() -> list[str]:
+        return problem.link_labels
+
+    def model(
+        served: Rows,
+        carried: Rows,
+        cost: NDArray[np.float64],
+        factor: str | None = None,
+        maximize: bool = False,
+    ) -> LinearProgram:
+        return LinearProgram.build(
+            sense="max" if maximize else "min",
+            cost=cost,
+            rows=[served, carried],
+            columns=columns if factor is None else [*columns, Columns(name=factor, count=1)],
+            name=f"traffic {objective} over paths",
+        )
+
+    only_factor = np.r_[np.zeros(count), 1.0]
+    match objective:
+        case "concurrent":
+            served = sp.hstack([serve, sp.coo_array(-rate[:, None])])
+            carried = sp.hstack([load, sp.coo_array((len(capacity), 1))])
+            return model(
+                Rows("serve", served, lower=0, upper=0, labels=demand_labels),
+                Rows("capacity", carried, upper=capacity, labels=link_labels),
+                only_factor,
+                "lambda",
+                maximize=True,
+            )
+        case "utilization":
+            served = sp.hstack([serve, sp.coo_array((len(wanted), 1))])
+            carried = sp.hstack([load, sp.coo_array(-capacity[:, None])])
+            return model(
+                Rows("serve", served, lower=rate, upper=rate, labels=demand_labels),
+                Rows("capacity", carried, upper=0, labels=link_labels),
+                only_factor,
+                "utilization",
+            )
+        case "total":
+            return model(
+                Rows("serve", serve, upper=rate, labels=demand_labels),
+                Rows("capacity", load, upper=capacity, labels=link_labels),
+                np.ones(count),
+                maximize=True,
+            )
+        case "cost":
+            return model(
+                Rows("serve", serve, lower=rate, upper=rate, labels=demand_labels),
+                Rows("capacity", load, upper=capacity, labels=link_labels),
+                paths.uses @ link_cost(problem),
+            )
+
+
+def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: NDArray[np.float64]) -> pd.DataFrame:
+    """Return the plan table `routes` for rates (P,), Mbit/s: a row for each path with a rate."""
+    names = problem.nodes["node"].tolist()
+    used = np.flatnonzero(rate_mbps > 0)
+    demand = paths.demand[used]
+    frame = pd.DataFrame(
+        {
+            "source": problem.demands["source"].to_numpy()[demand],
+            "target": problem.demands["target"].to_numpy()[demand],
+            "path": [
+                json.dumps(_node_names(problem, paths.links[p], names), ensure_ascii=False) for p in used
+            ],
+            "rate_mbps": rate_mbps[used],
+        }
+    )
+    if (problem.parallel > 1).any():
+        frame["parallel"] = [
+            json.dumps([int(problem.parallel[link]) for link in paths.links[p]]) for p in used
+        ]
+    return frame
+
+
+def _path_labels(problem: Traffic, paths: CandidatePaths) -> list[str]:
+    names = problem.nodes["node"].tolist()
+    return ["->".join(_node_names(problem, links, names)) for links in paths.links]
+
+
+def _node_names(problem: Traffic, links: tuple[int, ...], names: list[str]) -> list[str]:
+    return [names[problem.tail[links[0]]], *(names[problem.head[link]] for link in links)]
+
+
+class _PathFinder:
+    """Shortest paths in a network with parallel links.
+
+    SciPy's graphs have one edge between two nodes, so a parallel link gets a node of its own in its
+    middle, and half its weight on either side.
+    """
+
+    def __init__(self, problem: Traffic) -> None:
+        self.count = len(problem.nodes)
+        extra = np.flatnonzero(problem.parallel > 1)
+        middle = np.full(len(problem.links), -1)
+        middle[extra] = self.count + np.arange(len(extra))
+        single = np.flatnonzero(problem.parallel == 1)
+        self.tail = np.concatenate([problem.tail[single], problem.tail[extra], middle[extra]])
+        self.head = np.concatenate([problem.head[single], middle[extra], problem.head[extra]])
+        self.link = np.concatenate([single, extra, extra])
+        self.hops = np.concatenate([np.ones(len(single)), np.full(2 * len(extra), 0.5)])
+        self.weight = problem.weight[self.link] * self.hops
+        self.size = self.count + len(extra)
+        self.link_between = dict(
+            zip(zip(self.tail.tolist(), self.head.tolist(), strict=True), self.link.tolist(), strict=True)
+        )
+        self.by_weight = self._graph(self.weight)
+        self.by_hops = self._graph(self.hops)
+        self.link_weight = problem.weight
+
+    def shortest(self, source: int, target: int, count: int, max_hops: int | None) -> list[tuple[int, ...]]:
+        if max_hops is None:
+            return self._yen(self.by_weight, source, target, count)
+        found = self._yen(self.by_weight, source, target, 4 * count) + self._yen(
+            self.by_hops, source, target, count
+        )
+        within = {path for path in found if len(path) <= max_hops}
+        return sorted(within, key=lambda path: (sum(self.link_weight[list(path)]), len(path), path))[:count]
+
+    def disjoint(self, source: int, target: int, count: int, max_hops: int | None) -> list[tuple[int, ...]]:
+        unused = np.ones(len(self.link), dtype=bool)
+        found: list[tuple[int, ...]] = []
+        # under a hop limit fewest hops come first, or a light path that is too long would hide a short one
+        weight = self.weight if max_hops is None else self.hops + self.weight / (1 + 4 * self.weight.sum())
+        while len(found) < count:
+            graph = self._graph(weight, unused)
+            path = self._trace(dijkstra(graph, indices=source, return_predecessors=True)[1], source, target)
+            if path is None or (max_hops is not None and len(path) > max_hops):
+                break
+            found.append(path)
+            unused &= ~np.isin(self.link, path)
+        return found
+
+    def _yen(self, graph: sp.csr_array, source: int, target: int, count: int) -> list[tuple[int, ...]]:
+        _, before = yen(graph, source, target, count, return_predecessors=True)
+        paths = [self._trace(row, source, target) for row in before]
+        return [path for path in paths if path is not None]
+
+    def _trace(self, before: NDArray[np.int32], source: int, target: int) -> tuple[int, ...] | None:
+        nodes = [target]
+        while nodes[-1] != source:
+            nodes.append(int(before[nodes[-1]]))
+            if nodes[-1] < 0:
+                return None
+        nodes.reverse()
+        links = [self.link_between[hop] for hop in itertools.pairwise(nodes)]
+        return tuple(dict.fromkeys(links))  # the two halves of a parallel link are one link
+
+    def _graph(self, weight: NDArray[np.float64], keep: NDArray[np.bool_] | None = None) -> sp.csr_array:
+        keep = np.ones(len(weight), dtype=bool) if keep is None else keep
+        places = (self.tail[keep].astype(np.int32), self.head[keep].astype(np.int32))  # `yen` takes no others
+        return sp.csr_array((weight[keep], places), shape=(self.size, self.size))

@@ -1,0 +1,126 @@
+"""Observations of a traffic problem by control planes: by own measurement, or from reports of others."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.sparse.csgraph import dijkstra
+
+from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+
+def observe_locally(problem: Traffic, *, noise: Noise = 0.0, seed: Seed = 0) -> Traffic:
+    """Return the network as it is, with each demand's current rate as its own switch measures it."""
+    if noise == 0:
+        return problem
+    return problem.with_rates(add_noise(problem.rate_mbps, noise, np.random.default_rng(seed)))
+
+
+def observe_reports(
+    problem: Traffic,
+    *,
+    age_s: AgeS = 0.0,
+    noise: Noise = 0.0,
+    granularity: Annotated[
+        int,
+        Field(ge=0, description="nodes of a region: rates are reported between regions; 0: for each demand"),
+    ] = 0,
+    swing: Annotated[
+        float, Field(ge=0, description="standard deviation of the logarithm of a demand's rate over time")
+    ] = 0.5,
+    memory_s: Annotated[
+        float, Field(gt=0, description="time in which the autocorrelation of a demand's rate falls to 1/e, s")
+    ] = 3600.0,
+    seed: Seed = 0,
+) -> Traffic:
+    """Return the network as it is, with demands' rates as reported to a controller: old, aggregated, noisy.
+
+    The state of links is always current: it is flooded when it changes.
+
+    age    Rates are those of `age_s` ago; each demand has drifted since then (`drift` of
+           planner.contract.degradation). Common changes of all demands, such as those of the hours of a
+           day, are left out: the best splits do not change with them. The default `swing` and `memory_s`
+           are assumptions without data behind them; `estimate_drift` finds them in a series.
+    granularity  Nodes are grouped into regions of so many on average, each of nodes that are close by
+           link weights. Reports give the rates between regions, and each node's total sent and received
+           traffic, as counters of access links do. Rates between nodes are estimated by gravity: shares
+           of a region pair's rate in proportion to the source's total times the target's total. Demands
+           of rate 0 are known to be 0. One region for all nodes gives plain gravity.
+    noise  Every reported rate, of a demand or between two regions, is multiplied by a lognormal factor
+           of median 1.
+    """
+    rate = problem.rate_mbps
+    if age_s > 0:
+        # seeded apart from the noise, so that both are independent
+        rng = np.random.default_rng([seed, 1])
+        rate = drift(rate, age=age_s, memory=memory_s, spread=swing, rng=rng)
+    noise_rng = np.random.default_rng(seed)
+    if granularity > 1:
+        rate = _estimate_from_sums(problem, rate, granularity, noise, noise_rng)
+    else:
+        rate = add_noise(rate, noise, noise_rng)
+    return problem if rate is problem.rate_mbps else problem.with_rates(rate)
+
+
+def estimate_drift(rate_mbps: NDArray[np.float64], *, step_s: float) -> tuple[float, float]:
+    """Estimate `swing` and `memory_s` of `observe_reports` from a series of rates.
+
+    rate_mbps  (T, K) rates of K demands at T times `step_s` apart; demands that are ever 0 are left
+               out, and so are common changes of all demands
+    returns    standard deviation of a demand's logarithm over time, and the time in s in which its
+               autocorrelation falls to 1/e, from that of one step; inf where it does not fall
+    raises     ValueError for fewer than three times or two demands
+    """
+    positive = rate_mbps[:, (rate_mbps > 0).all(axis=0)]
+    if positive.shape[0] < 3 or positive.shape[1] < 2:
+        raise ValueError("drift: needs three times and two demands with rates above 0 at all times")
+    level = np.log(positive)
+    level = level - level.mean(axis=0)
+    level = level - level.mean(axis=1, keepdims=True)
+    variance = float((level**2).mean())
+    correlation = float((level[1:] * level[:-1]).mean()) / variance if variance > 0 else 1.0
+    memory = math.inf if correlation >= 1 else step_s / -math.log(correlation) if correlation > 0 else 0.0
+    return math.sqrt(variance), memory
+
+
+def _estimate_from_sums(
+    problem: Traffic, rate: NDArray[np.float64], granularity: int, noise: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return rates, (K,), estimated by gravity from their noisy sums between regions."""
+    region = group_nodes(problem, granularity)
+    count = len(problem.nodes)
+    sent = sum_by_index(problem.source, rate, count)
+    received = sum_by_index(problem.target, rate, count)
+    weight = np.where(rate > 0, sent[problem.source] * received[problem.target], 0.0)
+    pairs, pair = np.unique(region[problem.source] * count + region[problem.target], return_inverse=True)
+    sums = add_noise(sum_by_index(pair, rate, len(pairs)), noise, rng)
+    weights = sum_by_index(pair, weight, len(pairs))
+    share = np.divide(weight, weights[pair], out=np.zeros(len(rate)), where=weight > 0)
+    return np.asarray(sums[pair] * share)
+
+
+def group_nodes(problem: Traffic, granularity: int) -> NDArray[np.int64]:
+    """Return the region of each node, (N,): of `granularity` nodes on average, each of nodes that are close.
+
+    Average-linkage clustering by the weight of shortest paths, the mean of both directions; regions
+    of a smaller granularity lie within those of a larger one.
+    """
+    # slow to import, and seldom needed
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    count = len(problem.nodes)
+    regions = max(1, math.ceil(count / granularity))
+    if granularity <= 1 or count == 1:
+        return np.arange(count)
+    distance = dijkstra(problem.link_weights)
+    distance = (distance + distance.T) / 2
+    finite = distance[np.isfinite(distance)]
+    distance[~np.isfinite(distance)] = 2 * finite.max(initial=1.0)  # unreachable nodes are the farthest
+    tree = linkage(squareform(distance, checks=False), method="average")
+    return np.asarray(fcluster(tree, regions, criterion="maxclust").astype(np.int64) - 1)

@@ -1,0 +1,37 @@
+"""Realization of a plan: the traffic that results when a plan made on an observation meets true demands."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+
+def realize(truth: Traffic, observed: Traffic, plan: Routing) -> Routing:
+    """Return the routing of the true rates over the split ratios of the plan.
+
+    The share of a demand that the plan leaves unserved stays unserved. Where the plan's flows are
+    per target, nodes split all traffic to a target as planned.
+    """
+
+    def relative_to_observed(rate_mbps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the rates over the observed ones, shape (K,); 0 where nothing was observed."""
+        wanted = observed.rate_mbps
+        return np.divide(rate_mbps, wanted, out=np.zeros(len(wanted)), where=wanted > 0)
+
+    if "source" in plan.flows:
+        factor = relative_to_observed(truth.rate_mbps)
+        return routing.routing_by_demand(
+            truth, sp.diags_array(factor) @ routing.flow_by_demand(observed, plan)
+        )
+    served_share = relative_to_observed(verify_flow(observed, plan).served_mbps)
+    flow = cycle_removal.remove_cycles(observed, routing.flow_by_target(observed, plan).tocoo())
+    ratios = split_ratios.complete_ratios(observed, split_ratios.compute_ratios(observed, flow))
+    rate_mbps = truth.rate_mbps * served_share
+    return routing.routing_by_target(truth, split_ratios.apply_ratios_by_target(truth, ratios, rate_mbps))

@@ -1,0 +1,53 @@
+"""Signalling of control planes in system `traffic` when demands have changed, counted for one decision.
+
+The network is known already: link states are flooded when links change, not when demands do.
+"""
+
+from __future__ import annotations
+
+from planner.contract.signalling import FIGURE, NAME, Signalling
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+
+def signal_splits(problem: Traffic, plan: Routing) -> Signalling:
+    """Count the reports of demands' rates to a controller, and its split ratios to every node."""
+    rows = plan.flows
+    ends = [name for name in ("source", "target", "head") if name in rows]
+    splits = len(rows) * (NAME * len(ends) + FIGURE)
+    return _with_reports(problem, messages=rows["tail"].nunique(), sent_bytes=splits)
+
+
+def signal_splits_and_rates(problem: Traffic, plan: Routing) -> Signalling:
+    """Count as `signal_splits`; the message to each source also has its demands' admitted rates."""
+    rates = len(problem.demands) * (NAME + FIGURE)
+    return signal_splits(problem, plan) + Signalling(messages=0, bytes=rates)
+
+
+def signal_paths(problem: Traffic, plan: Routing) -> Signalling:
+    """Count the reports of demands' rates to a controller, and its next hops of each flow to every node.
+
+    An upper estimate: in practice, flows that stay on their hashed path need no message.
+    """
+    rows = plan.flows
+    return _with_reports(problem, messages=rows["tail"].nunique(), sent_bytes=len(rows) * 3 * NAME)
+
+
+def signal_weights(problem: Traffic, plan: Routing) -> Signalling:  # noqa: ARG001
+    """Count the reports of demands' rates, the link weights sent to every node, and their flooding.
+
+    An announcement names a node's links and their weights, and crosses every link once.
+    """
+    links = len(problem.links)
+    announcers = problem.links["tail"].nunique()
+    figures = links * (NAME + FIGURE)
+    return _with_reports(
+        problem, messages=announcers + announcers * links, sent_bytes=figures + links * figures
+    )
+
+
+def _with_reports(problem: Traffic, *, messages: int, sent_bytes: int) -> Signalling:
+    """Add the reports of all sources to what they are sent."""
+    reports = len(problem.demands) * (NAME + FIGURE)
+    sources = int(problem.demands["source"].nunique())
+    return Signalling(messages=sources + int(messages), bytes=int(reports + sent_bytes))

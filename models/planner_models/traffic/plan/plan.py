@@ -1,0 +1,252 @@
+"""Plan of system `traffic`: the flow of each demand on each link."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import PlanRejected
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+FLOWS: Final = Table(
+    name="flows",
+    about="Mbit/s of a demand on a link; without `source`, of all demands to the target together",
+    columns={
+        "target": label("node where the demand ends"),
+        "tail": label("node where the link starts"),
+        "head": label("node where the link ends"),
+        "rate_mbps": number("Mbit/s of the demand on this link", at_least=0),
+        "source": label("node where the demand starts"),
+        "parallel": number(
+            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
+        ),
+    },
+    may_be_empty=True,
+)
+FLOWS.columns["source"].required = False
+ROUTES: Final = Table(
+    name="routes",
+    about="Mbit/s of a demand on a path",
+    columns={
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+        "path": label("its nodes from source to target, as a JSON list"),
+        "rate_mbps": number("Mbit/s on this path", at_least=0),
+        "parallel": label("which of parallel links each hop takes, as a JSON list; all first if absent"),
+    },
+    may_be_empty=True,
+)
+ROUTES.columns["parallel"].required = False
+LINKS: Final = Table(
+    name="links",
+    about="load of each link",
+    columns={
+        "tail": label("node where it starts"),
+        "head": label("node where it ends"),
+        "load_mbps": number("traffic on the link, Mbit/s", at_least=0),
+        "utilization": number("load over capacity; above 1 is overloaded", at_least=0),
+        "parallel": number(
+            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
+        ),
+    },
+)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Routing:
+    """Flow of each demand on each link.
+
+    flows   source, target, tail, head, parallel, rate_mbps; without the column `source` the flows of
+            all demands to a target are one (then each node's surplus is its own demand)
+    links   tail, head, parallel, load_mbps, utilization; one row for each link of the network
+    routes  source, target, path, rate_mbps where traffic follows whole paths, else None
+    """
+
+    flows: pd.DataFrame
+    links: pd.DataFrame
+    routes: pd.DataFrame | None = None
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables flows, links and, where there are any, routes."""
+        tables = {"flows": self.flows, "links": self.links}
+        return tables if self.routes is None else {**tables, "routes": self.routes}
+
+
+def routing_by_demand(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFrame | None = None) -> Routing:
+    """Return the plan of a flow per demand and link, (K, E) Mbit/s."""
+    flow = _drop_residual_flow(problem, flow_mbps)
+    names = {
+        "source": _node_names(problem, problem.source[flow.row]),
+        "target": _node_names(problem, problem.target[flow.row]),
+    }
+    return _build_routing(problem, flow, names, routes)
+
+
+def routing_by_target(problem: Traffic, flow_mbps: sp.sparray) -> Routing:
+    """Return the plan of a flow per target and link, (D, E) Mbit/s, for plans too large to list by demand."""
+    flow = sp.coo_array(flow_mbps)
+    flow.sum_duplicates()
+    keep = flow.data > 0
+    flow = sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
+    return _build_routing(problem, flow, {"target": _node_names(problem, problem.targets[flow.row])}, None)
+
+
+def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routing:
+    """Read the plan in the tables `flows` or `routes`; PlanRejected where there is none."""
+    if "flows" in tables:
+        flows = validate(FLOWS, tables["flows"], where="plan: flows")
+        names = {name: flows[name] for name in ("source", "target") if name in flows}
+        link = require_links(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
+        row = np.arange(len(flows))
+        rate = flows["rate_mbps"].to_numpy(float)
+        flow = sp.coo_array((rate, (row, link)), shape=(len(flows), len(problem.links)))
+        return _build_routing(problem, flow, names, tables.get("routes"), given=tables.get("links"))
+    if "routes" in tables:
+        routes = validate(ROUTES, tables["routes"], where="plan: routes")
+        return routing_by_demand(problem, _flow_on_routes(problem, routes), routes)
+    raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
+
+
+def flow_by_demand(problem: Traffic, plan: Routing) -> sp.csr_array:
+    """Return the flow of each demand on each link, (K, E) Mbit/s, of a plan with sources."""
+    flows = plan.flows
+    demand = problem.find_demands(flows)
+    link = require_links(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
+    shape = (len(problem.demands), len(problem.links))
+    return sp.csr_array((flows["rate_mbps"].to_numpy(float), (demand, link)), shape=shape)
+
+
+def flow_by_target(problem: Traffic, plan: Routing) -> sp.csr_array:
+    """Return the flow to each target on each link, (D, E) Mbit/s, of any plan."""
+    flows = plan.flows
+    row = np.searchsorted(problem.targets, problem.find_nodes(flows["target"]))
+    link = require_links(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
+    shape = (len(problem.targets), len(problem.links))
+    return sp.csr_array((flows["rate_mbps"].to_numpy(float), (row, link)), shape=shape)
+
+
+def require_links(
+    problem: Traffic, tail: Iterable[str], head: Iterable[str], parallel: Iterable[float], where: str
+) -> NDArray[np.int64]:
+    """Return the link of each (tail, head, parallel); PlanRejected where there is no such link."""
+    tails, heads, numbers = (pd.Series(column) for column in (tail, head, parallel))
+    nth = numbers.to_numpy(np.int64, copy=False)
+    link = problem.find_links(problem.find_nodes(tails), problem.find_nodes(heads), nth)
+    unknown = np.flatnonzero(link < 0)
+    if len(unknown):
+        row = int(unknown[0])
+        extra = f"#{nth[row]}" if nth[row] > 1 else ""
+        more = f" and {len(unknown) - 1} rows more" if len(unknown) > 1 else ""
+        raise PlanRejected(
+            f"{where} row {row + 1}: {tails.iloc[row]}->{heads.iloc[row]}{extra} "
+            f"is no link of the network{more}"
+        )
+    return link
+
+
+def _drop_residual_flow(problem: Traffic, flow_mbps: sp.sparray) -> sp.coo_array:
+    """Return the flow per demand, (K, E), without entries below 1e-9 of the demand's largest one.
+
+    Solvers leave such entries, which would make plans large and unreadable.
+    """
+    flow = sp.coo_array(flow_mbps)
+    flow.sum_duplicates()
+    largest = np.zeros(len(problem.demands))
+    np.maximum.at(largest, flow.row, flow.data)
+    keep = flow.data > 1e-9 * largest[flow.row]
+    return sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
+
+
+def _build_routing(
+    problem: Traffic,
+    flow: sp.coo_array,
+    names: Mapping[str, pd.Series | pd.Categorical],
+    routes: pd.DataFrame | None,
+    given: pd.DataFrame | None = None,
+) -> Routing:
+    flows = pd.DataFrame(
+        {
+            **names,
+            "tail": _node_names(problem, problem.tail[flow.col]),
+            "head": _node_names(problem, problem.head[flow.col]),
+            "parallel": problem.parallel[flow.col],
+            "rate_mbps": flow.data,
+        }
+    )
+    if given is not None:
+        return Routing(flows=flows, links=validate(LINKS, given, where="plan: links"), routes=routes)
+    load = sum_by_index(flow.col, flow.data, len(problem.links))
+    links = pd.DataFrame(
+        {
+            "tail": problem.links["tail"].to_numpy(),
+            "head": problem.links["head"].to_numpy(),
+            "parallel": problem.parallel,
+            "load_mbps": load,
+            "utilization": load / problem.capacity_mbps,
+        }
+    )
+    return Routing(flows=flows, links=links, routes=routes)
+
+
+def _node_names(problem: Traffic, places: NDArray[np.int64]) -> pd.Categorical:
+    return pd.Categorical.from_codes(places, categories=problem.node_index)
+
+
+def _flow_on_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
+    demand = problem.find_demands(routes)
+    columns = [routes[name].tolist() for name in ("source", "target", "path")]
+    rows: list[int] = []
+    tails: list[str] = []
+    heads: list[str] = []
+    numbers: list[int] = []
+    for row, (source, target, text) in enumerate(zip(*columns, strict=True)):
+        path = _parse_path(text, row)
+        if demand[row] < 0 or path[0] != source or path[-1] != target:
+            what = (
+                "is no demand of the problem"
+                if demand[row] < 0
+                else f"has a path from {path[0]} to {path[-1]}"
+            )
+            raise PlanRejected(f"routes row {row + 1}: {source}->{target} {what}")
+        hops = len(path) - 1
+        rows += [row] * hops
+        tails += path[:-1]
+        heads += path[1:]
+        numbers += (
+            _parse_parallels(routes["parallel"].iloc[row], row, hops) if "parallel" in routes else [1] * hops
+        )
+    link = require_links(problem, tails, heads, numbers, "routes")
+    rate = routes["rate_mbps"].to_numpy(float)[rows] if rows else np.zeros(0)
+    return sp.coo_array((rate, (demand[rows], link)), shape=(len(problem.demands), len(problem.links)))
+
+
+def _parse_parallels(text: str, row: int, hops: int) -> list[int]:
+    numbers = _parse_json(text)
+    if not isinstance(numbers, list) or len(numbers) != hops or not all(isinstance(n, int) for n in numbers):
+        raise PlanRejected(
+            f"routes row {row + 1}: parallel is {text!r}, must be a JSON list of {hops} numbers"
+        )
+    return numbers
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return None
+
+
+def _parse_path(text: str, row: int) -> list[str]:
+    path = _parse_json(text)
+    if not isinstance(path, list) or len(path) < 2 or not all(isinstance(node, str) for node in path):
+        raise PlanRejected(f"routes row {row + 1}: path is {text!r}, must be a JSON list of node names")
+    return path

@@ -1,0 +1,385 @@
+"""Rates of TCP over fixed routes: weighted max-min and proportional fairness.
+
+A flow f puts `share[f, e]` of its rate on link e. TCP's congestion control is modelled, as in the
+fluid model of Sen et al. 2013, section 6, by the fair allocation that it converges to: its exact form
+depends on the variant, and lies between the two here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Final, Literal
+
+import numba
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+from scipy.sparse.linalg import splu
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.errors import SolverFailure
+from planner_models.traffic.plan import plan
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+Fairness = Literal["given", "max-min", "proportional"]
+Rates = Annotated[
+    Fairness,
+    Field(
+        description="given: every demand is sent at its rate, even over overloaded links; max-min, "
+        "proportional: demands are elastic, their rate is a cap, and TCP sets their rates"
+    ),
+]
+
+DENSE_MAX_LINKS: Final = 400  # below, a dense factorization is faster than a sparse one
+DENSE_MIN_FILL: Final = 0.1  # share of nonzero entries; above, it is faster too
+
+
+def tcp_rates(problem: Traffic, share: sp.sparray, rates: Fairness) -> NDArray[np.float64]:
+    """Return the rate of each demand, (K,) Mbit/s, when its traffic takes links in the shares (K, E)."""
+    if rates == "given":
+        return problem.rate_mbps.copy()
+    allocate = max_min_rates if rates == "max-min" else proportional_rates
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    rate = np.zeros(len(problem.demands))
+    rate[wanted] = allocate(sp.csr_array(share)[wanted], problem.capacity_mbps, problem.rate_mbps[wanted])
+    return rate
+
+
+def route_shares(problem: Traffic, share: sp.sparray, rates: Fairness) -> Decision[Routing]:
+    """Return the decision to send traffic over links in the shares (K, E).
+
+    It guarantees to serve demands where `rates` is "given", else to keep within capacities.
+    """
+    flow = sp.diags_array(tcp_rates(problem, share, rates)) @ sp.csr_array(share)
+    guarantees = frozenset({"demand"} if rates == "given" else {"capacity"})
+    proof = Proof(status=Status.FEASIBLE)
+    return Decision(plan=plan.routing_by_demand(problem, flow), proof=proof, guarantees=guarantees)
+
+
+# --- max-min fairness ---------------------------------------------------------------------
+
+
+def max_min_rates(
+    share: sp.sparray, capacity: ArrayLike, cap: ArrayLike, *, weight: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Return weighted max-min fair rates, (F,): no rate can grow without reducing one that is no larger.
+
+    Progressive filling: all rates rise together, in proportion to their weights, until a flow is at
+    its cap or a link is full; its flows stop there, the others go on. Exact: every flow ends at its
+    cap or has a bottleneck, a full link on which no flow has a larger rate over weight.
+
+    share     (F, E) sparse, at least 0: share of a flow's rate on each link
+    capacity  (E,) at least 0, in the unit of the rates
+    cap       (F,) largest rate of each flow, at least 0; inf for no limit
+    weight    (F,) more than 0; 1 where None
+    source    Bertsekas and Gallager, Data Networks, 6.5.2
+    """
+    share, capacity, cap, weight = _validate(share, capacity, cap, weight)
+    limit = cap / weight
+    return _fill_progressively(  # type: ignore[no-any-return] # numba has no types
+        share.indptr.astype(np.int64),
+        share.indices.astype(np.int64),
+        share.data,
+        capacity,
+        cap,
+        weight,
+        limit,
+        np.argsort(limit, kind="stable"),
+    )
+
+
+def _validate(
+    share: sp.sparray, capacity: ArrayLike, cap: ArrayLike, weight: ArrayLike | None
+) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    matrix = sp.csr_array(share, dtype=float)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    flows, links = matrix.shape
+    capacity = np.ascontiguousarray(capacity, dtype=float)
+    cap = np.ascontiguousarray(cap, dtype=float)
+    weight = np.ones(flows) if weight is None else np.ascontiguousarray(weight, dtype=float)
+    if capacity.shape != (links,) or cap.shape != (flows,) or weight.shape != (flows,):
+        raise ValueError(
+            f"share is {flows} x {links}, capacity {capacity.shape}, cap {cap.shape}, weight {weight.shape}"
+        )
+    if not (matrix.data >= 0).all() or not (capacity >= 0).all() or not (cap >= 0).all():
+        raise ValueError("share, capacity and cap must be at least 0")
+    if not ((weight > 0) & np.isfinite(weight)).all():
+        raise ValueError("weight must be finite and greater than 0")
+    return matrix, capacity, cap, weight
+
+
+@numba.njit(cache=True)
+def _fill_progressively(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Fill rates event by event: the next event is a link that gets full, or a flow that reaches its cap.
+
+    A heap holds the links by the level at which they get full. A link's level only rises when flows
+    elsewhere stop, so an outdated level is corrected when its link comes to the top.
+    """
+    flows, links = len(cap), len(capacity)
+    rate = np.zeros(flows)
+    done = np.zeros(flows, dtype=np.bool_)
+    fixed = np.zeros(links)  # load of the flows that have stopped
+    rising = np.zeros(links)  # load of the others per unit of the level
+    count = np.zeros(links, dtype=np.int64)
+    for f in range(flows):
+        for j in range(start[f], start[f + 1]):
+            if amount[j] > 0:
+                rising[link[j]] += weight[f] * amount[j]
+                count[link[j]] += 1
+    exact = rising.copy()  # `rising` when it was last summed afresh
+
+    # the flows of each link
+    first = np.zeros(links + 1, dtype=np.int64)
+    first[1:] = np.cumsum(count)
+    place = first[:-1].copy()
+    user = np.empty(first[links], dtype=np.int64)
+    used = np.empty(first[links])
+    for f in range(flows):
+        for j in range(start[f], start[f + 1]):
+            if amount[j] > 0:
+                user[place[link[j]]] = f
+                used[place[link[j]]] = amount[j]
+                place[link[j]] += 1
+
+    heap = np.empty(links, dtype=np.int64)
+    key = np.empty(links)
+    size = 0
+    for e in range(links):
+        if count[e]:
+            heap[size] = e
+            key[e] = capacity[e] / rising[e]
+            size += 1
+    for i in range(size // 2 - 1, -1, -1):
+        _sift_down(heap, key, i, size)
+
+    level, next_cap = 0.0, 0
+    while True:
+        while next_cap < flows and done[by_limit[next_cap]]:
+            next_cap += 1
+        if next_cap == flows:
+            return rate
+        full = -1
+        while size:
+            e = heap[0]
+            if count[e] == 0:
+                size -= 1
+                heap[0] = heap[size]
+                _sift_down(heap, key, 0, size)
+                continue
+            if rising[e] < 1e-3 * exact[e]:  # subtractions cost precision: sum the rest afresh
+                rising[e] = 0.0
+                for j in range(first[e], first[e + 1]):
+                    if not done[user[j]]:
+                        rising[e] += weight[user[j]] * used[j]
+                exact[e] = rising[e]
+            now = max(capacity[e] - fixed[e], 0.0) / rising[e]
+            if now > key[e]:
+                key[e] = now
+                _sift_down(heap, key, 0, size)
+                if heap[0] != e:
+                    continue
+            full = e
+            break
+        f = by_limit[next_cap]
+        if full < 0 or limit[f] <= key[full]:
+            level = max(level, limit[f])
+            rate[f] = cap[f]
+            _fix_rate(f, rate[f], start, link, amount, weight, fixed, rising, count)
+            done[f] = True
+        else:
+            level = max(level, key[full])
+            for j in range(first[full], first[full + 1]):
+                f = user[j]
+                if not done[f]:
+                    rate[f] = min(weight[f] * level, cap[f])
+                    _fix_rate(f, rate[f], start, link, amount, weight, fixed, rising, count)
+                    done[f] = True
+
+
+@numba.njit(cache=True)
+def _fix_rate(f, rate, start, link, amount, weight, fixed, rising, count):  # type: ignore[no-untyped-def]
+    """Move the load of flow f from the rising to the fixed load of its links."""
+    for j in range(start[f], start[f + 1]):
+        if amount[j] > 0:
+            e = link[j]
+            fixed[e] += rate * amount[j]
+            rising[e] -= weight[f] * amount[j]
+            count[e] -= 1
+
+
+@numba.njit(cache=True)
+def _sift_down(heap, key, i, size):  # type: ignore[no-untyped-def]
+    """Move the entry at place i of the heap down until its children are no smaller."""
+    moved = heap[i]
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
+            child += 1
+        if key[heap[child]] >= key[moved]:
+            break
+        heap[i] = heap[child]
+        i = child
+    if size:
+        heap[i] = moved
+
+
+# --- proportional fairness ----------------------------------------------------------------
+
+
+def proportional_rates(
+    share: sp.sparray,
+    capacity: ArrayLike,
+    cap: ArrayLike,
+    *,
+    weight: ArrayLike | None = None,
+    tolerance: float = 1e-9,
+    iterations: int = 200,
+) -> NDArray[np.float64]:
+    """Return the rates, (F,), that maximize the sum of weight * log(rate) within capacities and caps.
+
+    Primal-dual interior point method with a strictly feasible start, so rates never exceed a
+    capacity. It stops when the optimality conditions are met to `tolerance`, relative: the duality
+    gap, and the difference between the marginal utility of each rate and the price of its links.
+
+    Arguments as in `max_min_rates`; a flow over a link without capacity gets 0, as does one with cap 0.
+
+    raises  ValueError for a flow that nothing limits (cap inf, no link); SolverFailure where
+            `iterations` do not reach the tolerance
+    source  Kelly, Maulloo and Tan 1998; Sen et al. 2013, equation (1) with U = log
+    """
+    return _solve_proportional(share, capacity, cap, weight, tolerance, iterations)[0]
+
+
+def _solve_proportional(
+    share: sp.sparray,
+    capacity: ArrayLike,
+    cap: ArrayLike,
+    weight: ArrayLike | None,
+    tolerance: float,
+    iterations: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return proportionally fair rates (F,), and the dual price of each link (E,)."""
+    share, capacity, cap, weight = _validate(share, capacity, cap, weight)
+    share.eliminate_zeros()
+    flows, links = share.shape
+    blocked = (share @ (capacity <= 0)) > 0
+    live = np.flatnonzero(~blocked & (cap > 0))
+    rate, price = np.zeros(flows), np.zeros(links)
+    uses, cap, weight = share[live], cap[live], weight[live]
+    if np.isinf(cap).any() and (np.isinf(cap) & (np.diff(uses.indptr) == 0)).any():
+        raise ValueError("a flow without a cap must use a link")
+    # links that cannot get full, even with every flow at its cap, do not constrain
+    with np.errstate(invalid="ignore"):
+        max_load = uses.T @ np.where(np.isinf(cap), 1e300, cap)
+    tight = np.flatnonzero(max_load > capacity * (1 + 1e-12))
+    free = np.diff(uses[:, tight].indptr) == 0
+    rate[live[free]] = cap[free]
+    limited = np.flatnonzero(~free)
+    if len(limited):
+        matrix = sp.csr_array(uses[limited][:, tight])
+        # in units in which capacities are about 1, and so are rates and prices
+        unit = float(np.median(capacity[tight]))
+        rate[live[limited]], price[tight] = _interior_point(
+            matrix, capacity[tight] / unit, cap[limited] / unit, weight[limited], tolerance, iterations
+        )
+        rate[live[limited]] *= unit
+        price[tight] /= unit
+    return rate, price
+
+
+def _interior_point(
+    uses: sp.csr_array,
+    c: NDArray[np.float64],
+    cap: NDArray[np.float64],
+    w: NDArray[np.float64],
+    tolerance: float,
+    iterations: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return rates x (F,) and prices z (E,) with x v = w, s z = 0 and u y = 0 in the limit.
+
+    s = c - load and u = cap - x are the slacks, z and y their prices, v = uses @ z + y the price of a
+    unit of each rate. The marginal utility w / x is written as a product, x v = w, so that all other
+    conditions are linear and satisfied from the start.
+    """
+    transposed = sp.csr_array(uses.T)
+    capped = np.isfinite(cap)
+    initial = np.where(capped, cap, 1.0)
+    total = len(c) + int(capped.sum())
+    # every link at most 0.9 full
+    x = 0.9 * initial / _highest_fill(uses, (transposed @ initial) / c)
+    s, u = c - transposed @ x, np.where(capped, cap - x, 1.0)
+    mu = float(w.sum()) / total
+    z, y = mu / s, np.where(capped, mu / u, 0.0)
+    v = uses @ z + y
+    gap = np.inf
+    for _ in range(iterations):
+        gap = float(s @ z + u[capped] @ y[capped])
+        if gap <= tolerance * w.sum() and (np.abs(x * v - w) <= tolerance * w).all():
+            return x, z
+        curvature, ratio = v / x + y / u, z / s
+        solve = _normal_equations(transposed, uses, curvature, ratio)
+
+        def newton(aim: float) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+            """Return the primal and dual steps towards s z = u y = aim and x v = w."""
+            push_z, push_y = aim / s - z, np.where(capped, aim / u - y, 0.0)  # noqa: B023
+            alone = (w / x - v - uses @ push_z - push_y) / curvature  # noqa: B023
+            grows = solve(transposed @ alone)  # noqa: B023 - ratio * (load of dx)
+            dx = alone - (uses @ grows) / curvature  # noqa: B023
+            ds, du = -grows / ratio, np.where(capped, -dx, 0.0)  # noqa: B023
+            dz, dy = push_z + grows, push_y - y / u * du  # noqa: B023
+            return [dx, ds, du], [dz, dy, uses @ dz + dy]
+
+        # predictor step straight to the optimum: its length sets the centring parameter
+        primal, dual = newton(0.0)
+        length = min(1.0, _max_step([x, s, u], primal), _max_step([z, y, v], dual))
+        # the residual of x v = w counts as gap too, or slacks would vanish before rates converge
+        missing = gap + float(np.abs(x * v - w).sum())
+        primal, dual = newton(max((1 - length) ** 2, 1e-3) * missing / total)
+        primal_step, dual_step = (
+            min(1.0, 0.99 * _max_step(*pair)) for pair in (([x, s, u], primal), ([z, y, v], dual))
+        )
+        # slacks move along: recomputed, they would drown in rounding close to the optimum
+        x, s, u = (value + primal_step * change for value, change in zip((x, s, u), primal, strict=True))
+        z, y, v = (value + dual_step * change for value, change in zip((z, y, v), dual, strict=True))
+    raise SolverFailure(
+        f"proportional fairness: {iterations} iterations leave a gap of {gap / w.sum():.1e}, "
+        f"above {tolerance:.1e}"
+    )
+
+
+def _highest_fill(uses: sp.csr_array, fill: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest value of `fill` (E,) among each flow's links, at least 1, shape (F,)."""
+    return np.maximum(np.maximum.reduceat(fill[uses.indices], uses.indptr[:-1]), 1.0)
+
+
+def _max_step(at: list[NDArray[np.float64]], step: list[NDArray[np.float64]]) -> float:
+    """Return the largest step length before a value gets negative."""
+    longest = np.inf
+    for value, change in zip(at, step, strict=True):
+        falls = change < 0
+        if falls.any():
+            longest = min(longest, float((-value[falls] / change[falls]).min()))
+    return longest
+
+
+def _normal_equations(
+    transposed: sp.csr_array, uses: sp.csr_array, curvature: NDArray[np.float64], ratio: NDArray[np.float64]
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Return a solver of (diag(1 / ratio) + uses.T diag(1 / curvature) uses) t = b, t of shape (E,)."""
+    matrix = transposed @ (sp.diags_array(1 / curvature) @ uses) + sp.diags_array(1 / ratio)
+    # scaled to a unit diagonal: near the optimum its entries differ by many orders
+    scale = 1 / np.sqrt(matrix.diagonal())
+    matrix = sp.csc_array(sp.diags_array(scale) @ matrix @ sp.diags_array(scale))
+    if matrix.shape[0] <= DENSE_MAX_LINKS or matrix.nnz > DENSE_MIN_FILL * matrix.shape[0] ** 2:
+        factor = scipy.linalg.cho_factor(matrix.toarray(order="F"), lower=True, overwrite_a=True)
+        return lambda b: scale * scipy.linalg.cho_solve(factor, scale * b)
+    sparse = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return lambda b: scale * sparse.solve(scale * b)

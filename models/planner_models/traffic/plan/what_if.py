@@ -1,0 +1,312 @@
+"""Study of single changes to a routing: binding links, shadow prices, and the changes that matter most.
+
+A shadow price is the value of a little more capacity; the effect of an upgrade or a loss is found by
+solving again. Since the optimum is concave in the capacities, price times added capacity bounds the gain
+of an upgrade: once the best gain found is at least the bound of the next candidate, it is proven best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.studies import Decided, Explanation, Section
+from planner.contract.what_if import Trial
+from planner.options import Options
+from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.metrics import METRICS, measure
+from planner_models.traffic.plan.plan import Routing, flow_by_target
+from planner_models.traffic.plan.reoptimization import GAIN_TOLERANCE, CapacityChange, CapacityReoptimization
+from planner_models.traffic.problem.duplex_lines import DuplexLines, lines_that_may_disconnect
+from planner_models.traffic.problem.problem import Traffic
+
+MAX_ROWS: Final = 10  # of a table of links
+
+
+def explain(
+    problem: Traffic,
+    decided: Decided,
+    *,
+    candidates: Annotated[
+        int, Field(ge=0, description="largest number of upgrades, and of losses, that are solved for")
+    ] = 10,
+    upgrade: Annotated[
+        float, Field(gt=0, description="capacity that an upgrade adds, as a share of the link's capacity")
+    ] = 1.0,
+    both_ways: Annotated[
+        bool, Field(description="a link and its opposite are one line: upgraded and lost together")
+    ] = True,
+    options: Options = Options(),
+) -> Explanation:
+    """Explain a plan: binding links, the best upgrade, the worst loss, and the difference to the baseline.
+
+    Where the design has a linear program, its duals rank the upgrades and bound their gains. Otherwise
+    the busiest links come first. Losses are ordered by a lower bound of their cost from the duals,
+    after those that disconnect a demand; links without load cost nothing. Over given paths, the paths
+    stay the same.
+
+    source    shadow prices and their bound: linear programming duality (concave in the capacities)
+    """
+    plan: Routing = decided.decision.plan  # type: ignore[assignment]
+    lines = DuplexLines.group(problem, both_ways=both_ways)
+    again = CapacityReoptimization(problem, decided, options)
+    load = verify_flow(problem, plan).load_mbps
+    parts = [
+        _explain_limits(problem, again, load),
+        _try_upgrades(problem, again, lines, load, upgrade, candidates),
+        _try_losses(problem, again, lines, load, candidates),
+    ]
+    sections = [section for section, _ in parts]
+    sentences = [sentence for _, sentence in parts]
+    if decided.baseline is not None:
+        changes, sentence = _compare(problem, decided.baseline, plan, decided.baseline_name)
+        sections += changes
+        sentences.append(sentence)
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _explain_limits(
+    problem: Traffic, again: CapacityReoptimization, load: NDArray[np.float64]
+) -> tuple[Section, str]:
+    """Return the binding links, by the value of a percent of their capacity."""
+    metric, value = again.metric, again.objective
+    capacity = problem.capacity_mbps
+    utilization = load / capacity
+    frame = pd.DataFrame(
+        {
+            "link": problem.link_labels,
+            "load_mbps": load,
+            "capacity_mbps": capacity,
+            "utilization": utilization,
+        }
+    )
+    units = {"load_mbps": "Mbit/s", "capacity_mbps": "Mbit/s", "utilization": ""}
+    if again.price is not None:
+        dual_value = np.abs(again.price) * capacity
+        binding = np.flatnonzero(dual_value > again.smallest_gain)
+        order = binding[np.argsort(-dual_value[binding], kind="stable")]
+        frame["shadow_price"] = again.price
+        frame["elasticity"] = again.price * capacity / value if value else math.nan
+        unit = metric.unit or metric.name
+        units |= {"shadow_price": f"{unit} per Mbit/s".strip(), "elasticity": "% per %"}
+        kind = "with a shadow price"
+        note = "where shadow prices are not unique, those of the solver"
+    else:
+        busiest = utilization.max(initial=0.0)
+        is_busiest = (utilization >= busiest * (1 - GAIN_TOLERANCE)) & (busiest > 0)
+        order = np.flatnonzero(is_busiest)
+        kind = "with the highest utilization"
+        note = "this design has no linear program, so no shadow prices"
+    if len(order) > MAX_ROWS:
+        note = f"the first {MAX_ROWS} of {len(order)}; {note}"
+    limits = f"{_count(len(order), 'link')} of {len(load)} {kind}" if len(order) else "no link limits it"
+    sentence = f"{metric.name} is {_number(value)} {metric.unit}".rstrip() + f": {limits}"
+    if len(order):
+        names = [problem.link_labels[link] for link in order[:3]]
+        sentence += ", " + ", ".join(names) + (" and others" if len(order) > len(names) else "")
+    section = Section(
+        title="links that limit the plan",
+        frame=frame.iloc[order[:MAX_ROWS]].reset_index(drop=True),
+        units=units,
+        note=note,
+    )
+    return section, sentence
+
+
+def _try_upgrades(
+    problem: Traffic,
+    again: CapacityReoptimization,
+    lines: DuplexLines,
+    load: NDArray[np.float64],
+    share: float,
+    candidates: int,
+) -> tuple[Section, str]:
+    """Upgrade one line at a time, in the order of the bounds of their gains, and return the best."""
+    count = len(lines.names)
+    capacity = problem.capacity_mbps
+    extra = capacity * share
+    price = np.zeros(len(extra)) if again.price is None else np.abs(again.price)
+    bound = again.gain_bound(lines.sum_over_links(price * extra))
+    order = np.lexsort((-lines.max_over_links(load / capacity), -bound))
+    is_proven = False
+
+    def upgrades() -> Iterator[CapacityChange]:
+        nonlocal is_proven
+        for line in order.tolist():
+            if again.has_failed:
+                return
+            if bound[line] <= max(again.best_gain, again.smallest_gain):  # so are all further bounds
+                is_proven = True
+                return
+            upgraded = np.where(lines.of_link == line, capacity + extra, capacity)
+            facts = {} if again.price is None else {"gain_at_most": bound[line]}
+            yield CapacityChange(name=lines.names[line], capacity_mbps=upgraded, facts=facts)
+        is_proven = again.price is not None and not again.has_failed
+
+    trials = again.solve_all(upgrades(), limit=candidates)
+    verified = f"{len(trials)} of {count} lines"
+    amount = f"{share:.0%} more capacity"
+    if again.best_gain <= again.smallest_gain:
+        certain = "proven" if is_proven else f"{verified} tried"
+        sentence = f"no single line gains anything from {amount} ({certain})"
+    else:
+        certain = f"proven best of all {count} lines" if is_proven else f"best of {verified}, not proven"
+        relative = again.best_gain / abs(again.objective) if again.objective else math.inf
+        sentence = (
+            f"{amount} gains most on {trials[0].change.name}: {_outcome(again, trials[0])}, "
+            f"{relative:.1%} better ({certain})"
+        )
+    section = again.section(
+        trials,
+        title=f"upgrades by {share:.0%}, solved again",
+        units={"gain_at_most": again.metric.unit},
+        note=f"{verified} verified with {again.method}",
+    )
+    return section, sentence
+
+
+def _try_losses(
+    problem: Traffic,
+    again: CapacityReoptimization,
+    lines: DuplexLines,
+    load: NDArray[np.float64],
+    candidates: int,
+) -> tuple[Section, str]:
+    """Remove one line at a time: first those that disconnect a demand, then by a lower bound of the loss."""
+    capacity = problem.capacity_mbps
+    line_load = lines.sum_over_links(load)
+    loaded = np.flatnonzero(line_load > 0)
+    disconnected: dict[int, tuple[int, float]] = {}  # number and rate of demands, by line
+    for line in lines_that_may_disconnect(problem, lines, loaded):
+        lost = problem.disconnected_demands(lines.of_link != line)
+        if lost.any():
+            disconnected[line] = int(lost.sum()), float(problem.rate_mbps[lost].sum())
+    cutting = sorted(disconnected, key=lambda line: (-disconnected[line][1], line))
+    price = np.zeros(len(load)) if again.price is None else np.abs(again.price)
+    least_loss = lines.sum_over_links(price * capacity)
+    busiest = lines.max_over_links(load / capacity)
+    by_loss = loaded[np.lexsort((-busiest[loaded], -least_loss[loaded]))]
+    others = [int(line) for line in by_loss if line not in disconnected]
+    # cutting lines may be many: leave at least half of the candidates to the others
+    first = cutting[: max(candidates - len(others), (candidates + 1) // 2)]
+
+    def losses() -> Iterator[CapacityChange]:
+        for line in [*first, *others[: candidates - len(first)]]:
+            if again.has_failed:
+                return
+            number, rate = disconnected.get(line, (0, 0.0))
+            facts = {"demands_cut_off": number, "cut_off_mbps": rate, "load_mbps": line_load[line]}
+            rest = np.where(lines.of_link == line, 0.0, capacity)
+            yield CapacityChange(name=lines.names[line], capacity_mbps=rest, facts=facts)
+
+    trials = again.solve_all(losses())
+    # the largest loss first; demands that no plan can serve are worse than any number
+    trials.sort(key=lambda trial: (_loss(trial), trial.change.facts["cut_off_mbps"]), reverse=True)
+    is_complete = len(trials) == len(loaded)
+    verified = (
+        f"all {len(loaded)} lines with a load" if is_complete else f"{len(trials)} of {len(loaded)} lines"
+    )
+    section = again.section(
+        trials,
+        title="losses of a line, solved again",
+        units={"cut_off_mbps": "Mbit/s", "load_mbps": "Mbit/s"},
+        note=f"{verified} verified with {again.method}",
+    )
+    # seven columns are too wide for a terminal of 80 characters
+    section = replace(section, frame=section.frame.drop(columns="gain_share", errors="ignore"))
+    if not trials:
+        none = "no line's loss was tried" if len(loaded) else "no line has a load, so no loss matters"
+        return section, none
+    sentence = _describe_losses(again, trials, len(cutting))
+    return section, sentence + f" (worst of {verified}" + (")" if is_complete else " tried, not proven)")
+
+
+def _loss(trial: Trial[Traffic]) -> float:
+    return math.inf if trial.gain is None else -trial.gain
+
+
+def _describe_losses(again: CapacityReoptimization, trials: Sequence[Trial[Traffic]], cutting: int) -> str:
+    """Return the worst loss in words; where it disconnects demands, also the worst that does not."""
+    worst = trials[0]
+    sentence = f"the loss of {worst.change.name} hurts most: {_outcome(again, worst)}"
+    lost = worst.change.facts["demands_cut_off"]
+    if lost:
+        sentence += f", {_count(lost, 'demand')} cut off"
+    if cutting:
+        sentence += f"; {_count(cutting, 'line')} would cut demands off"
+        others = [trial for trial in trials if not trial.change.facts["demands_cut_off"]]
+        if lost and others:
+            sentence += f", of the others {others[0].change.name} hurts most: {_outcome(again, others[0])}"
+    return sentence
+
+
+def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
+    """Return the metric before and after a change, in words."""
+    name = again.metric.name
+    value = trial.metrics[name] if trial.metrics else None
+    if value is None:
+        return "no plan serves all demands"
+    return f"{name} {_number(again.objective)} -> {_number(value)}"
+
+
+def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tuple[tuple[Section, ...], str]:
+    """Compare the plan to another: metrics, and the links with the largest changes of load."""
+    old, new = measure(problem, before, None), measure(problem, plan, None)
+    metrics = [
+        {"metric": m.name, "unit": m.unit, "better": m.better, "before": old[m.name], "now": new[m.name]}
+        for m in METRICS
+        if old[m.name] is not None or new[m.name] is not None
+    ]
+    was, now = verify_flow(problem, before).load_mbps, verify_flow(problem, plan).load_mbps
+    change = now - was
+    largest = max(float(was.max(initial=0)), float(now.max(initial=0)))
+    order = np.argsort(-np.abs(change), kind="stable")
+    order = order[np.abs(change)[order] > GAIN_TOLERANCE * largest]
+    links = pd.DataFrame(
+        {
+            "link": problem.link_labels,
+            "before_mbps": was,
+            "now_mbps": now,
+            "change_mbps": change,
+            "utilization_before": was / problem.capacity_mbps,
+            "utilization_now": now / problem.capacity_mbps,
+        }
+    )
+    note = f"the first {MAX_ROWS} of {len(order)} links with changed load" if len(order) > MAX_ROWS else ""
+    sections = (
+        Section(title=f"against {name}", frame=pd.DataFrame(metrics)),
+        Section(
+            title=f"loads that change from {name}",
+            frame=links.iloc[order[:MAX_ROWS]].reset_index(drop=True),
+            units=dict.fromkeys(("before_mbps", "now_mbps", "change_mbps"), "Mbit/s"),
+            note=note,
+        ),
+    )
+    sentence = (
+        f"against {name}, {_moved_share(problem, before, plan):.1%} of the load is on links that its "
+        f"traffic did not use before, {len(order)} of {len(was)} links change their load"
+    )
+    return sections, sentence
+
+
+def _moved_share(problem: Traffic, before: Routing, plan: Routing) -> float:
+    """Return the share of the plan's load, by target and link, that exceeds the load before."""
+    old, new = (flow_by_target(problem, routing) for routing in (before, plan))
+    more = (new - old).tocoo().data
+    total = float(new.sum())
+    return float(more[more > 0].sum()) / total if total > 0 else 0.0
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}"

@@ -1,0 +1,58 @@
+"""Adjustments that apply to every problem of system `traffic`, whatever its source."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from planner.errors import InputError
+from planner_models.traffic.problem import failures
+from planner_models.traffic.problem.problem import Traffic
+
+
+def adjust(
+    problem: Traffic,
+    *,
+    scale: Annotated[float, Field(ge=0, description="every demand's rate is multiplied by this")] = 1.0,
+    capacity_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="every link's capacity is multiplied by this")
+    ] = 1.0,
+    fail_links: failures.FailLinks = (),
+    fail_nodes: failures.FailNodes = (),
+    fail_groups: failures.FailGroups = (),
+    risk_groups: failures.RiskGroups = None,
+    down_rate: failures.DownRate = {},  # noqa: B006 - never changed
+    fail_random_links: failures.RandomLinks = 0,
+    fail_random_nodes: failures.RandomNodes = 0,
+    fail_random_groups: failures.RandomGroups = 0,
+    failure_seed: failures.FailureSeed = 0,
+    lost_demands: failures.LostDemands = "error",
+) -> Traffic:
+    """Scale demands and capacities, then remove what fails; nodes stay in the table, without links.
+
+    Named elements fail first; then groups, nodes and links are drawn, in this order, among those
+    that remain. Where one of several parallel links fails, those after it move up by one number.
+    Shares in `down_rate` are of scaled capacities.
+
+    raises  InputError for names that match nothing, for more failures than there are elements, and,
+            unless `lost_demands` is "drop", for demands that lose their last path
+    """
+    problem = problem.scale_demands(scale).scale_capacity(capacity_scale)
+    random_failures = fail_random_links or fail_random_nodes or fail_random_groups
+    if not (fail_links or fail_nodes or fail_groups or down_rate or random_failures):
+        return problem
+    failed = failures.FailureSet(problem, risk_groups)
+    failed.fail_links(fail_links)
+    failed.fail_nodes(fail_nodes)
+    failed.fail_groups(fail_groups)
+    share = failed.capacity_shares(down_rate)
+    random = np.random.default_rng(failure_seed)
+    if not failed.faults:
+        failed.draw_groups(fail_random_groups, random)
+        failed.draw_nodes(fail_random_nodes, random)
+        failed.draw_links(fail_random_links, random)
+    if failed.faults:
+        raise InputError(*failed.faults)
+    return failures.remove_failed(problem, failed.link_down, share, lost_demands)

@@ -1,0 +1,71 @@
+"""Duplex lines: a link and its opposite, which are upgraded and lost together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DuplexLines:
+    """Groups of links that are upgraded and lost together.
+
+    of_link  (E,) line of each link
+    names    of each of the L lines: the name of its link, with <-> where it has both directions
+    """
+
+    of_link: NDArray[np.int64]
+    names: list[str]
+
+    @classmethod
+    def group(cls, problem: Traffic, *, both_ways: bool) -> DuplexLines:
+        """Group each link with the opposite one of the same parallel number; else each link alone."""
+        if not both_ways:
+            return cls(of_link=np.arange(len(problem.links)), names=problem.link_labels)
+        ends = [np.minimum(problem.tail, problem.head), np.maximum(problem.tail, problem.head)]
+        _, first, line = np.unique(
+            np.stack([*ends, problem.parallel]), axis=1, return_index=True, return_inverse=True
+        )
+        line = line.ravel().astype(np.int64)
+        labels = [problem.link_labels[link] for link in first]
+        names = [
+            label if size == 1 else label.replace("->", "<->", 1)
+            for label, size in zip(labels, np.bincount(line), strict=True)
+        ]
+        return cls(of_link=line, names=names)
+
+    def sum_over_links(self, of_links: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum over each line's links, shape (L,), of values per link, (E,)."""
+        return sum_by_index(self.of_link, of_links, len(self.names))
+
+    def max_over_links(self, of_links: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest value of each line's links, shape (L,); values, (E,), are at least 0."""
+        largest = np.zeros(len(self.names))
+        np.maximum.at(largest, self.of_link, of_links)
+        return largest
+
+
+def lines_that_may_disconnect(
+    problem: Traffic, lines: DuplexLines, candidates: NDArray[np.int64]
+) -> list[int]:
+    """Return those of the candidate lines that may leave a demand without a path when they are lost.
+
+    Where every link has an opposite, only bridges of the undirected network can.
+    """
+    ends = set(zip(problem.tail.tolist(), problem.head.tolist(), strict=True))
+    among: list[int] = candidates.tolist()
+    if any((head, tail) not in ends for tail, head in ends):
+        return among
+    import networkx as nx  # imported only where losses are tried
+
+    graph = nx.MultiGraph()
+    graph.add_nodes_from(range(len(problem.nodes)))
+    pairs = zip(problem.tail.tolist(), problem.head.tolist(), problem.parallel.tolist(), strict=True)
+    graph.add_edges_from({(min(a, b), max(a, b), number) for a, b, number in pairs})
+    bridges = {frozenset(pair) for pair in nx.bridges(graph)}
+    links = zip(problem.tail.tolist(), problem.head.tolist(), lines.of_link.tolist(), strict=True)
+    return sorted({line for a, b, line in links if frozenset((a, b)) in bridges} & set(among))

@@ -1,0 +1,144 @@
+"""Presets: well-known and synthetic problems of system `traffic`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import numpy as np
+from pydantic import Field
+
+from planner_models.traffic.problem import topologies, workloads
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.readers import topohub
+from planner_models.traffic.problem.topologies import Topology
+from planner_models.traffic.problem.workloads import Pattern
+
+Seed = Annotated[int, Field(ge=0, description="seed of the demands")]
+Peak = Annotated[
+    float, Field(gt=0, description="utilization of the busiest link when demands take their shortest paths")
+]
+Ports = Annotated[int, Field(ge=2, le=64, description="ports of each switch, even")]
+Rate = Annotated[
+    float, Field(gt=0, description="rate of each host's demand, Mbit/s; under gravity, on average")
+]
+Capacity = Annotated[float, Field(gt=0, description="capacity of every link, Mbit/s")]
+Workload = Annotated[
+    Pattern,
+    Field(
+        description="permutation: each host to one other, at random; stride: host i to host i + stride; "
+        "gravity: every pair by the masses of its ends"
+    ),
+]
+Stride = Annotated[
+    Annotated[int, Field(gt=0)] | None,
+    Field(description="of workload stride: distance to a host's target, in hosts; default: half of them"),
+]
+Pairs = Annotated[
+    Annotated[int, Field(gt=0)] | None,
+    Field(description="of workload gravity: number of demands, the largest; default: all"),
+]
+
+
+def abilene(*, peak_utilization: Peak = 1.0) -> Traffic:
+    """Return the Abilene research network of SNDlib: 12 nodes, its demands, classed capacities."""
+    return Traffic.from_tables(topohub.read("sndlib/abilene", peak_utilization=peak_utilization))
+
+
+def germany50(*, peak_utilization: Peak = 1.0) -> Traffic:
+    """Return the German backbone of SNDlib: 50 nodes, its demands, classed capacities."""
+    return Traffic.from_tables(topohub.read("sndlib/germany50", peak_utilization=peak_utilization))
+
+
+def fat_tree(
+    *,
+    k: Ports = 4,
+    capacity_mbps: Capacity = 1_000.0,
+    rate_mbps: Rate = 1_000.0,
+    workload: Workload = "permutation",
+    stride: Stride = None,
+    pairs: Pairs = None,
+    seed: Seed = 0,
+) -> Traffic:
+    """Build a fat tree of k-port switches with k^3/4 hosts: the optimum serves any permutation.
+
+    source  Sen et al. 2013, sections 3.3 and 7.1
+    """
+    network = topologies.fat_tree(k=k, capacity_mbps=capacity_mbps)
+    return _build_problem(network, workload, rate_mbps, stride, pairs, seed)
+
+
+def oversubscribed_fat_tree(
+    *,
+    k: Ports = 8,
+    ratio: Annotated[
+        float, Field(gt=0, description="hosts under an edge switch for each of its uplinks")
+    ] = 4.0,
+    capacity_mbps: Capacity = 1_000.0,
+    rate_mbps: Rate = 1_000.0,
+    workload: Workload = "permutation",
+    stride: Stride = None,
+    pairs: Pairs = None,
+    seed: Seed = 0,
+) -> Traffic:
+    """Build a fat tree with more hosts than uplinks under each edge switch, by default 4 to 1 and 512 hosts.
+
+    source  Sen et al. 2013, section 7.1
+    """
+    hosts = max(1, round(ratio * k / 2))
+    network = topologies.fat_tree(k=k, hosts_per_edge=hosts, capacity_mbps=capacity_mbps)
+    return _build_problem(network, workload, rate_mbps, stride, pairs, seed)
+
+
+def vl2(
+    *,
+    tors: Annotated[int, Field(gt=0, description="top-of-rack switches")] = 50,
+    aggregations: Annotated[int, Field(ge=2, description="aggregation switches")] = 20,
+    intermediates: Annotated[int, Field(gt=0, description="intermediate switches")] = 5,
+    hosts_per_tor: Annotated[int, Field(gt=0, description="hosts of each top-of-rack switch")] = 20,
+    host_mbps: Annotated[float, Field(gt=0, description="capacity of a host's link, Mbit/s")] = 1_000.0,
+    speedup: Annotated[
+        float, Field(gt=0, description="capacity of a link between switches, in links of a host")
+    ] = 10.0,
+    rate_mbps: Rate = 1_000.0,
+    workload: Workload = "permutation",
+    stride: Stride = None,
+    pairs: Pairs = None,
+    seed: Seed = 0,
+) -> Traffic:
+    """Build a VL2 network, by default of 1,000 hosts: top-of-rack, aggregation and intermediate switches.
+
+    source  Sen et al. 2013, sections 3.3 and 7.1
+    """
+    network = topologies.vl2(
+        tors=tors,
+        aggregations=aggregations,
+        intermediates=intermediates,
+        hosts_per_tor=hosts_per_tor,
+        host_mbps=host_mbps,
+        switch_mbps=host_mbps * speedup,
+    )
+    return _build_problem(network, workload, rate_mbps, stride, pairs, seed)
+
+
+def _build_problem(
+    network: Topology, workload: Pattern, rate_mbps: float, stride: int | None, pairs: int | None, seed: int
+) -> Traffic:
+    demands = workloads.build_demands(
+        network.hosts,
+        workload=workload,
+        rate_mbps=rate_mbps,
+        stride=stride,
+        pairs=pairs,
+        random=np.random.default_rng(seed),
+    )
+    return Traffic(nodes=network.nodes, links=network.links, demands=demands)
+
+
+PRESETS: Final[dict[str, Callable[..., Traffic]]] = {
+    "abilene": abilene,
+    "germany50": germany50,
+    "fat_tree": fat_tree,
+    "oversubscribed_fat_tree": oversubscribed_fat_tree,
+    "vl2": vl2,
+}

@@ -1,0 +1,341 @@
+"""Problem of system `traffic`: demands over a capacitated directed network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+
+from planner.contract.tables import (
+    Table,
+    file_name,
+    label,
+    number,
+    report_unknown_names,
+    row_name,
+    shorten_faults,
+    validate_fields,
+)
+from planner.errors import InputError
+
+NODES: Final = Table(
+    name="nodes",
+    about="a place where traffic starts, ends or is switched",
+    columns={
+        "node": label("its name"),
+        "latitude": number("degrees north", at_least=-90, at_most=90, optional=True),
+        "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+    },
+    key=("node",),
+)
+LINKS: Final = Table(
+    name="links",
+    about="a one-way link; two rows with the same ends are parallel links",
+    columns={
+        "tail": label("node where it starts"),
+        "head": label("node where it ends"),
+        "capacity_mbps": number("most traffic, Mbit/s", more_than=0),
+        "weight": number("routing metric", more_than=0, optional=True, default=1.0),
+        "cost": number("price of carrying traffic, per Mbit/s", at_least=0, optional=True),
+        "latency_ms": number("one-way delay, ms", at_least=0, optional=True),
+    },
+)
+DEMANDS: Final = Table(
+    name="demands",
+    about="traffic from one node to another",
+    columns={
+        "source": label("node where it starts"),
+        "target": label("node where it ends"),
+        "rate_mbps": number("offered rate, Mbit/s", at_least=0),
+    },
+    key=("source", "target"),
+)
+TABLES: Final = (NODES, LINKS, DEMANDS)
+RATE_INDEPENDENT: Final = {
+    *("nodes", "links", "tail", "head", "source", "target", "capacity_mbps", "weight", "incidence"),
+    *("parallel", "link_labels", "demand_labels", "node_index", "link_weights", "_pairs", "_triples"),
+}
+"""Attributes of a problem that stay valid when only its rates change."""
+PRECOMPUTED: Final = ("incidence", "_pairs", "_triples")
+"""Those of them that are computed before rates change, so that all such problems share them."""
+
+
+def sum_by_index(index: NDArray[Any], amounts: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the sum of the amounts of each index, shape (count,) or longer."""
+    return np.bincount(index, weights=amounts, minlength=count).astype(float, copy=False)
+
+
+def lightest_links(
+    nodes: int, tail: NDArray[Any], head: NDArray[Any], weight: NDArray[np.float64]
+) -> sp.csr_array:
+    """Return the weight from tail to head, shape (N, N): of parallel links the smallest.
+
+    A sparse matrix made of the links as they are would add up the weights of parallel ones.
+    """
+    order = np.lexsort((weight, head, tail))
+    tail, head, weight = tail[order], head[order], weight[order]
+    first = np.concatenate([[True], (np.diff(tail) != 0) | (np.diff(head) != 0)])[: len(tail)]
+    return sp.csr_array((weight[first], (tail[first], head[first])), shape=(nodes, nodes))
+
+
+def _look_up(keys: NDArray[np.int64], known: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the row of each key among the known ones, which ascend; -1 where it is none of them."""
+    if not len(known):
+        return np.full(len(keys), -1, dtype=np.int64)
+    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[place] == keys, row[place], -1).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Traffic:
+    """Demands over a capacitated directed network.
+
+    nodes    one row a node: node, latitude?, longitude?
+    links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?
+    demands  one row a pair: source, target, rate_mbps
+
+    Below, N, E and K are their numbers of rows; arrays refer to nodes, links and demands by row.
+
+    raises   InputError with every fault: a value out of range, a node that is not in `nodes`, a
+             link or a demand from a node to itself, a demand without a path
+    """
+
+    nodes: pd.DataFrame
+    links: pd.DataFrame
+    demands: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        faults = validate_fields(self, TABLES)
+        if not faults:
+            faults += self._unknown_nodes()
+        if not faults:
+            faults += self._unreachable()
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Traffic:
+        """Build the problem from tables nodes, links and demands; without `nodes`, take the links' ends."""
+        links = tables["links"]
+        nodes = tables.get("nodes")
+        if nodes is None:
+            ends = pd.unique(pd.concat([links["tail"], links["head"]], ignore_index=True))
+            nodes = pd.DataFrame({"node": ends})
+        return cls(nodes=nodes, links=links, demands=tables["demands"])
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that make this problem again."""
+        return {table.name: getattr(self, table.name).reset_index(drop=True) for table in TABLES}
+
+    def size(self) -> dict[str, int]:
+        """Return the number of nodes, links and demands."""
+        return {"nodes": len(self.nodes), "links": len(self.links), "demands": len(self.demands)}
+
+    def scale_demands(self, factor: float) -> Traffic:
+        """Return the same network with every demand's rate times `factor`."""
+        if factor == 1:
+            return self
+        with np.errstate(over="ignore"):  # an infinite rate is reported as a fault
+            return self.with_rates(self.rate_mbps * factor)
+
+    def scale_capacity(self, factor: float) -> Traffic:
+        """Return the same demands over links with `factor` times the capacity."""
+        if factor == 1:
+            return self
+        with np.errstate(over="ignore"):  # an infinite capacity is reported as a fault
+            capacity = self.capacity_mbps * factor
+        return replace(self, links=self.links.assign(capacity_mbps=capacity))
+
+    def with_rates(self, rate_mbps: NDArray[np.float64]) -> Traffic:
+        """Return the same network and demands with other rates, shape (K,), Mbit/s."""
+        rate = np.asarray(rate_mbps, dtype=float)
+        demands = self.demands.assign(rate_mbps=rate)
+        if not (np.isfinite(rate) & (rate >= 0)).all():
+            return replace(self, demands=demands)  # the validation reports the faults
+        # the network and the demands' ends are valid already: only new positive rates can lack a path
+        for name in PRECOMPUTED:
+            getattr(self, name)
+        other = object.__new__(Traffic)
+        other.__dict__.update({name: self.__dict__[name] for name in RATE_INDEPENDENT & self.__dict__.keys()})
+        other.__dict__["demands"] = demands
+        if np.array_equal(self.targets, other.targets):
+            other.__dict__["distance"] = self.distance
+        if (other.rate_mbps[self.rate_mbps <= 0] > 0).any() and (faults := list(other._unreachable())):
+            raise InputError(*faults)
+        return other
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    @cached_property
+    def tail(self) -> NDArray[np.int64]:
+        """(E,) node where each link starts."""
+        return self.find_nodes(self.links["tail"])
+
+    @cached_property
+    def head(self) -> NDArray[np.int64]:
+        """(E,) node where each link ends."""
+        return self.find_nodes(self.links["head"])
+
+    @cached_property
+    def source(self) -> NDArray[np.int64]:
+        """(K,) node where each demand starts."""
+        return self.find_nodes(self.demands["source"])
+
+    @cached_property
+    def target(self) -> NDArray[np.int64]:
+        """(K,) node where each demand ends."""
+        return self.find_nodes(self.demands["target"])
+
+    @cached_property
+    def capacity_mbps(self) -> NDArray[np.float64]:
+        """(E,) capacity of each link, Mbit/s."""
+        return self.links["capacity_mbps"].to_numpy(float)
+
+    @cached_property
+    def weight(self) -> NDArray[np.float64]:
+        """(E,) routing metric of each link."""
+        return self.links["weight"].to_numpy(float)
+
+    @cached_property
+    def rate_mbps(self) -> NDArray[np.float64]:
+        """(K,) rate of each demand, Mbit/s."""
+        return self.demands["rate_mbps"].to_numpy(float)
+
+    @cached_property
+    def targets(self) -> NDArray[np.int64]:
+        """(D,) nodes where demands with a positive rate end, ascending."""
+        return np.unique(self.target[self.rate_mbps > 0])
+
+    @cached_property
+    def incidence(self) -> sp.csr_array:
+        """(N, E) node-link incidence: +1 where a link leaves a node, -1 where it enters one."""
+        count = len(self.links)
+        links = np.arange(count)
+        signs = np.repeat([1.0, -1.0], count)
+        places = (np.concatenate([self.tail, self.head]), np.concatenate([links, links]))
+        return sp.csr_array((signs, places), shape=(len(self.nodes), count))
+
+    @cached_property
+    def distance(self) -> NDArray[np.float64]:
+        """(D, N) weight of the shortest path from each node to each of `targets`; inf without one."""
+        weights: NDArray[np.float64] = dijkstra(self.link_weights.T, indices=self.targets)
+        return weights
+
+    @cached_property
+    def link_labels(self) -> list[str]:
+        """`tail->head` for each link; parallel links are numbered, `tail->head#2`."""
+        number = self.parallel
+        pairs = zip(self.links["tail"], self.links["head"], number, strict=True)
+        return [f"{tail}->{head}" + (f"#{k}" if k > 1 else "") for tail, head, k in pairs]
+
+    @cached_property
+    def parallel(self) -> NDArray[np.int64]:
+        """(E,) 1 for the first link between its ends, 2 for the second, ... in the table's order."""
+        return self.links.groupby(["tail", "head"]).cumcount().to_numpy(dtype=np.int64) + np.int64(1)
+
+    @cached_property
+    def demand_labels(self) -> list[str]:
+        """`source->target` for each demand."""
+        return [f"{s}->{t}" for s, t in zip(self.demands["source"], self.demands["target"], strict=True)]
+
+    @cached_property
+    def node_index(self) -> pd.Index:
+        """Index of node names, which maps a name to its row."""
+        index: pd.Index = pd.Index(self.nodes["node"])
+        return index
+
+    def find_nodes(self, names: pd.Series) -> NDArray[np.int64]:
+        """Return the node of each name; -1 where there is none. Each category is looked up once."""
+        if isinstance(names.dtype, pd.CategoricalDtype):
+            codes = names.cat.codes.to_numpy()
+            known = self.node_index.get_indexer(pd.Index(names.cat.categories.astype(str)))
+            return np.where(codes >= 0, np.append(known, -1)[codes], -1).astype(np.int64)
+        return self.node_index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+
+    def find_demands(self, table: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the demand of each row's `source` and `target`; -1 where there is none."""
+        return self.demands_between(self.find_nodes(table["source"]), self.find_nodes(table["target"]))
+
+    def demands_between(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the demand from each source to each target, nodes by row; -1 where there is none."""
+        pair = source * len(self.nodes) + target
+        return _look_up(np.where((source < 0) | (target < 0), -1, pair), *self._pairs)
+
+    def find_links(
+        self, tail: NDArray[np.int64], head: NDArray[np.int64], nth: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the nth of the parallel links from tail to head, nodes by row; -1 where there is none."""
+        most = int(self.parallel.max(initial=0))
+        triple = (tail * len(self.nodes) + head) * most + nth - 1
+        none = (tail < 0) | (head < 0) | (nth < 1) | (nth > most)
+        return _look_up(np.where(none, -1, triple), *self._triples)
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(K,) key of each demand's source and target, ascending, and (K,) its demand."""
+        pair = self.source * len(self.nodes) + self.target
+        row = np.argsort(pair, kind="stable")
+        return pair[row], row
+
+    @cached_property
+    def _triples(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(E,) key of each link's tail, head and parallel number, ascending, and (E,) its link."""
+        most = int(self.parallel.max(initial=0))
+        triple = (self.tail * len(self.nodes) + self.head) * most + self.parallel - 1
+        row = np.argsort(triple, kind="stable")
+        return triple[row], row
+
+    @cached_property
+    def link_weights(self) -> sp.csr_array:
+        """(N, N) weight from tail to head; of parallel links the smallest."""
+        return lightest_links(len(self.nodes), self.tail, self.head, self.weight)
+
+    def disconnected_demands(self, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return demands with a rate and without a path over the links that are up, shape (K,)."""
+        count = len(self.nodes)
+        ends = (self.head[up], self.tail[up])
+        graph = sp.csr_array((np.ones(int(up.sum())), ends), shape=(count, count))
+        wanted = np.flatnonzero(self.rate_mbps > 0)
+        hops = dijkstra(graph, indices=self.targets, unweighted=True)
+        lost = np.zeros(len(self.demands), dtype=bool)
+        lost[wanted] = np.isinf(hops[np.searchsorted(self.targets, self.target[wanted]), self.source[wanted]])
+        return lost
+
+    # --- validation -----------------------------------------------------------------------
+
+    def _unknown_nodes(self) -> Iterator[str]:
+        """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
+        for table, start, end in (("links", "tail", "head"), ("demands", "source", "target")):
+            frame: pd.DataFrame = getattr(self, table)
+            where = file_name(frame, table)
+            for column in (start, end):
+                yield from report_unknown_names(
+                    frame, table, column, self.node_index, "no node of the network"
+                )
+            loops = np.flatnonzero(frame[start].to_numpy() == frame[end].to_numpy()).tolist()
+            faults = [
+                f"{row_name(frame, table, row)}: {start} and {end} "
+                f"are both '{frame[start].iloc[row]}', must differ"
+                for row in loops
+            ]
+            yield from shorten_faults(faults, where, f"where {start} and {end} are the same")
+
+    def _unreachable(self) -> Iterator[str]:
+        """Yield a fault for each demand with a rate and without a path."""
+        wanted = np.flatnonzero(self.rate_mbps > 0)
+        row = np.searchsorted(self.targets, self.target[wanted])
+        lost = wanted[np.isinf(self.distance[row, self.source[wanted]])]
+        names = self.demands[["source", "target"]]
+        faults = [
+            f"{row_name(self.demands, 'demands', k)}: "
+            f"no path from '{names['source'].iloc[k]}' to '{names['target'].iloc[k]}'"
+            for k in lost.tolist()
+        ]
+        yield from shorten_faults(faults, file_name(self.demands, "demands"), "without a path")

@@ -1,0 +1,97 @@
+"""Faults of a network file, collected so that one error reports them all, one line each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+
+from planner.contract.tables import SHOWN_ROWS
+from planner.errors import InputError, did_you_mean
+
+MAX_VALUE_LENGTH = 60  # characters of a value that a fault shows
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line, with line ends and other unprintable characters escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def shorten(text: str) -> str:
+    """Return the first characters of `text` on one line, as a fault shows it."""
+    text = printable(text)
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 3] + "..."
+
+
+def shift_decimal(text: str, exponent: int) -> float:
+    """Return the decimal `text` times 10**exponent; ValueError where it is no number.
+
+    The shift is decimal and precedes the rounding to binary: a rate written in another unit is read
+    back exactly.
+    """
+    if exponent == 0:
+        return float(text)
+    try:
+        return float(Decimal(text).scaleb(exponent))
+    except ArithmeticError:
+        raise ValueError(text) from None
+
+
+class FileErrors:
+    """Collection of the faults of one file; of each rule, only the first few are listed one by one."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self._lines: list[str] = []
+        self._count: Counter[str] = Counter()
+
+    def add(
+        self,
+        place: str,
+        fault: str,
+        *,
+        rule: str | None = None,
+        near: tuple[str, Iterable[str]] | None = None,
+    ) -> None:
+        """Add one fault.
+
+        place  the file's name and the element, e.g. "net.xml: link 'L1'"
+        fault  the fault there, with the punctuation before it
+        rule   text that groups similar faults; default: the fault itself
+        near   a wrong name and the valid ones, of which the nearest is proposed
+        """
+        rule = rule or fault.lstrip(": ")
+        self._count[rule] += 1
+        if self._count[rule] <= SHOWN_ROWS:  # the search for a near name is slow among many
+            self._lines.append(printable(place + fault + (did_you_mean(*near) if near else "")))
+
+    def number(self, place: str, field: str, text: str | None, *, exponent: int = 0) -> float:
+        """Return `text` times 10**exponent; add a fault and return NaN where it is no finite number."""
+        rule = f"{field} must be a number"
+        if text is None or not text.strip():
+            self.add(place, f": {field} is missing", rule=rule)
+            return math.nan
+        try:
+            value = shift_decimal(text.strip(), exponent)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            self.add(place, f": {field} is '{shorten(text.strip())}', must be a number", rule=rule)
+            return math.nan
+        return value
+
+    @property
+    def lines(self) -> list[str]:
+        """All faults, one line each."""
+        more = [
+            f"{self.file}: {count - SHOWN_ROWS} more where {rule}"
+            for rule, count in self._count.items()
+            if count > SHOWN_ROWS
+        ]
+        return self._lines + more
+
+    def raise_if_any(self) -> None:
+        """Raise InputError with every fault found so far, if there is any."""
+        if self._lines:
+            raise InputError(*self.lines)

@@ -1,0 +1,341 @@
+"""GraphML, with the attributes of the Internet Topology Zoo or others.
+
+Source: graphml.graphdrawing.org (format); S. Knight et al., "The Internet Topology Zoo", IEEE JSAC
+29(9), 2011 (the attributes label, Latitude, Longitude and LinkSpeedRaw). Nested graphs and hyperedges
+are faults, ports are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
+from xml.etree.ElementTree import Element
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.errors import InputError
+from planner.io.table_files import read_table
+from planner_models.traffic.problem.problem import DEMANDS
+from planner_models.traffic.problem.readers import Tables, node_labels, xml_files
+from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
+from planner_models.traffic.problem.readers.file_writing import format_decimal, require_endpoints, write_text
+from planner_models.traffic.problem.readers.gravity_demands import Pairs, Seed, gravity_demands, keep_largest
+from planner_models.traffic.problem.readers.table_building import (
+    MBPS_EXPONENT,
+    RateUnit,
+    build_table,
+    drop_incomplete,
+    named_tables,
+    position_columns,
+    to_floats,
+)
+
+CAPACITIES: Final = ("LinkSpeedRaw", "capacity_mbps", "capacity", "bandwidth")
+STATED: Final[dict[str, RateUnit]] = {"LinkSpeedRaw": "bps", "capacity_mbps": "mbps"}
+POSITIONS: Final = {
+    "latitude": ("Latitude", "latitude", "lat"),
+    "longitude": ("Longitude", "longitude", "lon"),
+}
+NAMESPACE: Final = "http://graphml.graphdrawing.org/xmlns"
+
+
+def read(
+    path: Annotated[Path, Field(description="the GraphML file")],
+    *,
+    demands: Annotated[
+        Path | None, Field(description="CSV or Parquet file with the columns source, target, rate_mbps")
+    ] = None,
+    total_mbps: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            allow_inf_nan=False,
+            description="instead of a file: gravity demands that add up to this (Mbit/s)",
+        ),
+    ] = None,
+    pairs: Pairs = None,
+    seed: Seed = 0,
+    capacity: Annotated[
+        str | None,
+        Field(
+            description="edge attribute with the capacity; default: the first that an edge has of "
+            "LinkSpeedRaw, capacity_mbps, capacity, bandwidth"
+        ),
+    ] = None,
+    capacity_unit: Annotated[
+        RateUnit,
+        Field(description="unit of the capacity; but LinkSpeedRaw is in bit/s, capacity_mbps in Mbit/s"),
+    ] = "mbps",
+    default_capacity_mbps: Annotated[
+        float | None, Field(gt=0, allow_inf_nan=False, description="capacity of edges without one (Mbit/s)")
+    ] = None,
+    label: Annotated[
+        str, Field(description="node attribute with the name; the id where it is missing")
+    ] = "label",
+) -> Tables:
+    """Read the graph of a GraphML file; demands from a file, or drawn by gravity from `seed`.
+
+    An undirected edge becomes two links, a directed edge one; parallel edges are kept. Edge attributes
+    weight, cost and latency_ms (ms) and the node attributes Latitude and Longitude (degrees) become
+    columns; a column that some elements lack is left out, except weight, which is 1 for them. A name
+    that several nodes have is followed by their id.
+
+    raises  InputError with every fault of both files' syntax, structure and numbers
+    """
+    path = Path(path)
+    if demands is None and total_mbps is None:
+        raise InputError(
+            f"{path.name}: GraphML holds no demands; set demands to a file with source, target, rate_mbps, "
+            "or total_mbps to draw them by gravity"
+        )
+    if demands is not None and total_mbps is not None:
+        raise InputError(f"{path.name}: demands and total_mbps are both set; set one of them")
+    root = xml_files.parse(path, "graphml")
+    faults = FileErrors(path.name)
+    graph = _graph(root, faults)
+    nodes, code = _nodes(graph, label, faults)
+    links, tail, head = _links(graph, code, capacity, capacity_unit, default_capacity_mbps, faults)
+    given, lines = None, faults.lines
+    if demands is not None:
+        try:
+            given = read_table(DEMANDS, Path(demands))
+        except InputError as error:
+            lines += error.faults
+    if lines:
+        raise InputError(*lines)
+    node = nodes["node"].array
+    links.insert(0, "tail", pd.Series(node[tail], dtype="str"))
+    links.insert(1, "head", pd.Series(node[head], dtype="str"))
+    if given is not None:
+        return named_tables(path.name, nodes=nodes, links=links, demands=given)
+    source, target, share = gravity_demands(nodes=len(nodes), tail=tail, head=head, seed=seed)
+    kept = keep_largest(share, pairs)
+    source, target, share = source[kept], target[kept], share[kept]
+    rate_mbps = share * (total_mbps or 0.0) / share.sum() if len(share) else share
+    drawn = build_table(source=node[source], target=node[target], rate_mbps=rate_mbps)
+    return named_tables(path.name, nodes=nodes, links=links, demands=drawn)
+
+
+@dataclass
+class _Graph:
+    """Elements of the file, each with its place and its attributes by name."""
+
+    directed: bool
+    nodes: list[tuple[str, Element, dict[str, str]]] = field(default_factory=list)
+    edges: list[tuple[str, Element, dict[str, str]]] = field(default_factory=list)
+
+
+def _graph(root: Element, faults: FileErrors) -> _Graph:
+    graphs = root.findall("graph")
+    if len(graphs) != 1:
+        raise InputError(f"{faults.file}: has {len(graphs)} graphs, must have 1")
+    keys, defaults = _keys(root, faults)
+    found = _Graph(directed=graphs[0].get("edgedefault") == "directed")
+    for element in graphs[0]:
+        if element.tag == "node":
+            place = _place(element, len(found.nodes), faults)
+            if element.find("graph") is not None:
+                faults.add(place, ": holds a graph of its own, must hold none", rule="nested graph")
+            values = defaults["node"] | _attributes(element, place, keys, faults)
+            found.nodes.append((place, element, values))
+        elif element.tag == "edge":
+            place = _place(element, len(found.edges), faults)
+            values = defaults["edge"] | _attributes(element, place, keys, faults)
+            found.edges.append((place, element, values))
+        elif element.tag == "hyperedge":
+            faults.add(faults.file, ": has a hyperedge, must have edges of two ends only", rule="hyperedge")
+    return found
+
+
+def _keys(root: Element, faults: FileErrors) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Return attribute names by key, and default values by name for nodes and for edges."""
+    keys: dict[str, str] = {}
+    defaults: dict[str, dict[str, str]] = {"node": {}, "edge": {}}
+    for key in root.findall("key"):
+        id_ = key.get("id")
+        if id_ is None:
+            faults.add(faults.file, ": a key has no id")
+            continue
+        keys[id_] = key.get("attr.name", id_)
+        default = xml_files.text_of(key, "default")
+        for owner in defaults:
+            if default is not None and key.get("for", "all") in (owner, "all"):
+                defaults[owner][keys[id_]] = default
+    return keys, defaults
+
+
+def _attributes(element: Element, place: str, keys: Mapping[str, str], faults: FileErrors) -> dict[str, str]:
+    values = {}
+    for data in element.findall("data"):
+        key = data.get("key", "")
+        if key in keys:
+            values[keys[key]] = data.text or ""
+        else:
+            fault = f": data has key '{shorten(key)}', must be a declared key"
+            faults.add(place, fault, rule="data must have a declared key", near=(key, keys))
+    return values
+
+
+def _place(element: Element, before: int, faults: FileErrors) -> str:
+    id_ = element.get("id")
+    name = f"{before + 1}" if id_ is None else f"'{shorten(id_)}'"
+    return f"{faults.file}: {element.tag} {name}"
+
+
+def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame, dict[str, int]]:
+    code: dict[str, int] = {}
+    for place, element, _ in graph.nodes:
+        id_ = element.get("id")
+        if id_ is None:
+            faults.add(place, ": id is missing", rule="a node has no id")
+        elif id_ in code:
+            faults.add(place, " is there already", rule="a node is there already")
+        else:
+            code[id_] = len(code)
+    rows = [(place, values) for place, _, values in graph.nodes]
+    given = {name for _, values in rows for name in values}
+    if label != "label" and label not in given:
+        faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, given))
+    position: dict[str, NDArray[np.float64]] = {}
+    for column, names in POSITIONS.items():
+        name = next((name for name in names if name in given), None)
+        position[column] = _numbers(rows, name or "", faults)
+    if len(code) < len(rows):  # a fault
+        return build_table(node=[]), code
+    node = node_labels.make_unique([values.get(label, "") for _, values in rows], list(code))
+    columns = position_columns(position["longitude"], position["latitude"], geographical=True, faults=faults)
+    return build_table(node=node, **columns), code
+
+
+def _numbers(
+    rows: Sequence[tuple[str, dict[str, str]]], name: str, faults: FileErrors, default: float = math.nan
+) -> NDArray[np.float64]:
+    """Return one attribute of all rows; `default` where it is missing."""
+    return to_floats(
+        [
+            faults.number(place, name, values[name]) if values.get(name, "").strip() else default
+            for place, values in rows
+        ]
+    )
+
+
+def _links(
+    graph: _Graph,
+    code: Mapping[str, int],
+    capacity: str | None,
+    unit: RateUnit,
+    default_mbps: float | None,
+    faults: FileErrors,
+) -> tuple[pd.DataFrame, NDArray[np.intp], NDArray[np.intp]]:
+    """Return the columns of numbers, tails and heads of links; an undirected edge gives two links."""
+    ends, copies = [], []
+    for place, edge, _ in graph.edges:
+        pair = []
+        for end in ("source", "target"):
+            id_ = edge.get(end, "")
+            if end not in edge.attrib:
+                faults.add(place, f": {end} is missing", rule=f"{end} is missing")
+            elif id_ not in code:
+                fault = f": {end} is '{shorten(id_)}', must be a node's id"
+                faults.add(place, fault, rule=f"{end} must be a node's id", near=(id_, code))
+            pair.append(code.get(id_, 0))
+        directed = {"true": True, "false": False}.get(edge.get("directed", ""), graph.directed)
+        copies.append(1 if directed else 2)
+        ends += [pair] if directed else [pair, pair[::-1]]
+    rows = [(place, values) for place, _, values in graph.edges]
+    given = {name for _, values in rows for name in values}
+    if capacity is not None and rows and capacity not in given and default_mbps is None:
+        faults.add(faults.file, f": no edge has the attribute '{capacity}'", near=(capacity, given))
+        default_mbps = math.nan  # so that only one fault reports it
+    columns = {"capacity_mbps": _capacities(rows, capacity, unit, default_mbps, faults)}
+    if "weight" in given:
+        columns["weight"] = _numbers(rows, "weight", faults, 1.0)
+    for name in ("cost", "latency_ms"):
+        if (values := drop_incomplete(_numbers(rows, name, faults), name, faults)) is not None:
+            columns[name] = values
+    tail, head = np.array(ends, dtype=np.intp).reshape(-1, 2).T
+    return build_table(**{name: np.repeat(values, copies) for name, values in columns.items()}), tail, head
+
+
+def _capacities(
+    rows: Sequence[tuple[str, dict[str, str]]],
+    capacity: str | None,
+    unit: RateUnit,
+    default_mbps: float | None,
+    faults: FileErrors,
+) -> NDArray[np.float64]:
+    names = CAPACITIES if capacity is None else (capacity,)
+    missing = 0
+    found = []
+    for place, values in rows:
+        name = next((name for name in names if values.get(name, "").strip()), None)
+        if name is not None:
+            exponent = MBPS_EXPONENT[STATED.get(name, unit)]
+            found.append(faults.number(place, name, values[name], exponent=exponent))
+        else:
+            missing += 1
+            found.append(math.nan if default_mbps is None else default_mbps)
+    if missing and default_mbps is None:
+        listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        faults.add(
+            faults.file,
+            f": {missing} of {len(rows)} edges have no {listed}; "
+            "set default_capacity_mbps, or capacity to the attribute that holds it",
+        )
+    return to_floats(found)
+
+
+def write(
+    tables: Tables,
+    path: Path,
+    *,
+    demands: Annotated[
+        Path | None, Field(description="CSV file for the demands; default: not written")
+    ] = None,
+) -> None:
+    """Write nodes and links as a directed GraphML graph, and optionally the demands as CSV.
+
+    Attributes are the tables' columns (capacity_mbps in Mbit/s, latency_ms in ms), for nodes label,
+    Latitude and Longitude. A label must not be blank.
+
+    raises  InputError for links that end at no node, and for characters that XML cannot represent
+    """
+    require_endpoints(tables)
+    nodes, links = tables["nodes"], tables["links"]
+    names = {"node": "label", "latitude": "Latitude", "longitude": "Longitude"}
+    node_keys = {column: f"n_{column}" for column in names if column in nodes}
+    columns = ("capacity_mbps", "weight", "cost", "latency_ms")
+    edge_keys = {column: f"e_{column}" for column in columns if column in links}
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<graphml xmlns="{NAMESPACE}">']
+    for column, key in node_keys.items():
+        kind = "string" if column == "node" else "double"
+        lines.append(f'  <key id="{key}" for="node" attr.name="{names[column]}" attr.type="{kind}"/>')
+    for column, key in edge_keys.items():
+        lines.append(f'  <key id="{key}" for="edge" attr.name="{column}" attr.type="double"/>')
+    lines.append('  <graph edgedefault="directed">')
+    id_of = {label: f"n{row}" for row, label in enumerate(nodes["node"])}
+    for label, values in zip(nodes["node"], _data(nodes, node_keys), strict=True):
+        lines.append(f'    <node id="{id_of[label]}">{values}</node>')
+    for tail, head, values in zip(links["tail"], links["head"], _data(links, edge_keys), strict=True):
+        lines.append(f'    <edge source="{id_of[tail]}" target="{id_of[head]}">{values}</edge>')
+    lines += ["  </graph>", "</graphml>", ""]
+    write_text("\n".join(lines), path)
+    if demands is not None:
+        flows = tables["demands"][["source", "target", "rate_mbps"]]
+        write_text(flows.to_csv(index=False, lineterminator="\n"), demands)
+
+
+def _data(table: pd.DataFrame, keys: Mapping[str, str]) -> list[str]:
+    """Return the XML data elements of each row."""
+    texts = [""] * len(table)
+    for column, key in keys.items():
+        for row, value in enumerate(table[column]):
+            text = xml_files.escape(value) if column == "node" else format_decimal(value)
+            texts[row] += f'<data key="{key}">{text}</data>'
+    return texts

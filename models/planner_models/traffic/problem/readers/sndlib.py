@@ -1,0 +1,297 @@
+"""SNDlib networks, as XML and in SNDlib's native text format.
+
+A file has nodes; links with a pre-installed capacity and modules (capacity, cost) that may be added;
+and demands with a value in routing units. SNDlib states in a separate model file whether links and
+demands are directed: here this is a parameter.
+
+Source: S. Orlowski, M. Pióro, A. Tomaszewski, R. Wessäly, "SNDlib 1.0: Survivable network design
+library", Networks 55(3), 2010; sndlib.put.poznan.pl (formats).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.errors import InputError
+from planner.io.text_files import require_file
+from planner_models.traffic.problem.readers import Tables, sndlib_native, sndlib_xml
+from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
+from planner_models.traffic.problem.readers.file_writing import (
+    format_decimal,
+    optional_column,
+    require_endpoints,
+    write_text,
+)
+from planner_models.traffic.problem.readers.sndlib_network import Demand, Link, Network, NetworkRows
+from planner_models.traffic.problem.readers.table_building import (
+    MBPS_EXPONENT,
+    RateUnit,
+    build_table,
+    drop_all_zero,
+    named_tables,
+    position_columns,
+    sum_duplicates,
+    to_floats,
+)
+
+DECLARED: Final[dict[str, RateUnit]] = {
+    "BITPERSEC": "bps",
+    "KBITPERSEC": "kbps",
+    "MBITPERSEC": "mbps",
+    "GBITPERSEC": "gbps",
+}
+
+LinkDirection: TypeAlias = Annotated[
+    Literal["bidirected", "directed"],
+    Field(description="bidirected: a link of the file is one link each way; directed: from source to target"),
+]
+Unit: TypeAlias = Annotated[RateUnit, Field(description="unit of the file's capacities and demand values")]
+
+
+def read(
+    path: Annotated[Path, Field(description="the network file, XML or native")],
+    *,
+    module: Annotated[
+        Literal["preinstalled", "smallest", "largest"],
+        Field(
+            description="capacity of a link: the pre-installed one, else its smallest module; "
+            "or its smallest or largest module, else the pre-installed capacity"
+        ),
+    ] = "preinstalled",
+    link_direction: LinkDirection = "bidirected",
+    demand_direction: Annotated[
+        Literal["directed", "undirected"],
+        Field(description="directed: from source to target; undirected: one demand of this rate each way"),
+    ] = "directed",
+    coordinates: Annotated[
+        Literal["declared", "geographical", "pixel"],
+        Field(
+            description="meaning of x and y; declared: as the XML declares, in native text geographical "
+            "where all are within the range of degrees"
+        ),
+    ] = "declared",
+    unit: Unit = "mbps",
+    demands: Annotated[
+        Path | None, Field(description="another SNDlib file whose demands replace those of this one")
+    ] = None,
+) -> Tables:
+    """Read the network in an SNDlib file, XML or native text (the first character decides).
+
+    The capacity of a link is that of one module; a capacity of 0 counts as none. Its cost is the cost
+    of that module; where all costs are 0 there is no column. A demand's rate is its value times its
+    routing unit; several demands between the same nodes are added up.
+
+    Of networks with undirected links and demands (model UNDIRECTED, such as germany50),
+    `link_direction = "bidirected"` and `demand_direction = "undirected"` preserve the meaning: the load
+    of a link in an undirected plan is the load of both directions here.
+
+    Routing costs, setup costs, hop limits and admissible paths are ignored.
+
+    raises  InputError with every fault of the file's syntax, structure and numbers; for links
+            without any capacity; for a unit other than the file declares
+    """
+    path = Path(path)
+    faults: list[str] = []
+    networks = []
+    for file in (path,) if demands is None else (path, Path(demands)):
+        try:
+            networks.append(_parse(file, unit))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
+    return _tables(networks[0], networks[-1], module, link_direction, demand_direction, coordinates, unit)
+
+
+def _parse(path: Path, unit: RateUnit) -> Network:
+    require_file(path)
+    with path.open("rb") as file:
+        start = file.read(1 << 12).lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")
+    network = sndlib_xml.parse(path) if start.startswith(b"<") else sndlib_native.parse(path)
+    declared = DECLARED.get((network.unit or "").strip().upper())
+    if declared not in (None, unit):
+        fault = f": its rates are declared in {shorten(network.unit or '')}; set unit = '{declared}'"
+        network.faults.add(path.name, fault)
+    return network
+
+
+def _tables(
+    network: Network,
+    matrix: Network,
+    module: str,
+    link_direction: str,
+    demand_direction: str,
+    coordinate_type: str,
+    unit: RateUnit,
+) -> Tables:
+    faults = network.faults
+    if not network.nodes:
+        faults.add(faults.file, ": has no nodes")
+    nodes = _nodes(network, coordinate_type)
+    ids = set(nodes["node"])
+    exponent = MBPS_EXPONENT[unit]
+    for link in network.links:
+        _require_ends(faults, link, ids)
+    chosen = [_choose_module(faults, link, module, exponent) for link in network.links]
+    for demand in matrix.demands:
+        _require_ends(matrix.faults, demand, ids)
+    rate = to_floats([_rate(matrix.faults, demand, exponent) for demand in matrix.demands])
+    lines = faults.lines + (matrix.faults.lines if matrix is not network else [])
+    if lines:
+        raise InputError(*lines)
+    both_ways = link_direction == "bidirected"
+    cost = drop_all_zero(to_floats([cost for _, cost in chosen]))
+    tail, head = _list_ends(network.links, both_ways)
+    source, target = _list_ends(matrix.demands, demand_direction == "undirected")
+    copies = 1 + both_ways
+    return named_tables(
+        faults.file,
+        nodes=nodes,
+        links=build_table(
+            tail=tail,
+            head=head,
+            capacity_mbps=np.repeat(to_floats([capacity for capacity, _ in chosen]), copies),
+            cost=None if cost is None else np.repeat(cost, copies),
+        ),
+        demands=sum_duplicates(
+            build_table(
+                source=source,
+                target=target,
+                rate_mbps=np.repeat(rate, 1 + (demand_direction == "undirected")),
+            )
+        ),
+    )
+
+
+def _nodes(network: Network, coordinate_type: str) -> pd.DataFrame:
+    faults = network.faults
+    seen: set[str] = set()
+    x, y = [], []
+    for place, id_, x_text, y_text in network.nodes:
+        if id_ in seen:
+            faults.add(place, f": node '{shorten(id_)}' is there already", rule="a node is there already")
+        seen.add(id_)
+        neither = x_text is None and y_text is None
+        x.append(math.nan if neither else faults.number(place, "x", x_text))
+        y.append(math.nan if neither else faults.number(place, "y", y_text))
+    stated = {"declared": network.geographical, "geographical": True, "pixel": False}[coordinate_type]
+    position = position_columns(to_floats(x), to_floats(y), geographical=stated, faults=faults)
+    return build_table(node=[id_ for _, id_, _, _ in network.nodes], **position)
+
+
+def _require_ends(faults: FileErrors, item: Link | Demand, ids: set[str]) -> None:
+    for end, id_ in (("source", item.source), ("target", item.target)):
+        if id_ not in ids:
+            fault = f": {end} is '{shorten(id_)}', must be a node"
+            faults.add(item.place, fault, rule=f"{end} must be a node", near=(id_, ids))
+
+
+def _choose_module(faults: FileErrors, link: Link, module: str, exponent: int) -> tuple[float, float]:
+    """Return capacity (Mbit/s) and cost of the module that the link gets."""
+    capacity, cost = link.preinstalled
+    installed = (
+        [] if capacity is None else [_module(faults, link.place, "pre-installed", capacity, cost, exponent)]
+    )
+    added = [_module(faults, link.place, "module", *texts, exponent) for texts in link.modules]
+    # NaN stays a candidate: its fault is recorded already
+    installed, added = ([one for one in kind if one[0] != 0] for kind in (installed, added))
+    candidates = (installed or added) if module == "preinstalled" else (added or installed)
+    if not candidates:
+        faults.add(
+            link.place,
+            ": has neither a pre-installed capacity nor a module with one",
+            rule="a link has neither a pre-installed capacity nor a module with one",
+        )
+        return math.nan, math.nan
+    return (max if module == "largest" else min)(candidates)
+
+
+def _module(
+    faults: FileErrors, place: str, kind: str, capacity: str | None, cost: str | None, exponent: int
+) -> tuple[float, float]:
+    return (
+        faults.number(place, f"{kind} capacity", capacity, exponent=exponent),
+        0.0 if cost is None else faults.number(place, f"{kind} cost", cost),
+    )
+
+
+def _rate(faults: FileErrors, demand: Demand, exponent: int) -> float:
+    unit = "1" if demand.routing_unit is None else demand.routing_unit
+    value = faults.number(demand.place, "demand value", demand.value, exponent=exponent)
+    return value * faults.number(demand.place, "routing unit", unit)
+
+
+def _list_ends(items: Sequence[Link | Demand], both_ways: bool) -> tuple[list[str], list[str]]:
+    """Return the source and the target of each item; with `both_ways` each is followed by its reverse."""
+    first = [end for item in items for end in ((item.source, item.target) if both_ways else (item.source,))]
+    last = [end for item in items for end in ((item.target, item.source) if both_ways else (item.target,))]
+    return first, last
+
+
+def write(
+    tables: Tables,
+    path: Path,
+    *,
+    syntax: Annotated[
+        Literal["xml", "native"] | None,
+        Field(description="default: xml where the file's name ends in .xml, else native"),
+    ] = None,
+    link_direction: LinkDirection = "bidirected",
+    unit: Unit = "mbps",
+) -> None:
+    """Write an SNDlib network: capacities and costs as pre-installed modules, demands from source to target.
+
+    With `link_direction` "bidirected" two opposite links of the same capacity and cost become one.
+    Read the file back with the same `link_direction`. The format has no fields for weights and
+    latencies. Nodes without positions are written at (0, 0).
+
+    raises  InputError for links and demands that end at no node, for links without such an opposite
+            ("bidirected"), and for characters that XML cannot represent
+    """
+    require_endpoints(tables)
+    path = Path(path)
+    links = tables["links"]
+    cost = optional_column(links, "cost", 0.0)
+    rows = range(len(links)) if link_direction == "directed" else _pair_opposites(links, cost)
+    exponent = -MBPS_EXPONENT[unit]
+    ends = list(zip(links["tail"], links["head"], strict=True))
+    capacity = [format_decimal(value, exponent=exponent) for value in links["capacity_mbps"]]
+    written = [(*ends[row], capacity[row], format_decimal(cost[row])) for row in rows]
+    rates = [format_decimal(rate, exponent=exponent) for rate in tables["demands"]["rate_mbps"]]
+    demands = list(zip(tables["demands"]["source"], tables["demands"]["target"], rates, strict=True))
+    as_xml = path.suffix == ".xml" if syntax is None else syntax == "xml"
+    lines = (sndlib_xml if as_xml else sndlib_native).format_lines(
+        NetworkRows(tables["nodes"], written, demands)
+    )
+    write_text("\n".join([*lines, ""]), path)
+
+
+def _pair_opposites(links: pd.DataFrame, cost: NDArray[np.float64]) -> list[int]:
+    """Return one row of each pair of opposite links with the same capacity and cost."""
+    rows = zip(links["tail"], links["head"], links["capacity_mbps"], cost, strict=True)
+    waiting: dict[tuple[str, str, float, float], list[int]] = {}
+    pairs = []
+    for row, (tail, head, capacity, price) in enumerate(rows):
+        if waiting.get((head, tail, capacity, price)):
+            pairs.append(waiting[head, tail, capacity, price].pop(0))
+        else:
+            waiting.setdefault((tail, head, capacity, price), []).append(row)
+    alone = sorted((row, key) for key, rest in waiting.items() for row in rest)
+    if alone:
+        raise InputError(
+            *(
+                f"links row {row + 1}: '{tail}' to '{head}' has no opposite of the same capacity and cost; "
+                "set link_direction = 'directed'"
+                for row, (tail, head, _, _) in alone[:5]
+            ),
+            *([f"links: {len(alone) - 5} more without an opposite"] if len(alone) > 5 else []),
+        )
+    return sorted(pairs)

@@ -1,0 +1,225 @@
+"""Networks of the package topohub: SNDlib, Topology Zoo, CAIDA, world backbones, Gabriel graphs.
+
+Source: P. Jurkiewicz, "TopoHub: A repository of reference Gabriel graph and real-world topologies
+for networking research", SoftwareX 24 (2023). The networks are part of the package, nothing is
+downloaded. The package has at most one edge between two nodes and one demand each way: of parallel
+ones (in SNDlib's ta1, ta2 and zib54) the last.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.resources
+import json
+from collections.abc import Iterator
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.errors import InputError, did_you_mean
+from planner_models.traffic.problem.readers import Tables, node_labels
+from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
+from planner_models.traffic.problem.readers.gravity_demands import Pairs, Seed, gravity_demands, keep_largest
+from planner_models.traffic.problem.readers.shortest_path_load import shortest_path_load
+from planner_models.traffic.problem.readers.table_building import (
+    build_table,
+    named_tables,
+    position_columns,
+    to_floats,
+)
+
+CAPACITY_CLASSES_MBPS: Final = np.array([1_000.0, 2_500.0, 4_000.0, 10_000.0])
+KM_PER_MS: Final = 200.0  # light in fibre
+MIN_LENGTH_KM: Final = 1.0  # as a routing metric, which must be positive for nodes in the same place too
+PIXEL_NETWORKS: Final = {"sndlib/india35"}  # positions are pixels, though within the range of degrees
+
+Demands = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
+
+
+def read(
+    name: Annotated[str, Field(description="name in topohub, such as sndlib/abilene")],
+    *,
+    capacity: Annotated[
+        Literal["unit", "classed"],
+        Field(
+            description="unit: every link 1 Gbit/s; classed: 1, 2.5, 4 or 10 Gbit/s, the smallest that "
+            "is at least the link's shortest-path load"
+        ),
+    ] = "classed",
+    demands: Annotated[
+        Literal["auto", "given", "gravity"],
+        Field(description="given: the network's own; gravity: synthetic; auto: given where there are any"),
+    ] = "auto",
+    demand_direction: Annotated[
+        Literal["auto", "listed", "both"],
+        Field(
+            description="given demands go as listed, or both ways; auto: both ways where the network "
+            "lists no pair in both directions"
+        ),
+    ] = "auto",
+    weight: Annotated[
+        Literal["hops", "distance"],
+        Field(description="routing metric of a link: 1, or its length in km (at least 1)"),
+    ] = "hops",
+    peak_utilization: Annotated[
+        float,
+        Field(
+            gt=0,
+            allow_inf_nan=False,
+            description="utilization of the busiest link when demands take their shortest paths",
+        ),
+    ] = 1.0,
+    pairs: Pairs = None,
+    seed: Seed = 0,
+) -> Tables:
+    """Read the network `name`, such as "sndlib/germany50" or "topozoo/Abilene"; `names()` lists all.
+
+    An edge becomes two links of the same capacity. A length of d km is a latency of d/200 ms. Networks
+    drawn on a plane have no latitude and longitude; if its unit is pixels, they have no lengths either.
+
+    Capacities are synthetic, since the networks state none that are comparable. First, `pairs` selects
+    demands. Demands, given without a unit, are then scaled so that shortest-path routing (equal-cost
+    multipath by `weight`) fills the busiest link, of 10 Gbit/s (unit: 1 Gbit/s); each edge gets the
+    smallest class that is at least the load of its busier direction. Last, demands, not capacities,
+    are multiplied by `peak_utilization`.
+
+    A network that lists no pair in both directions has undirected demands, such as the 662 of
+    germany50: they load links in both directions, so each becomes two demands of the same rate. Plans
+    of the undirected problem and of this problem then load the links equally.
+
+    Gravity demands draw each node's mass from its degree and `seed`. In backbone networks only
+    cities send and receive, not landing points and waypoints of sea cables.
+
+    raises  InputError for an unknown name, for given demands where there are none, and for
+            distances in networks without lengths
+    """
+    graph = _graph(name)
+    ids = [node["id"] for node in graph["nodes"]]
+    code = {id_: place for place, id_ in enumerate(ids)}
+    # both directions of an edge beside each other
+    joined = [(code[edge["source"]], code[edge["target"]]) for edge in graph["edges"]]
+    ends = np.array(joined, dtype=np.intp).reshape(-1, 2)
+    tail, head = ends.reshape(-1), ends[:, ::-1].reshape(-1)
+    km = np.repeat(to_floats([edge["dist"] for edge in graph["edges"]]), 2)
+    longitude, latitude = to_floats([node["pos"] for node in graph["nodes"]]).reshape(-1, 2).T
+    position = position_columns(
+        longitude, latitude, geographical=_geographical(name), faults=FileErrors(name)
+    )
+    measured = position["latitude"] is not None or name.startswith("gabriel/")
+    if weight == "distance" and not measured:
+        raise InputError(f"weight: '{name}' is drawn in pixels: links have no length; set weight = 'hops'")
+    metric = np.maximum(km, MIN_LENGTH_KM) if weight == "distance" else np.ones(len(tail))
+
+    source, target, rate = _demands(name, graph, code, demands, demand_direction, tail, head, seed)
+    kept = keep_largest(rate, pairs)
+    source, target, rate = source[kept], target[kept], rate[kept]
+    load = shortest_path_load(
+        nodes=len(ids), tail=tail, head=head, weight=metric, source=source, target=target, rate=rate
+    )
+    full_mbps = CAPACITY_CLASSES_MBPS[0] if capacity == "unit" else CAPACITY_CLASSES_MBPS[-1]
+    scale = full_mbps / load.max() if load.any() else 1.0
+    if capacity == "unit":
+        capacity_mbps = np.full(len(tail), full_mbps)
+    else:
+        capacity_mbps = _smallest_class(np.repeat(load.reshape(-1, 2).max(axis=1), 2) * scale)
+
+    stated = [str(node.get("name") or "") for node in graph["nodes"]]
+    label = pd.array(node_labels.make_unique(stated, [str(id_) for id_ in ids]), dtype="str")
+    return named_tables(
+        name,
+        nodes=build_table(node=label, **position),
+        links=build_table(
+            tail=label[tail],
+            head=label[head],
+            capacity_mbps=capacity_mbps,
+            weight=metric,
+            latency_ms=km / KM_PER_MS if measured else None,
+        ),
+        demands=build_table(
+            source=label[source], target=label[target], rate_mbps=rate * scale * peak_utilization
+        ),
+    )
+
+
+def names() -> list[str]:
+    """Return the names of all networks of the package, such as "sndlib/germany50", sorted."""
+    return sorted(_names(_folder(), ""))
+
+
+def _folder() -> Traversable:
+    try:
+        return importlib.resources.files("topohub") / "data"
+    except ModuleNotFoundError:
+        raise InputError("source 'topohub' needs the package topohub: pip install topohub") from None
+
+
+def _names(folder: Traversable, prefix: str) -> Iterator[str]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _names(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith(".json"):
+            yield prefix + entry.name.removesuffix(".json")
+
+
+def _graph(name: str) -> dict[str, Any]:
+    """Read the package's file of a network; not by `topohub.get`, which leaves files open."""
+    valid = names()
+    if name not in valid:
+        raise InputError(f"topohub: no such network '{shorten(name)}'{_nearest(name, valid)}")
+    graph: dict[str, Any] = json.loads((_folder() / f"{name}.json").read_text(encoding="utf-8"))
+    return graph
+
+
+def _nearest(name: str, valid: list[str]) -> str:
+    """Return a hint: networks with the same last part of the name, in any case, or the nearest name."""
+    last = name.casefold().rpartition("/")[2]
+    same = [other for other in valid if other.casefold().rpartition("/")[2] == last]
+    if not same or not last:
+        near = difflib.get_close_matches(last, {other.casefold().rpartition("/")[2] for other in valid}, n=1)
+        same = [other for other in valid if near and other.casefold().rpartition("/")[2] == near[0]]
+    if 1 <= len(same) <= 3:
+        return "; did you mean " + " or ".join(f"'{other}'" for other in same) + "?"
+    return did_you_mean(name, valid) or f"; there are {len(valid)}, such as 'sndlib/germany50'"
+
+
+def _geographical(name: str) -> bool | None:
+    return False if name in PIXEL_NETWORKS or name.startswith("gabriel/") else None
+
+
+def _demands(
+    name: str,
+    graph: dict[str, Any],
+    code: dict[Any, int],
+    wanted: str,
+    direction: str,
+    tail: NDArray[np.intp],
+    head: NDArray[np.intp],
+    seed: int,
+) -> Demands:
+    """Return demands without unit: sources, targets and values, ordered by their ends."""
+    given: dict[str, dict[str, float]] = graph["graph"].get("demands") or {}
+    if wanted == "given" and not given:
+        raise InputError(f"demands: '{name}' comes without demands; set demands = 'gravity'")
+    if wanted == "gravity" or not given:
+        populated = np.array([node.get("type", "City") == "City" for node in graph["nodes"]])
+        return gravity_demands(nodes=len(code), tail=tail, head=head, seed=seed, populated=populated)
+    by_text = {str(id_): place for id_, place in code.items()}  # keys in JSON are text
+    matrix = np.zeros((len(code), len(code)))
+    for source, row in given.items():
+        for target, value in row.items():
+            matrix[by_text[source], by_text[target]] = value
+    undirected = not np.any((matrix > 0) & (matrix.T > 0))
+    if direction == "both" or (direction == "auto" and undirected):
+        matrix += matrix.T
+    source_, target_ = np.nonzero(matrix)
+    return source_, target_, matrix[source_, target_]
+
+
+def _smallest_class(load_mbps: NDArray[np.float64]) -> NDArray[np.float64]:
+    # the busiest link is at its class but for rounding
+    place = np.searchsorted(CAPACITY_CLASSES_MBPS, load_mbps * (1 - 1e-9))
+    return CAPACITY_CLASSES_MBPS[place]

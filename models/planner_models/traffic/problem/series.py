@@ -1,0 +1,240 @@
+"""Series of demand matrices over one network, read step by step."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import InputError
+from planner.io.table_files import find_tables, read_tables
+from planner.io.text_files import require_file, require_text
+from planner_models.traffic.problem.problem import LINKS, NODES, Traffic
+from planner_models.traffic.problem.readers import sndlib
+from planner_models.traffic.problem.readers.table_building import RateUnit
+
+ROWS_PER_READ: Final = 1 << 16  # read at once
+
+Network = Traffic | Mapping[str, pd.DataFrame]
+
+STEPS: Final = Table(
+    name="demands",
+    about="traffic from one node to another in one step",
+    columns={
+        "step": label("name of the step; rows of a step are consecutive"),
+        "source": label("node where it starts"),
+        "target": label("node where it ends"),
+        "rate_mbps": number("offered rate, Mbit/s", at_least=0),
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """A network and its demand matrices; iterating yields each step's label and problem.
+
+    All problems have the same demands, so that plans can be compared from step to step: a demand that
+    a step does not list has rate 0 in it. One step is in memory at a time.
+
+    busiest  the network with the largest rate of each demand in any step
+    """
+
+    busiest: Traffic
+    _step_count: int
+    _frames: Callable[[], Iterator[pd.DataFrame]]
+
+    def __len__(self) -> int:
+        return self._step_count
+
+    def __iter__(self) -> Iterator[tuple[str, Traffic]]:
+        for step, demand, rate in self._steps():
+            rates = np.zeros(len(self.busiest.demands))
+            rates[demand] = rate
+            yield step, self.busiest.with_rates(rates)
+
+    def _steps(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
+        """Yield label, demands and rates of each step."""
+        done: set[str] = set()
+        step: str | None = None
+        parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        for frame in self._frames():
+            demand = self.busiest.find_demands(frame)
+            rate = frame["rate_mbps"].to_numpy(float)
+            steps = frame["step"].to_numpy()
+            starts = np.r_[0, np.flatnonzero(steps[1:] != steps[:-1]) + 1, len(steps)]
+            for low, high in itertools.pairwise(starts):
+                if steps[low] != step:
+                    if step is not None:
+                        yield self._join_parts(step, parts, frame)
+                        done.add(step)
+                    step, parts = str(steps[low]), []
+                    if step in done:
+                        raise InputError(
+                            f"{_row_name(frame, int(low))}: step '{step}' comes again, "
+                            "its rows must be consecutive"
+                        )
+                parts.append((demand[low:high], rate[low:high]))
+        if step is not None:
+            yield self._join_parts(step, parts, None)
+
+    def _join_parts(
+        self,
+        step: str,
+        parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]],
+        frame: pd.DataFrame | None,
+    ) -> tuple[str, NDArray[np.int64], NDArray[np.float64]]:
+        demand, rate = (np.concatenate(part) for part in zip(*parts, strict=True))
+        twice = np.flatnonzero(np.bincount(demand, minlength=1) > 1)
+        if len(twice):
+            where = f"{frame.attrs['where']}: " if frame is not None else ""
+            raise InputError(
+                f"{where}step '{step}' has {self.busiest.demand_labels[twice[0]]} more than once"
+            )
+        return step, demand, rate
+
+
+def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps") -> Series:
+    """Read the series in a table, or in a folder of SNDlib files.
+
+    path     CSV or Parquet with the columns step (or time), source, target and rate_mbps, rows of a
+             step consecutive; or a folder with one file for each step, in the order of their names
+    network  of the demands: a problem, or its tables links and nodes; default for a folder: the
+             network of its first file
+    unit     of rates in SNDlib files that declare none
+
+    The file is read twice: first for the largest rate of each demand, which are checked against the
+    network, then step by step as the series is used.
+
+    raises   InputError for tables without a network, and for every fault of the file; faults within
+             a step are raised when the step is read
+    """
+    path = Path(path)
+    if path.is_dir():
+        frames, network = _read_folder(path, network, unit)
+    else:
+        require_file(path)
+        if network is None:
+            raise InputError(f"{path.name}: holds demands only; a table of them needs a network")
+        frames = _read_table_parts(path)
+    most: pd.DataFrame | None = None
+    steps, last = 0, None
+    for frame in frames():
+        step = frame["step"].to_numpy()
+        steps += int((step[1:] != step[:-1]).sum()) + (step[0] != last if len(step) else 0)
+        last = step[-1] if len(step) else last
+        part = frame.reset_index(names="row").groupby(["source", "target"], sort=False, as_index=False)
+        largest = part.agg({"rate_mbps": "max", "row": "first"})
+        if most is not None:
+            both = pd.concat([most, largest], ignore_index=True).groupby(
+                ["source", "target"], sort=False, as_index=False
+            )
+            largest = both.agg({"rate_mbps": "max", "row": "first"})
+        most, name = largest, frame.attrs
+    if most is None:
+        raise InputError(f"{path.name}: holds no steps")
+    demands = most.set_index("row").rename_axis(None)
+    demands.attrs |= name
+    tables = network.to_tables() if isinstance(network, Traffic) else network
+    busiest = Traffic.from_tables({**tables, "demands": demands})
+    return Series(busiest=busiest, _step_count=int(steps), _frames=frames)
+
+
+def read_matrices(
+    *,
+    path: Annotated[
+        Path,
+        Field(description="a table of step, source, target, rate_mbps, or a folder of SNDlib files"),
+    ],
+    network: Annotated[
+        Path | None,
+        Field(description="folder with links (and nodes); default: the network of the first SNDlib file"),
+    ] = None,
+    unit: Annotated[RateUnit, Field(description="of rates in SNDlib files that declare none")] = "mbps",
+) -> Series:
+    """Read demand matrices over time, step by step."""
+    tables = (NODES, LINKS)
+    given = None if network is None else read_tables(tables, find_tables(tables, network, ("nodes",)))
+    return read(path, network=given, unit=unit)
+
+
+def _row_name(frame: pd.DataFrame, place: int) -> str:
+    return f"{frame.attrs['where']} row {frame.attrs['first_row'] + int(frame.index[place])}"
+
+
+def _read_table_parts(path: Path) -> Callable[[], Iterator[pd.DataFrame]]:
+    """Return a function that reads the table in validated parts, with rows numbered across parts."""
+    first_row = 1 if path.suffix == ".parquet" else 2
+
+    def frames() -> Iterator[pd.DataFrame]:
+        begin = 0
+        for part in _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path):
+            if "time" in part and "step" not in part:
+                part = part.rename(columns={"time": "step"})
+            frame = part.set_axis(pd.RangeIndex(begin, begin + len(part)))
+            begin += len(part)
+            frame = validate(STEPS, frame, where=path.name, first_row=first_row)
+            frame.attrs |= {"where": path.name, "first_row": first_row}
+            yield frame
+
+    return frames
+
+
+def _read_csv(path: Path) -> Iterator[pd.DataFrame]:
+    require_text(path)
+    try:
+        with (
+            warnings.catch_warnings(),
+            pd.read_csv(
+                path,
+                dtype={"step": str, "time": str, "source": str, "target": str},
+                keep_default_na=False,
+                na_values=[""],
+                encoding="utf-8-sig",
+                chunksize=ROWS_PER_READ,
+                index_col=False,
+            ) as parts,
+        ):
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            yield from parts
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
+        raise InputError(f"{path.name}: is no CSV table ({' '.join(str(error).split())})") from None
+
+
+def _read_parquet(path: Path) -> Iterator[pd.DataFrame]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=ROWS_PER_READ):
+                yield batch.to_pandas()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path.name}: is no Parquet file ({' '.join(str(error).split())})") from None
+
+
+def _read_folder(
+    path: Path, network: Network | None, unit: RateUnit
+) -> tuple[Callable[[], Iterator[pd.DataFrame]], Network]:
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in (".xml", ".txt"))
+    if not files:
+        raise InputError(f"{path}: holds no SNDlib files (.xml or .txt)")
+    if network is None:
+        network = Traffic.from_tables(sndlib.read(files[0], unit=unit))
+
+    def frames() -> Iterator[pd.DataFrame]:
+        for file in files:
+            demands = sndlib.read(file, unit=unit)["demands"]
+            frame = validate(STEPS, demands.assign(step=file.stem), where=file.name)
+            frame.attrs |= {"where": file.name, "first_row": 1}
+            yield frame
+
+    return frames, network

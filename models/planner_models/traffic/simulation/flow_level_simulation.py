@@ -1,0 +1,124 @@
+"""Flow-level discrete-event simulation with max-min fair rates, under the control of a design.
+
+Between two events (a flow starts, a flow ends, a decision takes effect) every flow sends at its
+max-min fair rate over the links of its route. A new flow starts on a hashed or scattered route; at
+every interval a scheduler measures the rates of the active flows and gives them to a design, and
+these flows take its split ratios from then on.
+
+source  Sen et al. 2013 (LocalFlow): the scheduling loop of section 3.2, the flow dynamics of
+        sections 7.2.2 and 7.5; fluid, where the paper simulates packets
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from planner.contract import control_loop
+from planner.contract.design import Design
+from planner.options import Options
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.simulation.flow_arrivals import ONE_FLOW_PER_SOURCE, Arrivals
+from planner_models.traffic.simulation.flow_network import FlowNetwork, Start
+from planner_models.traffic.simulation.flow_scheduler import flow_controller
+from planner_models.traffic.simulation.flow_sizes import SizeDistribution
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowRecord:
+    """The record of a simulation.
+
+    flows     table `flow_network.FLOWS`; end_s is NaN for flows that are still active
+    rounds    the scheduler's rounds, see `planner.contract.control_loop.Outcome`
+    progress  table `flow_network.PROGRESS`
+    until_s   end of the run
+    """
+
+    flows: pd.DataFrame
+    rounds: pd.DataFrame
+    progress: pd.DataFrame
+    until_s: float
+
+    def throughput_mbps(self, since_s: float = 0.0) -> float:
+        """Return the mean throughput from `since_s` to the end, Mbit/s."""
+        at, sent = (self.progress[name].to_numpy() for name in ("at_s", "sent_mbit"))
+        return float((sent[-1] - np.interp(since_s, at, sent)) / (self.until_s - since_s))
+
+    def completion_s(self, since_s: float = 0.0) -> pd.Series:
+        """Return the completion times of flows that started at `since_s` or later and have ended.
+
+        Flows that are active at the end are left out: large ones more often than small ones.
+        """
+        flows = self.flows[(self.flows["start_s"] >= since_s) & self.flows["end_s"].notna()]
+        return flows["end_s"] - flows["start_s"]
+
+
+def simulate(
+    problem: Traffic,
+    *,
+    sizes: SizeDistribution,
+    arrivals: Arrivals = ONE_FLOW_PER_SOURCE,
+    until_s: float,
+    design: Design | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    information: Mapping[str, Any] | None = None,
+    interval_s: float = 0.05,
+    computing_s: float = 0.0,
+    link_s: float = 0.0,
+    start: Start = "hashed",
+    flow_cap_mbps: float = math.inf,
+    settle_s: float = 0.0,
+    seed: int = 0,
+    options: Options = Options(),
+) -> FlowRecord:
+    """Simulate flows over a network for `until_s` seconds, scheduled by a design at every interval.
+
+    problem        its demands determine the ends of flows, and their number (see `arrivals`)
+    design         reroutes the measured flows, see `flow_controller`; None: routes stay as at the start
+    parameters     of the design; information: parameters of its observation
+    computing_s    time that a decision takes; link_s: delay of measurements, and of decisions
+    start          route of a new flow until it is scheduled: "hashed" on one random equal-cost
+                   path, "scattered" evenly over all of them
+    flow_cap_mbps  most that one flow sends; links limit it too
+    settle_s       rates are computed at once after every event (0), or only at multiples of this:
+                   much faster for many flows; a new flow then waits for its first rate
+    seed           of flows and their first routes; same seed, same flows
+
+    raises  InputError for invalid times, or a problem without demands
+    source  Sen et al. 2013, sections 3.2, 7.2.2 and 7.5
+    """
+    network = FlowNetwork(
+        problem,
+        sizes=sizes,
+        arrivals=arrivals,
+        start=start,
+        flow_cap_mbps=flow_cap_mbps,
+        settle_s=settle_s,
+        seed=seed,
+    )
+    controllers = []
+    if design is not None:
+        controllers.append(
+            flow_controller(
+                problem,
+                design,
+                interval_s=interval_s,
+                computing_s=computing_s,
+                link_s=link_s,
+                parameters=parameters,
+                information=information,
+                options=options,
+            )
+        )
+    outcome = control_loop.run(network, controllers, until_s=until_s)
+    return FlowRecord(
+        flows=outcome.tables["flows"],
+        rounds=outcome.rounds,
+        progress=outcome.tables["progress"],
+        until_s=until_s,
+    )

@@ -1,0 +1,123 @@
+"""Flow scheduling: a design as the control plane that measures and reroutes flows.
+
+source  Sen et al. 2013 (LocalFlow): the scheduling loop of section 3.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from planner.contract.control_loop import Controller, Round
+from planner.contract.design import Decision, Design
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowCounters:
+    """Counters of the switches: the active flows, and the traffic that each has sent so far.
+
+    flow       (F,) numbers of the flows, ascending
+    demand     (F,) the demand of each
+    sent_mbit  (F,) since it started
+    """
+
+    at_s: float
+    flow: NDArray[np.int64]
+    demand: NDArray[np.int64]
+    sent_mbit: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RouteUpdate:
+    """New routes for observed flows; flows that started later keep theirs.
+
+    flow      (F,) numbers of the observed flows, ascending
+    share     (K, E) share of each demand's traffic on each link
+    decided   (K,) the demands that have a new route
+    decision  of the design
+    """
+
+    flow: NDArray[np.int64]
+    share: sp.csr_array
+    decided: NDArray[np.bool_]
+    decision: Decision[Routing]
+
+
+def flow_controller(
+    problem: Traffic,
+    design: Design,
+    *,
+    interval_s: float,
+    computing_s: float = 0.0,
+    link_s: float = 0.0,
+    parameters: Mapping[str, Any] | None = None,
+    information: Mapping[str, Any] | None = None,
+    options: Options = Options(),
+) -> Controller[RouteUpdate]:
+    """Return the controller that schedules the flows of a network by a design.
+
+    At the start of each interval it measures the rate of each active flow since the last measurement.
+    The sum over a demand's flows is the demand, the design routes it, and each of the flows takes the
+    demand's split ratios. Demands that a plan does not serve keep their routes.
+
+    source  Sen et al. 2013, section 3.2
+    """
+
+    def decide(counters: FlowCounters, last: Round[RouteUpdate] | None) -> RouteUpdate | None:
+        before = (
+            last.observed if last else FlowCounters(at_s=0.0, flow=_NONE, demand=_NONE, sent_mbit=_NOTHING)
+        )
+        rate = _measure_rates(problem, counters, before)
+        if not rate.any():
+            return None
+        observed = design.observe(problem.with_rates(rate), **(information or {}))
+        previous = last.decision.decision if last and last.decision else None
+        result = design.run(observed, options=options, previous=previous, parameters=(parameters or {}))
+        if result.plan is None:
+            return None
+        share, decided = plan_shares(observed, result.plan)
+        return RouteUpdate(flow=counters.flow, share=share, decided=decided, decision=result)
+
+    return Controller(
+        name=design.name, decide=decide, period_s=interval_s, computing_s=computing_s, link_s=link_s
+    )
+
+
+_NONE: Final = np.zeros(0, dtype=np.int64)
+_NOTHING: Final = np.zeros(0)
+
+
+def _measure_rates(problem: Traffic, now: FlowCounters, before: FlowCounters) -> NDArray[np.float64]:
+    """Return the rate of each demand's active flows since the last measurement, shape (K,), Mbit/s."""
+    passed_s = now.at_s - before.at_s
+    if passed_s <= 0:
+        return np.zeros(len(problem.demands))
+    earlier = np.zeros(len(now.flow))
+    _, here, there = np.intersect1d(now.flow, before.flow, assume_unique=True, return_indices=True)
+    earlier[here] = before.sent_mbit[there]
+    return sum_by_index(now.demand, (now.sent_mbit - earlier) / passed_s, len(problem.demands))
+
+
+def plan_shares(problem: Traffic, plan: Routing) -> tuple[sp.csr_array, NDArray[np.bool_]]:
+    """Return the share of each demand on each link by the plan (K, E), and whether it is served (K,).
+
+    raises  InputError where the plan has flows per target, not per demand
+    """
+    if "source" not in plan.flows:
+        raise InputError("the design's plan has flows per target, not per demand, so flows have no routes")
+    flow = routing.flow_by_demand(problem, plan)
+    surplus = flow @ problem.incidence.T  # (K, N)
+    served = np.asarray(surplus[np.arange(len(problem.demands)), problem.source]).ravel()
+    decided = served > 1e-9 * float(problem.rate_mbps.max(initial=0.0))
+    scale = np.divide(1.0, served, out=np.zeros(len(served)), where=decided)
+    return sp.csr_array(sp.diags_array(scale) @ flow), decided

@@ -1,0 +1,94 @@
+"""Solves a program with the backend that the options name, and explains infeasible ones."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from planner.backends.registry import find_backend, model_faults
+from planner.backends.solution import Solution
+from planner.contract.proof import Status
+from planner.errors import InputError
+from planner.options import Options
+
+if TYPE_CHECKING:
+    from planner.backends.backend import Implementation
+    from planner.backends.linear_program import LinearProgram
+
+EXPLANATION_LIMIT_S: Final = 10.0
+"""Most seconds spent on finding the rows that conflict."""
+
+
+def solve(model: LinearProgram, options: Options = Options()) -> Solution:
+    """Solve a linear or mixed-integer program with the backend that `options` names.
+
+    raises  InputError where the backend cannot express the model or honour an option; SolverFailure
+            where the solver crashes, refuses its licence or rejects the model
+    """
+    from planner.backends.infeasibility import contradictory_limits
+
+    started = time.perf_counter()
+    if faults := model_faults(model, options):
+        raise InputError(*faults)
+    if reasons := contradictory_limits(model):
+        solution = Solution(status=Status.INFEASIBLE, backend=options.backend, reasons=reasons)
+    elif model.shape[1] == 0:
+        solution = _solve_without_variables(model, options)
+    else:
+        solution = _solve_decisively(find_backend(options.backend.partition(":")[0]).load(), model, options)
+        if solution.status is Status.INFEASIBLE:
+            left_s = _time_left_s(options, started)
+            solution = _explain_infeasibility(solution, model, min(EXPLANATION_LIMIT_S, left_s))
+    return replace(solution, seconds=time.perf_counter() - started)
+
+
+def _solve_without_variables(model: LinearProgram, options: Options) -> Solution:
+    """Return the empty point, the only one: solvers differ in what they answer here."""
+    import numpy as np
+
+    return Solution(
+        status=Status.OPTIMAL,
+        backend=options.backend,
+        x=model.cost.copy(),
+        row_duals=np.zeros(model.shape[0]),
+        reduced_costs=model.cost.copy(),
+        objective=model.offset,
+        bound=model.offset,
+    )
+
+
+def _explain_infeasibility(solution: Solution, model: LinearProgram, seconds: float) -> Solution:
+    """Add the rows that conflict; undecided where the model is feasible after all, as PDLP may err."""
+    from planner.backends.infeasibility import explain
+
+    reasons = explain(model, seconds=seconds)
+    if reasons is None:
+        claim = f"{solution.backend} calls the model infeasible, which it is not"
+        return replace(solution, status=Status.UNDECIDED, reasons=(claim,))
+    return replace(solution, reasons=reasons)
+
+
+def _solve_decisively(implementation: Implementation, model: LinearProgram, options: Options) -> Solution:
+    """Solve; where the solver cannot tell infeasible from unbounded, solve again without costs."""
+    from planner.backends.verification import InfeasibleOrUnbounded
+
+    started = time.perf_counter()
+    try:
+        return implementation.solve(model, options)
+    except InfeasibleOrUnbounded as ambiguous:
+        limit_s = None if options.time_limit_s is None else _time_left_s(options, started)
+        costless = replace(model, cost=model.cost * 0.0, offset=0.0)
+        try:
+            probe = implementation.solve(costless, replace(options, time_limit_s=limit_s))
+        except InfeasibleOrUnbounded:  # nothing costs, so nothing is unbounded
+            return Solution(status=Status.INFEASIBLE, backend=str(ambiguous))
+        status = Status.UNBOUNDED if probe.x is not None else probe.status
+        return Solution(status=status, backend=probe.backend, reasons=probe.reasons)
+
+
+def _time_left_s(options: Options, started: float) -> float:
+    """Return the seconds left of the time limit, at least 1, so that an explanation gets its chance."""
+    if options.time_limit_s is None:
+        return EXPLANATION_LIMIT_S
+    return max(1.0, options.time_limit_s - (time.perf_counter() - started))

@@ -1,0 +1,333 @@
+"""Linear and mixed-integer programs as sparse arrays, with names that are made on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+Labels = Callable[[], Sequence[str]]
+"""Returns the labels of a block's members, in order; called only when a name is needed."""
+
+INFINITE = 1e20
+"""Magnitude from which a limit counts as none, as in most solvers."""
+
+ROUNDING_TOLERANCE = 1e-9
+"""Largest excess of a lower limit over the upper one, relative to it, that counts as rounding."""
+
+INTEGRALITY_TOLERANCE = 1e-6
+"""Largest distance from an integer at which solvers take a number for it."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A block of consecutive variables under one name, e.g. `flow` with a label each."""
+
+    name: str
+    count: int
+    labels: Labels | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A block of constraints `lower <= matrix @ x <= upper` under one name.
+
+    matrix        (k, n) sparse array, any scipy format; duplicate entries add up
+    lower, upper  scalar or (k,); -inf and inf for none
+    """
+
+    name: str
+    matrix: sp.sparray
+    lower: ArrayLike = field(default=-np.inf, kw_only=True)
+    upper: ArrayLike = field(default=np.inf, kw_only=True)
+    labels: Labels | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Indices of one named block: `start` up to `stop`."""
+
+    name: str
+    start: int
+    stop: int
+    labels: Labels | None = None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """`name[label]` for each member; labels default to their position, alone it is just `name`."""
+        count = self.stop - self.start
+        if self.labels is None:
+            return [self.name] if count == 1 else [f"{self.name}[{i}]" for i in range(count)]
+        labels = self.labels()
+        if len(labels) != count:
+            raise ValueError(f"block '{self.name}' has {count} members, but {len(labels)} labels")
+        return [f"{self.name}[{label}]" for label in labels]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearProgram:
+    """Optimize `cost @ x + offset` where `row_lower <= matrix @ x <= row_upper`, `lower <= x <= upper`.
+
+    Made by `build`, which checks it; the arrays are shared, not copied: leave them unchanged.
+
+    sense                 "min" or "max"
+    cost                  (n,) float64
+    matrix                (m, n) CSR, int32 indices, sorted, without duplicates
+    row_lower, row_upper  (m,) float64, infinite for none
+    lower, upper          (n,) float64, infinite for none
+    integer               (n,) bool, True where x must be whole; None for a linear program
+    columns, row_blocks   names of consecutive variables and rows
+    """
+
+    sense: Literal["min", "max"]
+    cost: NDArray[np.float64]
+    offset: float
+    matrix: sp.csr_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    integer: NDArray[np.bool_] | None
+    columns: tuple[Block, ...]
+    row_blocks: tuple[Block, ...]
+    name: str = "model"
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        sense: Literal["min", "max"] = "min",
+        cost: ArrayLike,
+        rows: Sequence[Rows] = (),
+        columns: Sequence[Columns] = (),
+        lower: ArrayLike = 0.0,
+        upper: ArrayLike = np.inf,
+        integer: ArrayLike | None = None,
+        offset: float = 0.0,
+        name: str = "model",
+    ) -> LinearProgram:
+        """Stack blocks of rows into one program.
+
+        cost          (n,); its length is the number of variables
+        rows          blocks of constraints, stacked in this order
+        columns       names of consecutive variables, counts adding up to n; none names them x[0], x[1], ...
+        lower, upper  scalar or (n,) limits of the variables
+        integer       scalar or (n,) bool, True where a variable must be whole
+
+        A limit of 1e20 or more counts as infinite. Limits that cross by rounding only (1e-9) are
+        joined; those that cross by more stay, and make the program infeasible. Limits of whole
+        variables are rounded inwards (HiGHS 1.12 to 1.15 return wrong optima otherwise).
+
+        Raises ValueError that names the block where shapes disagree or a number is NaN.
+        """
+        if sense not in ("min", "max"):
+            raise ValueError(f"sense is {sense!r}, must be 'min' or 'max'")
+        costs = _finite("cost", np.ascontiguousarray(cost, dtype=np.float64))
+        if costs.ndim != 1:
+            raise ValueError(f"cost has shape {costs.shape}, must be (n,)")
+        count = costs.shape[0]
+        if not np.isfinite(offset):
+            raise ValueError(f"offset is {offset}, must be finite")
+
+        blocks = [_check_block(block, count) for block in rows]
+        sizes = [matrix.shape[0] for matrix, _, _ in blocks]
+        column_lower, column_upper = _limits("variables", lower, upper, count)
+        whole = _integer_mask(integer, count)
+        if whole is not None:
+            _round_inwards(column_lower, column_upper, whole)
+        return cls(
+            sense=sense,
+            cost=costs,
+            offset=float(offset),
+            matrix=_stack([matrix for matrix, _, _ in blocks], count),
+            row_lower=_concatenate([low for _, low, _ in blocks]),
+            row_upper=_concatenate([high for _, _, high in blocks]),
+            lower=column_lower,
+            upper=column_upper,
+            integer=whole,
+            columns=_column_blocks(columns, count),
+            row_blocks=_name_blocks(
+                "rows", [(block.name, size, block.labels) for block, size in zip(rows, sizes, strict=True)]
+            ),
+            name=name,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of variables."""
+        rows, columns = self.matrix.shape
+        return int(rows), int(columns)
+
+    @property
+    def is_integer(self) -> bool:
+        """True where at least one variable must be whole."""
+        return self.integer is not None
+
+    def column_names(self) -> list[str]:
+        """Return one name per variable, such as `flow[berlin->munich]`."""
+        return [name for block in self.columns for name in block.names]
+
+    def row_names(self) -> list[str]:
+        """Return one name per row, such as `capacity[berlin->munich]`."""
+        return [name for block in self.row_blocks for name in block.names]
+
+    def column_name(self, j: int) -> str:
+        """Return the name of variable `j`; makes the names of its block only."""
+        return _name_at(self.columns, j)
+
+    def row_name(self, i: int) -> str:
+        """Return the name of row `i`; makes the names of its block only."""
+        return _name_at(self.row_blocks, i)
+
+    def objective_of(self, x: ArrayLike) -> float:
+        """Return `cost @ x + offset`, in the model's own sense; x is (n,)."""
+        return float(self.cost @ self._point(x) + self.offset)
+
+    def violation(self, x: ArrayLike) -> float:
+        """Return the largest violation of a row, a limit of a variable or integrality by x (n,).
+
+        Absolute, in the units of the row or variable.
+        """
+        point = self._point(x)
+        activity = self.matrix @ point
+        worst = [
+            self.row_lower - activity,
+            activity - self.row_upper,
+            self.lower - point,
+            point - self.upper,
+        ]
+        if self.integer is not None:
+            whole = point[self.integer]
+            worst.append(np.abs(whole - np.round(whole)))
+        return max((float(part.max()) for part in worst if part.size), default=0.0) or 0.0
+
+    def _point(self, x: ArrayLike) -> NDArray[np.float64]:
+        point = np.asarray(x, dtype=np.float64)
+        if point.shape != self.cost.shape:
+            raise ValueError(f"x has shape {point.shape}, must be {self.cost.shape}")
+        return point
+
+
+def _check_block(block: Rows, count: int) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.float64]]:
+    if not sp.issparse(block.matrix):
+        raise ValueError(f"rows '{block.name}': matrix is {type(block.matrix).__name__}, must be sparse")
+    if block.matrix.ndim != 2 or block.matrix.shape[1] != count:
+        raise ValueError(f"rows '{block.name}': matrix has shape {block.matrix.shape}, must be (k, {count})")
+    matrix = sp.csr_array(block.matrix, dtype=np.float64)
+    _finite(f"rows '{block.name}': matrix", matrix.data)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the caller's arrays stay as they are
+        matrix.sum_duplicates()
+    low, high = _limits(f"rows '{block.name}'", block.lower, block.upper, int(matrix.shape[0]))
+    return matrix, low, high
+
+
+def _finite(what: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    # The sum is NaN or infinite if any value is (or if finite values overflow): one pass, no mask.
+    if values.size and not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        first = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"{what}: entry {first} is {values.flat[first]}, must be finite")
+    return values
+
+
+def _limits(
+    what: str, lower: ArrayLike, upper: ArrayLike, count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    low = _broadcast(f"{what}: lower", lower, count)
+    high = _broadcast(f"{what}: upper", upper, count)
+    low[low <= -INFINITE] = -np.inf
+    high[high >= INFINITE] = np.inf
+    for side, wrong in (("lower", low >= INFINITE), ("upper", high <= -INFINITE)):
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            raise ValueError(f"{what}: {side} limit {first} is {(low if side == 'lower' else high)[first]}")
+    crossed = low > high
+    if crossed.any():
+        close = crossed & (low - high <= ROUNDING_TOLERANCE * np.maximum(1.0, np.abs(high)))
+        low[close] = high[close]
+    return low, high
+
+
+def _broadcast(what: str, values: ArrayLike, count: int) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != count):
+        raise ValueError(f"{what} has shape {array.shape}, must be a number or ({count},)")
+    if np.isnan(array).any():
+        raise ValueError(f"{what} is NaN" + (f" at {int(np.isnan(array).argmax())}" if array.ndim else ""))
+    full = np.empty(count)
+    full[:] = array
+    return full
+
+
+def _concatenate(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _stack(parts: list[sp.csr_array], count: int) -> sp.csr_array:
+    """Return one CSR matrix with int32 indices, which solvers take without another copy."""
+    if sum(part.nnz for part in parts) > np.iinfo(np.int32).max:
+        raise ValueError("the model has more than 2^31 coefficients")
+    if not parts:
+        return sp.csr_array((0, count), dtype=np.float64)
+    stacked = parts[0] if len(parts) == 1 else sp.csr_array(sp.vstack(parts, format="csr"))
+    indptr = stacked.indptr.astype(np.int32, copy=False)
+    indices = stacked.indices.astype(np.int32, copy=False)
+    matrix = sp.csr_array((stacked.data, indices, indptr), shape=stacked.shape, copy=False)
+    matrix.has_canonical_format = True  # each block is, so the stack is: spares another scan
+    return matrix
+
+
+def _integer_mask(integer: ArrayLike | None, count: int) -> NDArray[np.bool_] | None:
+    if integer is None:
+        return None
+    array = np.asarray(integer)
+    if array.dtype != np.bool_:
+        raise ValueError(f"integer has type {array.dtype}, must be bool")
+    if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != count):
+        raise ValueError(f"integer has shape {array.shape}, must be a bool or ({count},)")
+    mask = np.broadcast_to(array, (count,)).copy()
+    return mask if mask.any() else None
+
+
+def _round_inwards(low: NDArray[np.float64], high: NDArray[np.float64], whole: NDArray[np.bool_]) -> None:
+    """Round limits inwards in place; those with no integer between them stay, to be named later."""
+    least = np.where(whole, np.ceil(low - INTEGRALITY_TOLERANCE), low)
+    most = np.where(whole, np.floor(high + INTEGRALITY_TOLERANCE), high)
+    possible = least <= most
+    low[possible], high[possible] = least[possible], most[possible]
+
+
+def _column_blocks(columns: Sequence[Columns], count: int) -> tuple[Block, ...]:
+    if not columns:
+        return (Block("x", 0, count, labels=lambda: [str(i) for i in range(count)]),)
+    total = sum(block.count for block in columns)
+    if total != count:
+        raise ValueError(f"columns name {total} variables, but cost has {count}")
+    return _name_blocks("columns", [(block.name, block.count, block.labels) for block in columns])
+
+
+def _name_blocks(what: str, blocks: Sequence[tuple[str, int, Labels | None]]) -> tuple[Block, ...]:
+    laid, names, start = [], set(), 0
+    for name, size, labels in blocks:
+        if not name or name in names:
+            raise ValueError(f"{what}: block name {name!r} is {'used twice' if name else 'empty'}")
+        if size < 0:
+            raise ValueError(f"{what} '{name}': count is {size}, must be at least 0")
+        names.add(name)
+        laid.append(Block(name, start, start + size, labels))
+        start += size
+    return tuple(laid)
+
+
+def _name_at(blocks: tuple[Block, ...], i: int) -> str:
+    for block in blocks:
+        if block.start <= i < block.stop:
+            return block.names[i - block.start]
+    raise IndexError(f"index {i} lies in no block")

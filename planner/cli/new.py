@@ -1,0 +1,116 @@
+"""Commands that write the files of a new system, or of a new design."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli.output import say
+from planner.errors import InputError
+
+new = typer.Typer(
+    help="Write the files of a new system or design.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@new.command("system")
+def system(
+    name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and underscores.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="The folder to write; default: ./NAME.")
+    ] = None,
+) -> None:
+    """Write a package with a working system, a scenario and conformance tests."""
+    from planner.scenarios.catalogue import system_names
+
+    _require_name(name)
+    if name in system_names():
+        raise InputError(f"{name}: a system of this name is installed")
+    if importlib.util.find_spec(name) is not None:
+        raise InputError(f"{name}: a Python module of this name is installed; choose another name")
+    folder = out or Path(name)
+    _require_empty(folder)
+    words = {"name": name, "Name": "".join(word.capitalize() for word in name.split("_"))}
+    root = files("planner.cli") / "templates" / "system"
+    package = ("__init__.py.j2", "problem", "plan", "information", "designs")
+    for entry in root.iterdir():
+        _write(entry, folder / name if entry.name in package else folder, words)
+    say(f"wrote system {name} to {folder}; next: pip install -e {folder}, then see {folder / 'README.md'}")
+
+
+@new.command("design")
+def design(
+    of: Annotated[str, typer.Argument(metavar="SYSTEM", help="The system that it decides for.")],
+    name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and underscores.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file to write; default: ./NAME.py.")
+    ] = None,
+) -> None:
+    """Write a file with a working design of a system, to be made your own."""
+    import inspect
+    from importlib.metadata import entry_points
+
+    from planner.scenarios.catalogue import GROUP, find_system
+
+    _require_name(name)
+    found = find_system(of)
+    if any(one.name == name for one in found.designs):
+        raise InputError(f"{name}: {of} has a design of this name")
+    path = out or Path(f"{name}.py")
+    if path.exists():
+        raise InputError(f"{path}: exists already; name another file")
+    first = found.designs[0]
+    problem = type(next(iter(found.problem.presets.values()))())
+    plan = inspect.signature(found.plan.check, eval_str=True).parameters
+    types = [parameter.annotation for parameter in plan.values()][:2]
+    words = {
+        "name": name,
+        "default": first.name,
+        "package": next(entry.module for entry in entry_points(group=GROUP) if entry.name == of),
+        "problem_module": problem.__module__,
+        "plan_module": types[1].__module__,
+        "Problem": problem.__name__,
+        "Plan": types[1].__name__,
+    }
+    template = files("planner.cli") / "templates" / "design" / "design.py.j2"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_render(template, words), encoding="utf-8")
+    say(f"wrote design {name} to {path}; add its DESIGN to the table of designs of {of}")
+
+
+def _require_name(name: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or keyword.iskeyword(name):
+        raise InputError(
+            f"{name}: is no name: up to 40 lower-case letters, digits and underscores, a letter first"
+        )
+
+
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists and is not an empty folder")
+
+
+def _write(template: Traversable, folder: Path, words: dict[str, str]) -> None:
+    """Write a template, or every template of a folder."""
+    if template.is_dir():
+        for entry in template.iterdir():
+            _write(entry, folder / template.name, words)
+        return
+    if not template.name.endswith(".j2"):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / template.name.removesuffix(".j2")).write_text(_render(template, words), encoding="utf-8")
+
+
+def _render(template: Traversable, words: dict[str, str]) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string(template.read_text(encoding="utf-8")).render(words)

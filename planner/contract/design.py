@@ -1,0 +1,113 @@
+"""Designs: ways to decide, each with the mechanism by which its control planes coordinate."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
+
+from planner.contract.parameters import Parameter, parameters_of
+from planner.contract.plan import Plan
+from planner.contract.problem import Problem
+from planner.contract.proof import Proof
+from planner.contract.signalling import Signalling
+from planner.options import Options
+
+if TYPE_CHECKING:
+    from planner.backends.linear_program import LinearProgram
+
+
+class Mechanism(enum.Enum):
+    """Coordination mechanisms of control planes (Mukerjee 2018, 1.1)."""
+
+    NONE = "none"  # one control plane decides alone, on its own information
+    REACTION = "reaction"  # no information is shared: each adapts to what it observes
+    TRANSPARENCY = "transparency"  # all information is shared
+    PRIORITY_RANKING = "priority ranking"  # ranked bids, where not all information may be shared
+    HIERARCHICAL_PARTITIONING = "hierarchical partitioning"  # slow global optimum, fast local control
+
+    def __str__(self) -> str:
+        return self.value
+
+
+ProblemT = TypeVar("ProblemT", bound=Problem, default=Any)
+PlanT = TypeVar("PlanT", bound=Plan, default=Any)
+PlanT_co = TypeVar("PlanT_co", covariant=True, default=Any)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Decision(Generic[PlanT_co]):
+    """A plan and what is proven about it.
+
+    plan        None where no plan exists, or where the design only computes a bound
+    guarantees  the constraints, by the names that `check` uses, that the plan claims to satisfy on the
+                observed problem; the engine rejects a plan that violates one. None: all of them.
+                Routing without regard to capacity, for example, only claims to serve all demand
+    """
+
+    plan: PlanT_co | None
+    proof: Proof
+    guarantees: frozenset[str] | None = None
+
+
+def observe_all(problem: Any) -> Any:
+    """Return the problem itself: the control plane has all information."""
+    return problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design(Generic[ProblemT, PlanT]):
+    """One way to decide: what it observes, its algorithm, and the mechanism of coordination.
+
+    decide      (observed problem, *, options?, previous?, **parameters) -> Decision; the engine passes
+                `options` and `previous` only where the function has such an argument
+    observe     (true problem, **parameters) -> observed problem; `observe_all` where it is the same
+    messages    information that control planes must exchange, in words
+    signalling  (true problem, plan) -> messages and bytes exchanged, counted from the protocol
+    model       the formal model that `decide` solves with the same parameters, for export
+    """
+
+    name: str
+    decide: Callable[..., Decision[PlanT]]
+    mechanism: Mechanism = Mechanism.NONE
+    source: str
+    observe: Callable[..., ProblemT] = observe_all
+    messages: str = ""
+    signalling: Callable[[ProblemT, PlanT], Signalling] | None = None
+    model: Callable[..., LinearProgram] | None = None
+
+    @property
+    def about(self) -> str:
+        """The first line of the deciding function's docstring."""
+        return (inspect.getdoc(self.decide) or "").split("\n", 1)[0]
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Parameters of `decide` that a user may set, by name."""
+        return parameters_of(self.decide)
+
+    @cached_property
+    def _arguments(self) -> frozenset[str]:
+        return frozenset(inspect.signature(self.decide).parameters)
+
+    def run(
+        self,
+        observed: ProblemT,
+        *,
+        options: Options | None = None,
+        previous: Decision[PlanT] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Decision[PlanT]:
+        """Return the decision on an observed problem.
+
+        options   solver options; passed only if `decide` accepts them
+        previous  the decision to start from; likewise
+        """
+        context = {"options": options or Options(), "previous": previous}
+        passed = {name: value for name, value in context.items() if name in self._arguments}
+        return self.decide(observed, **passed, **(parameters or {}))

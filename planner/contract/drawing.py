@@ -1,0 +1,105 @@
+"""Drawings as data, declared by systems and targets; `planner.reports.charts` makes charts of them.
+
+A drawing names no colours, fonts or library: a report, the dashboard and a picture each choose theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curve:
+    """Lines over the first column of `frame`, one for each other column.
+
+    units         of columns
+    bars          draw bars: the first column has names, not numbers
+    log_x, log_y  whether the axis is logarithmic
+    """
+
+    title: str
+    frame: pd.DataFrame
+    units: Mapping[str, str] = field(default_factory=dict)
+    bars: bool = False
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Points:
+    """Scatter plot of two figures, such as cost and performance of designs.
+
+    frame  a column of names, then the two figures
+    """
+
+    title: str
+    frame: pd.DataFrame
+    units: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NetworkMap:
+    """Network of nodes and links; a value colours the links.
+
+    nodes  node, optionally latitude and longitude, or x and y; a column group colours nodes
+    links  tail, head, value; the two directions between two nodes are drawn side by side
+    limit  the value at which a link is full; None: the largest value
+    """
+
+    title: str
+    nodes: pd.DataFrame
+    links: pd.DataFrame
+    value: str
+    unit: str = ""
+    limit: float | None = None
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The links, the largest value first."""
+        return self.links.sort_values("value", ascending=False, kind="stable", ignore_index=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Timeline:
+    """Gantt chart: the activities of each lane over time.
+
+    frame  lane, start, end, what
+    """
+
+    title: str
+    frame: pd.DataFrame
+    unit: str
+    lanes: str
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Distribution:
+    """Cumulative distribution functions.
+
+    values  a series of values for each curve, by name
+    limit   a value to compare to, drawn as a line
+    """
+
+    title: str
+    values: Mapping[str, pd.Series]
+    what: str
+    unit: str = ""
+    limit: float | None = None
+    log_x: bool = False
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Minimum, quartiles, 90th and 99th percentiles, and maximum of each series."""
+        levels = [0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0]
+        names = ["least", "25%", "median", "75%", "90%", "99%", "most"]
+        rows = {
+            name: values.quantile(levels).to_numpy() for name, values in self.values.items() if len(values)
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=names).rename_axis("of").reset_index()
+
+
+Drawing = Curve | Points | NetworkMap | Timeline | Distribution

@@ -1,0 +1,187 @@
+"""Parameters of designs, sources and presets, read from function signatures.
+
+Each argument is a parameter with its annotation as rule and its default; only arguments that the engine
+passes itself (GIVEN_BY_THE_ENGINE) are not. Pydantic checks values, so that a rule and its description stand
+together:
+
+    def route(problem, *, paths: Annotated[int | Literal["any"], Field(description="...")] = "any")
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from planner.errors import did_you_mean
+
+REQUIRED: Any = inspect.Parameter.empty
+GIVEN_BY_THE_ENGINE = frozenset(
+    {"problem", "decided", "options", "previous", "design", "information", "decision_parameters"}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter: name, type, default and description."""
+
+    name: str
+    annotation: Any
+    default: Any  # REQUIRED where there is none
+    about: str
+
+    @property
+    def values(self) -> str:
+        """The valid values in words, e.g. `any | integer > 0`."""
+        return _describe(self.annotation)
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is REQUIRED
+
+    @functools.cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """Its JSON schema, for forms."""
+        return TypeAdapter(self.annotation).json_schema()
+
+    @property
+    def is_path(self) -> bool:
+        return Path in _members(self.annotation)
+
+
+@functools.cache
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, Parameter]:
+    """Return the arguments of `function` that a user may set, by name."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {
+        name: Parameter(
+            name=name,
+            annotation=hints.get(name, Any),
+            default=argument.default,
+            about=_about(hints.get(name)),
+        )
+        for name, argument in inspect.signature(function).parameters.items()
+        if name not in GIVEN_BY_THE_ENGINE
+    }
+
+
+def check_parameters(
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    *,
+    where: str,
+    what: str,
+    folder: Path | None = None,
+    others: Iterable[str] = (),
+) -> tuple[dict[str, Any], list[str]]:
+    """Convert the values of `given` to the types of `function`'s arguments; return them, and all faults.
+
+    where   prefix of the keys in the faults, e.g. "designs.optimum"
+    what    owner of the parameters in the faults, e.g. "design optimum"
+    folder  folder that relative paths start from
+    others  further names that are valid in this place, for "did you mean"
+    """
+    known = parameters_of(function)
+    values, faults = {}, []
+    for name, value in given.items():
+        if name not in known:
+            faults.append(
+                f"{where}.{name}: no such parameter of {what}" + did_you_mean(name, [*known, *others])
+            )
+            continue
+        try:
+            # JSON mode is strict about types but takes a list for a tuple and text for a path
+            checked = _adapter(function, name).validate_json(json.dumps(value, default=str), strict=True)
+        except (ValidationError, ValueError) as error:
+            faults.append(f"{where}.{name} is {_show(value)}, {_rule(known[name], error)}")
+            continue
+        if isinstance(checked, Path) and folder is not None:
+            checked = folder / checked
+        values[name] = checked
+    for name, parameter in known.items():
+        if parameter.is_required and name not in given:
+            faults.append(f"{where}.{name}: is missing; {what} needs it ({parameter.about})")
+    return values, faults
+
+
+@functools.cache
+def _adapter(function: Callable[..., Any], name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(parameters_of(function)[name].annotation)
+
+
+def _rule(parameter: Parameter, error: Exception) -> str:
+    choices = [str(member) for member in _literals(parameter.annotation)]
+    if isinstance(error, ValidationError) and len(error.errors()) == 1 and not choices:
+        return error.errors()[0]["msg"].replace("Input should be", "must be")
+    near = ""
+    if isinstance(error, ValidationError):
+        value = error.errors()[0]["input"]
+        near = did_you_mean(value, choices) if isinstance(value, str) and choices else ""
+    return f"must be {parameter.values}" + (near if "'" in near else "")
+
+
+def _show(value: object) -> str:
+    return (
+        f"'{value}'"
+        if isinstance(value, str)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
+
+
+# --- words for annotations ----------------------------------------------------------------
+
+
+def _about(annotation: Any) -> str:
+    for extra in getattr(annotation, "__metadata__", ()):
+        if isinstance(extra, FieldInfo) and extra.description:
+            return extra.description
+    return ""
+
+
+def _members(annotation: Any) -> Iterable[Any]:
+    """Return the types of a union, without their annotations."""
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [kind for part in get_args(annotation) for kind in _members(part)]
+    return [annotation]
+
+
+def _literals(annotation: Any) -> list[Any]:
+    return [value for kind in _members(annotation) if get_origin(kind) is Literal for value in get_args(kind)]
+
+
+NAMES = {int: "integer", float: "number", str: "text", bool: "true | false", Path: "file", type(None): "none"}
+
+
+def _describe(annotation: Any) -> str:
+    if get_origin(annotation) is Annotated:
+        base, *extras = get_args(annotation)
+        return " ".join([_describe(base), *_limits(extras)])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " | ".join(_describe(part) for part in get_args(annotation))
+    if get_origin(annotation) is Literal:
+        return " | ".join(str(value) for value in get_args(annotation))
+    if get_origin(annotation) in (tuple, list):
+        return "list of " + _describe(get_args(annotation)[0])
+    return NAMES.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _limits(extras: Iterable[Any]) -> Iterable[str]:
+    signs = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+    for extra in extras:
+        for rule in extra.metadata if isinstance(extra, FieldInfo) else [extra]:
+            for attribute, sign in signs.items():
+                if (limit := getattr(rule, attribute, None)) is not None:
+                    yield f"{sign} {limit}"

@@ -1,0 +1,63 @@
+"""The proof of a decision: search status, objective value, dual bound and gap."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+
+class Status(enum.Enum):
+    """Status of a search for a plan."""
+
+    OPTIMAL = "optimal"  # the gap is at most the requested gap
+    FEASIBLE = "feasible"  # a plan, not proven optimal
+    INFEASIBLE = "infeasible"  # proven: no plan satisfies the constraints
+    UNBOUNDED = "unbounded"  # proven: the objective has no limit
+    UNDECIDED = "undecided"  # neither a plan nor a proof within the limits given
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """Return |objective - bound| / max(|objective|, |bound|, 1e-9); None where either is unknown."""
+    if objective is None or bound is None:
+        return None
+    return abs(objective - bound) / max(abs(objective), abs(bound), 1e-9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Status, objective value and bound of a plan, for the problem as the design observed it.
+
+    objective    value of the plan in `metric`; None without a plan or without an objective
+    bound        dual bound of `metric`: no plan is better; None for unknown
+    bound_scope  the plans that the bound covers, where not all, e.g. "the 4 shortest paths of each
+                 demand"
+    metric       the system's metric that objective and bound measure; None where the design optimizes
+                 none of them
+    seconds      wall time of the decision
+    backend      solver with its version, e.g. "highs 1.13.1 (simplex)"
+    reasons      names of the conflicting constraints, where there is no plan
+    """
+
+    status: Status
+    objective: float | None = None
+    bound: float | None = None
+    metric: str | None = None
+    bound_scope: str | None = None
+    seconds: float | None = None
+    backend: str | None = None
+    reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in ("objective", "bound"):
+            value = getattr(self, field)
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{field} is {value}: unknown is None, never {value}")
+
+    @property
+    def gap(self) -> float | None:
+        """Relative distance of objective and bound; 0: proven optimal."""
+        return relative_gap(self.objective, self.bound)

@@ -1,0 +1,155 @@
+"""The declaration of a system: one planning domain.
+
+A system has four parts, each typed over its problem and its plan: the problem type (tables, sources,
+presets, series, adjustments), the plan type (tables, check, metrics, realization, drawing), the designs,
+and the studies (coordination, trade-off, what-if, reproduction targets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Protocol
+
+import pandas as pd
+from typing_extensions import TypeVar
+
+from planner.contract.design import Design, PlanT, ProblemT, observe_all
+from planner.contract.drawing import Drawing
+from planner.contract.metrics import SIGNALLING_METRICS, Metric
+from planner.contract.plan import Plan, Violations
+from planner.contract.problem import Problem, Series
+from planner.contract.simulation import Simulation
+from planner.contract.studies import Coordination, Explain
+from planner.contract.tables import Table
+from planner.contract.targets import Target
+from planner.errors import InputError, did_you_mean
+
+ProblemT_contra = TypeVar("ProblemT_contra", bound=Problem, contravariant=True)
+PlanT_contra = TypeVar("PlanT_contra", bound=Plan, contravariant=True)
+
+
+class Measure(Protocol[ProblemT_contra, PlanT_contra]):
+    """Measures a plan on a problem."""
+
+    def __call__(
+        self, problem: ProblemT_contra, plan: PlanT_contra, previous: PlanT_contra | None, /
+    ) -> dict[str, float | None]:
+        """Return a value for every metric; None where it has no meaning."""
+
+
+def same_plan(truth: Any, observed: Any, plan: Any) -> Any:  # noqa: ARG001 - the signature of `realize`
+    """Return the plan itself, for systems in which a plan is realized exactly as decided."""
+    return plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemType(Generic[ProblemT]):
+    """The problem type of a system: tables, sources, presets.
+
+    tables           tables of a problem; those named in `optional_tables` may be absent
+    from_tables      tables by name -> problem; raises InputError with every fault
+    sources          functions that return a problem, by the name in a scenario's `source`
+    series           sources of consecutive problems, such as the windows of a trace: functions that
+                     return a Series, which `planner roll` runs a design through
+    presets          functions that return synthetic problems, by name; the first is the default
+    adjust           (problem, **parameters) -> problem: parameters of `[problem]` for all
+                     sources, such as a scale; a source's own parameters of the same name come first
+    """
+
+    tables: tuple[Table, ...]
+    optional_tables: tuple[str, ...] = ()
+    from_tables: Callable[[Mapping[str, pd.DataFrame]], ProblemT]
+    sources: Mapping[str, Callable[..., ProblemT]] = field(default_factory=dict)
+    series: Mapping[str, Callable[..., Series[ProblemT]]] = field(default_factory=dict)
+    presets: Mapping[str, Callable[..., ProblemT]] = field(default_factory=dict)
+    adjust: Callable[..., ProblemT] = observe_all
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanType(Generic[ProblemT, PlanT]):
+    """The plan type of a system: tables, check, metrics, realization and drawing.
+
+    tables       tables of a plan
+    from_tables  (problem, tables) -> plan, for plans made elsewhere
+    check        (problem, plan) -> Violations; raises PlanRejected where it is no plan at all
+    metrics      the figures of a plan
+    headline     name of the most important metric
+    measure      (problem, plan, previous plan or None) -> a value for every metric
+    realize      (true problem, observed problem, plan) -> the plan as it plays out in truth, such as
+                 the same split ratios applied to another demand
+    draw         (problem, plan) -> drawings: a map, a timeline, a distribution
+    """
+
+    tables: tuple[Table, ...]
+    from_tables: Callable[[ProblemT, Mapping[str, pd.DataFrame]], PlanT]
+    check: Callable[[ProblemT, PlanT], Violations]
+    metrics: tuple[Metric, ...]
+    headline: str
+    measure: Measure[ProblemT, PlanT]
+    realize: Callable[[ProblemT, ProblemT, PlanT], PlanT] = same_plan
+    draw: Callable[[ProblemT, PlanT], Sequence[Drawing]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Studies:
+    """Studies of a system beyond single plans.
+
+    what_if       function that explains a plan: its limits, and changes that improve it
+    practice      name of the design that is today's practice, which plans are compared to
+    practice_name that design in words, such as "equal-cost multipath"
+    simulation    simulation of problems in time
+    trade_off     two metrics that are drawn against each other
+    coordination  comparison of the designs by coordination mechanism
+    targets       the tables and figures of papers that this system reproduces
+    """
+
+    what_if: Explain | None = None
+    practice: str | None = None
+    practice_name: str = ""
+    simulation: Simulation | None = None
+    trade_off: tuple[str, str] | None = None
+    coordination: Coordination | None = None
+    targets: tuple[Target, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class System(Generic[ProblemT, PlanT]):
+    """One planning domain.
+
+    question     the question that its plans answer, in one sentence
+    source       the paper that defines it
+    designs      all designs; the first is the default
+    formulation  (problem, **parameters) -> the reference model in Pyomo
+    """
+
+    name: str
+    question: str
+    source: str
+    problem: ProblemType[ProblemT]
+    plan: PlanType[ProblemT, PlanT]
+    designs: tuple[Design[ProblemT, PlanT], ...]
+    formulation: Callable[..., Any] | None = None
+    studies: Studies = Studies()
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Metrics of its plans, with those of signalling where a design counts it."""
+        if any(design.signalling for design in self.designs):
+            return (*self.plan.metrics, *SIGNALLING_METRICS)
+        return self.plan.metrics
+
+    def design(self, name: str) -> Design[ProblemT, PlanT]:
+        """Return the design of that name; raise InputError that names the nearest."""
+        if name not in self._designs:
+            raise InputError(f"{name}: no such design of {self.name}" + did_you_mean(name, self._designs))
+        return self._designs[name]
+
+    @cached_property
+    def _designs(self) -> dict[str, Design[ProblemT, PlanT]]:
+        return {design.name: design for design in self.designs}
+
+    def metric(self, name: str) -> Metric:
+        """Return the metric of that name."""
+        return next(metric for metric in self.metrics if metric.name == name)

@@ -1,0 +1,358 @@
+"""Table declarations in pandera, the checks of tables against them, and the digest of their contents.
+
+Every fault of every table is found before anything is refused, each as one line that names the
+file, the row, the column, the value and the rule. Rows are counted as a spreadsheet does: the
+header of a CSV file is row 1; Parquet files and frames have no header, their first row is row 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from planner.errors import InputError, did_you_mean
+
+SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of a system: its name, the meaning of a row, and its columns with their rules.
+
+    key      columns with values that, together, may occur only once
+    compact  columns of names are stored as categories, for tables of many rows with few names
+    """
+
+    name: str
+    about: str
+    columns: Mapping[str, pa.Column]
+    key: tuple[str, ...] = ()
+    may_be_empty: bool = False
+    compact: bool = False
+
+    @property
+    def required_columns(self) -> list[str]:
+        return [name for name, column in self.columns.items() if column.required]
+
+    def signature(self) -> str:
+        """Return `links(tail, head, capacity_mbps, weight?)`, with a question mark after optional columns."""
+        marks = [name + ("" if column.required else "?") for name, column in self.columns.items()]
+        return f"{self.name}({', '.join(marks)})"
+
+
+def label(about: str) -> pa.Column:
+    """Return a column of names: text that is not empty; numbers are kept as text, as written."""
+    return pa.Column(str, pa.Check(lambda s: s != "", error="must not be empty"), description=about)
+
+
+def number(
+    about: str,
+    *,
+    more_than: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    optional: bool = False,
+    default: float | None = None,
+) -> pa.Column:
+    """Return a column of finite numbers; an optional column that is absent is filled with `default`."""
+    checks = [pa.Check(np.isfinite, error="must be a finite number")]
+    if more_than is not None:
+        checks.append(pa.Check.gt(more_than, error=f"must be greater than {more_than:g}"))
+    if at_least is not None:
+        checks.append(pa.Check.ge(at_least, error=f"must be at least {at_least:g}"))
+    if at_most is not None:
+        checks.append(pa.Check.le(at_most, error=f"must be at most {at_most:g}"))
+    return pa.Column(float, checks, required=not optional, default=default, description=about)
+
+
+def validate(
+    table: Table, frame: pd.DataFrame, *, where: str | None = None, first_row: int = 1
+) -> pd.DataFrame:
+    """Return `frame` with the table's columns, types and defaults.
+
+    Rows keep their index, which counts from 0, so that later faults can name them.
+
+    where      name of the table in faults, e.g. its file name; default: the table's name
+    first_row  number of the first data row in faults
+    raises     InputError with every fault
+    """
+    frame, faults = _check_table(table, frame.dropna(how="all"), where or table.name, first_row)
+    if faults:
+        raise InputError(*faults)
+    return frame
+
+
+def validate_fields(problem: object, tables: Iterable[Table]) -> list[str]:
+    """Validate the tables in the fields of a frozen dataclass, replace them, and return all faults.
+
+    For use in `__post_init__`. A field has the name of its table; None means that the table is absent.
+    """
+    faults: list[str] = []
+    for table in tables:
+        frame = getattr(problem, table.name)
+        if frame is None:
+            continue
+        where, first_row = frame.attrs.get("where"), frame.attrs.get("first_row", 1)
+        try:
+            valid = validate(table, frame, where=where, first_row=first_row)
+        except InputError as error:
+            faults += error.faults
+            continue
+        valid.attrs |= frame.attrs
+        object.__setattr__(problem, table.name, valid)
+    return faults
+
+
+def report_unknown_names(
+    frame: pd.DataFrame, table: str, column: str, known: Collection[str], what: str
+) -> list[str]:
+    """Return a fault for each row with a name in `column` that is not in `known`.
+
+    what  the end of the fault, such as "no node of the network"
+    """
+    unknown = np.flatnonzero(~frame[column].isin(known).to_numpy()).tolist()
+    faults = [
+        f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is {what}"
+        + did_you_mean(str(frame[column].iloc[row]), known)
+        for row in unknown[:SHOWN_ROWS]  # the search for a near name is slow among many
+    ]
+    return shorten_faults(faults, file_name(frame, table), f"with an unknown {column}", count=len(unknown))
+
+
+def _check_table(
+    table: Table, frame: pd.DataFrame, where: str, first_row: int
+) -> tuple[pd.DataFrame, list[str]]:
+    faults = list(_column_faults(table, frame, where))
+    if faults:
+        return frame, faults
+    if frame.empty and not table.may_be_empty:
+        return frame, [f"{where}: holds no rows"]
+    broken = _RowFaults(where, first_row)
+    columns: dict[str, pd.Series[Any]] = {}
+    for name, column in table.columns.items():
+        if name in frame:
+            if table.compact and is_label(column):
+                columns[name] = _convert_to_categories(name, frame[name], broken)
+            else:
+                columns[name] = _convert(name, column, frame[name], broken)
+        elif column.default is not None:
+            columns[name] = pd.Series(column.default, index=frame.index, dtype=float)
+    frame = pd.DataFrame(columns, index=frame.index)
+    if not broken.lines:  # a value of the wrong type would break its column's rules again
+        _check_rules(table, frame, broken)
+    if not broken.lines and table.key:
+        _add_repeated_keys(table, frame, broken)
+    return frame, broken.faults()
+
+
+def _check_rules(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
+    """Add a fault for each value that breaks a rule of its column; the columns have their types already."""
+    checked = [name for name in map(str, frame) if not isinstance(frame[name].dtype, pd.CategoricalDtype)]
+    if frame.empty or all(_satisfies_rules(table.columns[name], frame[name]) for name in checked):
+        return
+    schema = pa.DataFrameSchema({name: table.columns[name] for name in checked})
+    try:
+        schema.validate(frame[checked], lazy=True)
+    except pa.errors.SchemaErrors as error:
+        _add_broken_rules(error.failure_cases, broken)
+
+
+def _satisfies_rules(column: pa.Column, values: pd.Series) -> bool:
+    """Return whether all values satisfy all rules; several times faster than a schema, which lists faults."""
+    return not values.hasnans and all(check(values).check_passed for check in column.checks)
+
+
+class _RowFaults:
+    """Faults of rows in the order of the rows, at most SHOWN_ROWS for each rule."""
+
+    def __init__(self, where: str, first_row: int) -> None:
+        self.where, self.first_row = where, first_row
+        self.lines: list[tuple[int, str]] = []
+        self.more: list[str] = []
+
+    def add(self, rule: str, rows: Sequence[int], count: int, texts: Iterable[str]) -> None:
+        for row, text in zip(rows, texts, strict=True):
+            self.lines.append((row, f"{self.where} row {self.first_row + row}: {text}"))
+        if count > len(rows):
+            self.more.append(f"{self.where}: {count - len(rows)} more rows where {rule}")
+
+    def faults(self) -> list[str]:
+        return [text for _, text in sorted(self.lines)] + self.more
+
+
+def _column_faults(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]:
+    found = [str(name) for name in frame.columns]
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        yield f"{where}: has the one column '{abbreviate(found[0])}': columns must be separated by commas"
+        return
+    for name in table.required_columns:
+        if name not in found:
+            unknown = [other for other in found if other not in table.columns]
+            near = did_you_mean(name, unknown).replace("did you mean", "is it called")
+            has = ", ".join(abbreviate(other) for other in found[:12]) or "no columns"
+            yield f"{where}: column '{name}' is missing" + (near if "'" in near else f" (it has {has})")
+    for name in found:
+        if name not in table.columns:
+            yield f"{where}: unknown column '{abbreviate(name)}'" + did_you_mean(name, table.columns)
+
+
+def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults) -> pd.Series:
+    """Return `values` in the column's type; add a fault to `broken` for each that cannot be converted."""
+    missing = values.isna()
+    if is_label(column):
+        bad, rule = missing, f"{name} is empty"
+        coerced: pd.Series[Any] = values.astype(str)
+    elif isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
+        coerced = values.astype(float)
+        bad, rule = missing, f"{name} is empty or no number"
+    else:
+        text = values.astype(str) if values.dtype == bool else values
+        coerced = pd.to_numeric(text, errors="coerce").astype(float)
+        # "nan" is read as a number here; the rule that numbers are finite refuses it
+        is_nan = text.astype(str).str.strip().str.lower() == "nan"
+        bad = missing | (coerced.isna() & ~is_nan)
+        rule = f"{name} is empty or no number"
+    places, rows = _locate_first(bad)
+    broken.add(
+        rule,
+        rows,
+        int(bad.sum()),
+        (
+            f"{name} is empty"
+            if missing.iloc[place]
+            else f"{name} is '{abbreviate(values.iloc[place])}', must be a number"
+            for place in places
+        ),
+    )
+    return coerced
+
+
+def _convert_to_categories(name: str, values: pd.Series, broken: _RowFaults) -> pd.Series:
+    """Return names as text categories; add a fault to `broken` for each that is missing or empty."""
+    coded = values.astype("category")
+    texts = coded.cat.categories.astype(str)
+    # 1 and "1" are two categories of one text
+    one_each = texts.is_unique
+    coded = coded.cat.rename_categories(list(texts)) if one_each else coded.astype(str).astype("category")
+    bad = values.isna() | (coded == "")
+    places, rows = _locate_first(bad)
+    broken.add(f"{name} is empty", rows, int(bad.sum()), [f"{name} is empty"] * len(places))
+    return coded
+
+
+def is_label(column: pa.Column) -> bool:
+    """Return whether a column holds names."""
+    return "str" in str(column.dtype)
+
+
+def _add_broken_rules(cases: pd.DataFrame, broken: _RowFaults) -> None:
+    # one fault for each value: a value that is no finite number breaks every other rule too
+    cases = cases.assign(check=cases["check"].replace("not_nullable", "must be a finite number"))
+    cases = cases.sort_values("check", key=lambda rule: rule != "must be a finite number", kind="stable")
+    cases = cases.drop_duplicates(["column", "index"])
+    for (name, rule), group in cases.groupby(["column", "check"], sort=False):
+        shown = group.head(SHOWN_ROWS)
+        broken.add(
+            f"{name} {rule}",
+            [int(row) for row in shown["index"]],
+            len(group),
+            (f"{name} is {_value(value)}, {rule}" for value in shown["failure_case"]),
+        )
+
+
+def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
+    key = list(table.key)
+    if table.compact and _all_rows_differ(frame[key]):
+        return
+    again = frame.duplicated(key)
+    places, rows = _locate_first(again)
+    texts = []
+    for place in places:
+        same = (frame[key] == frame[key].iloc[place]).all(axis=1).to_numpy()
+        first = broken.first_row + int(frame.index[np.flatnonzero(same)[0]])
+        values = ", ".join(f"{name} '{abbreviate(frame[name].iloc[place])}'" for name in key)
+        texts.append(f"{values} is there already in row {first}")
+    broken.add(f"{', '.join(key)} is there already", rows, int(again.sum()), texts)
+
+
+def _all_rows_differ(frame: pd.DataFrame) -> bool:
+    """Return whether all rows of categories differ; sorts one number per row, which needs little memory."""
+    code = np.zeros(len(frame), dtype=np.int64)
+    for name in frame:
+        code *= len(frame[name].cat.categories)
+        code += frame[name].cat.codes.to_numpy()
+    code.sort()
+    return not bool((code[1:] == code[:-1]).any())
+
+
+def _locate_first(bad: pd.Series) -> tuple[list[int], list[int]]:
+    """Return the positions of the first bad values, and their rows in the file."""
+    places = np.flatnonzero(bad.to_numpy())[:SHOWN_ROWS].tolist()
+    return places, [int(bad.index[place]) for place in places]
+
+
+def _value(value: object) -> str:
+    return f"'{abbreviate(value)}'" if isinstance(value, str) and not _is_number(value) else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def abbreviate(value: object) -> str:
+    """Return a value as text of at most 60 characters."""
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def shorten_faults(faults: Sequence[str], where: str, what: str, *, count: int | None = None) -> list[str]:
+    """Return the first faults, and one line that counts the rest: `links.csv: 7 more rows <what>`.
+
+    count  number of all faults, where `faults` has only the first; default: the length of `faults`
+    """
+    rest = (len(faults) if count is None else count) - SHOWN_ROWS
+    return [*faults[:SHOWN_ROWS], *([f"{where}: {rest} more rows {what}"] if rest > 0 else [])]
+
+
+def row_name(frame: pd.DataFrame, table: str, row: int) -> str:
+    """Return the name of a row in faults: `links.csv row 17`, or `links row 16` without a file."""
+    return f"{file_name(frame, table)} row {frame.attrs.get('first_row', 1) + int(frame.index[row])}"
+
+
+def file_name(frame: pd.DataFrame, table: str) -> str:
+    """Return the name of a table in faults: the file it came from, else the table's name."""
+    return str(frame.attrs.get("where", table))
+
+
+DIGEST_ROWS: Final = 1 << 20  # rows that are hashed at a time, to save memory
+
+
+def digest(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Return a hash of the contents of tables, 16 hexadecimal digits, equal on any machine."""
+    sha = hashlib.sha256()
+    for name in sorted(tables):
+        frame = tables[name]
+        sha.update(f"{name}:{len(frame)}\n".encode())
+        for column in frame.columns:
+            sha.update(f"{column}\n".encode())
+            for start in range(0, len(frame), DIGEST_ROWS):
+                sha.update(b"\0" if start else b"")
+                sha.update(_bytes_of(frame[column].iloc[start : start + DIGEST_ROWS]))
+    return sha.hexdigest()[:16]
+
+
+def _bytes_of(values: pd.Series) -> bytes:
+    if pd.api.types.is_numeric_dtype(values):
+        return np.ascontiguousarray(values.to_numpy(dtype="<f8", na_value=np.nan)).tobytes()
+    items: list[Any] = values.astype(object).where(values.notna(), None).tolist()
+    return "\0".join("" if item is None else str(item) for item in items).encode()

@@ -1,0 +1,348 @@
+"""Design space of coordination: mechanisms by constraints, after Mukerjee 2018, chapter 1.
+
+Two control planes that decide independently lose performance, money or responsiveness. Four mechanisms
+reduce this loss. The suitable mechanism follows from two constraints: how much information the control
+planes *can* share, and whether they decide over the same resources (1.2.3, Fig. 1.6). The information that
+a system shares today is not a constraint.
+"""
+
+from __future__ import annotations
+
+import csv
+import enum
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, TypeVar
+
+from planner.contract.design import Mechanism
+from planner.errors import InputError, did_you_mean
+from planner.scenarios.catalogue import find_system, system_names
+
+WordT = TypeVar("WordT", bound="Word")
+
+
+class Word(enum.Enum):
+    """An enumeration of words."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    @classmethod
+    def of(cls: type[WordT], text: str | WordT, what: str) -> WordT:
+        """Return the member of that word; raise InputError that names the nearest."""
+        if isinstance(text, cls):
+            return text
+        words = {str(member): member for member in cls}
+        if text not in words:
+            near = did_you_mean(str(text), words)
+            raise InputError(
+                f"{what}: {text} is none of {', '.join(words)}" + (near if "did you mean" in near else "")
+            )
+        return words[str(text)]
+
+
+class Information(Word):
+    """Amount of information that control planes can share."""
+
+    NONE = "none"
+    INCOMPLETE = "incomplete"
+    COMPLETE = "complete"
+
+
+class Resources(Word):
+    """Overlap of the resources that the control planes decide over."""
+
+    DISJOINT = "disjoint"
+    PARTIAL = "partial"
+    FULL = "full"
+
+
+class Separation(Word):
+    """Reason for separate control planes."""
+
+    LAYERING = "layering"
+    COMPANIES = "companies"
+    DEPARTMENTS = "departments"
+    TIMESCALE = "timescale"
+    GRANULARITY = "granularity"
+    LINE_RATE = "line-rate"
+
+
+CAN_SHARE: Final[Mapping[Separation, tuple[Information, str]]] = {
+    Separation.LAYERING: (
+        Information.COMPLETE,
+        "layers have one owner and are split for modularity only, so they can share all information",
+    ),
+    Separation.DEPARTMENTS: (
+        Information.COMPLETE,
+        "within a company no business reason forbids sharing all information",
+    ),
+    Separation.COMPANIES: (
+        Information.INCOMPLETE,
+        "companies keep business secrets, such as costs, to themselves",
+    ),
+    Separation.TIMESCALE: (
+        Information.INCOMPLETE,
+        "the fast control plane must act before the slow one has computed its information",
+    ),
+    Separation.GRANULARITY: (
+        Information.INCOMPLETE,
+        "the coarse control plane does not know the detailed state of the local ones",
+    ),
+}
+"""Information that can be shared, by reason for separation (1.3); line rate is outside the recipes (5.2)."""
+
+SPACE: Final[Mapping[tuple[Information, Resources], tuple[Mechanism, ...]]] = {
+    **dict.fromkeys(((Information.NONE, resources) for resources in Resources), (Mechanism.REACTION,)),
+    **dict.fromkeys(
+        ((Information.COMPLETE, resources) for resources in Resources), (Mechanism.TRANSPARENCY,)
+    ),
+    (Information.INCOMPLETE, Resources.DISJOINT): (Mechanism.PRIORITY_RANKING,),
+    (Information.INCOMPLETE, Resources.FULL): (Mechanism.HIERARCHICAL_PARTITIONING,),
+    # Fig. 1.6 has no area of its own for it: each mechanism suits its part of the resources
+    (Information.INCOMPLETE, Resources.PARTIAL): (
+        Mechanism.HIERARCHICAL_PARTITIONING,
+        Mechanism.PRIORITY_RANKING,
+    ),
+}
+"""The mechanisms of each cell of the design space (1.2.3)."""
+
+WHY: Final[Mapping[Mechanism, str]] = {
+    Mechanism.REACTION: "no information can be shared, so each control plane adapts to the effects that it "
+    "observes of the other's decisions",
+    Mechanism.TRANSPARENCY: "all information can be shared, so no control plane makes assumptions about "
+    "the other",
+    Mechanism.PRIORITY_RANKING: "a ranked list states preferences among the other's resources without the "
+    "reasons",
+    Mechanism.HIERARCHICAL_PARTITIONING: "both decide over the same resources: a slow or coarse global "
+    "decision has priority, fast or fine local decisions use its slack",
+}
+
+OUTSIDE: Final = (
+    "line-rate systems such as ECN, which may have to send a message with every packet, are outside the "
+    "recipes (Mukerjee 2018, 5.2): they can share so little information that it is close to reaction"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorSystem:
+    """A system of Table 1.1, with all separations and resources that the table names."""
+
+    id: str
+    name: str
+    context: str
+    mechanism: Mechanism
+    separations: tuple[Separation, ...]
+    information: Information
+    resources: tuple[Resources, ...]
+    row: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """A mechanism for a set of constraints, with reasons.
+
+    mechanisms  one; two where each suits a part of the resources; none outside the recipes
+    why         reasons, from the constraints to the mechanism
+    known       systems of Table 1.1 with the same constraints, those that use the mechanism first
+    designs     (system, design) of this toolkit that implement it
+    """
+
+    information: Information | None
+    resources: Resources
+    mechanisms: tuple[Mechanism, ...]
+    why: tuple[str, ...]
+    known: tuple[PriorSystem, ...]
+    designs: tuple[tuple[str, str], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "information": None if self.information is None else str(self.information),
+            "resources": str(self.resources),
+            "mechanisms": [str(mechanism) for mechanism in self.mechanisms],
+            "why": list(self.why),
+            "known": [system.name for system in self.known],
+            "designs": [f"{system}/{design}" for system, design in self.designs],
+        }
+
+
+def recommend(
+    *,
+    resources: Resources | str,
+    information: Information | str | None = None,
+    separation: Separation | str | None = None,
+    decide_s: float | None = None,
+    react_s: float | None = None,
+) -> Recommendation:
+    """Return the mechanism that suits given constraints.
+
+    resources    overlap of the resources of the control planes
+    information  information that they can share; None: what `separation` allows
+    separation   reason for separate control planes
+    decide_s     time to compute a good decision, and
+    react_s      time to respond to events: if shorter than `decide_s`, information comes too late, which
+                 is a separation by timescale
+
+    raises  InputError for unknown words, or if no argument determines the information
+    source  Mukerjee 2018, 1.2.3, 1.4 and 5.2
+    """
+    where = Resources.of(resources, "resources")
+    split = None if separation is None else Separation.of(separation, "separation")
+    why = []
+    can: Information | None = None
+    if split is Separation.LINE_RATE:
+        return Recommendation(
+            information=None, resources=where, mechanisms=(), why=(OUTSIDE,), known=(), designs=()
+        )
+    if information is not None:
+        can = Information.of(information, "information")
+        why.append(f"{can} information can be shared, as stated")
+        if split is not None and _rank(can) > _rank(CAN_SHARE[split][0]):
+            why.append(f"this is more than usual: {CAN_SHARE[split][1]}")
+    elif split is not None:
+        can, reason = CAN_SHARE[split]
+        why.append(f"{can} information can be shared: {reason}")
+    slow = _too_slow(decide_s, react_s)
+    if slow is not None and (can is None or _rank(can) > _rank(Information.INCOMPLETE)):
+        can = Information.INCOMPLETE
+        why.append(slow)
+    if can is None:
+        raise InputError(
+            "information: how much can be shared is unknown; give information, separation, or the times to "
+            "decide and to react"
+        )
+    mechanisms = SPACE[can, where]
+    why += [f"{mechanism}: {WHY[mechanism]}" for mechanism in mechanisms]
+    known = [
+        system
+        for system in table_1_1()
+        if can in _shareable_information(system) and where in system.resources
+    ]
+    if not any(system.information is can for system in known):
+        why.append("no prior work in Table 1.1 shares this much information over such resources")
+    if len(mechanisms) > 1:
+        why.append("no recipe covers partly shared resources: use each mechanism for its part")
+    return Recommendation(
+        information=can,
+        resources=where,
+        mechanisms=mechanisms,
+        why=tuple(why),
+        known=tuple(sorted(known, key=lambda system: system.mechanism not in mechanisms)),
+        designs=tuple(designs_of(mechanisms)),
+    )
+
+
+def _rank(information: Information) -> int:
+    return list(Information).index(information)
+
+
+def _too_slow(decide_s: float | None, react_s: float | None) -> str | None:
+    if (decide_s is None) != (react_s is None):
+        raise InputError("decide_s and react_s: give both, or neither")
+    if decide_s is None or react_s is None:
+        return None
+    if not (decide_s >= 0 and react_s > 0):
+        raise InputError(f"decide_s is {decide_s} and react_s {react_s}, must be at least 0 and above 0")
+    if decide_s <= react_s:
+        return None
+    return (
+        f"incomplete information can be shared: a decision takes {decide_s:g} s, but events need a response "
+        f"within {react_s:g} s, so complete information comes too late"
+    )
+
+
+# --- Table 1.1 ----------------------------------------------------------------------------
+
+
+@cache
+def table_1_1() -> tuple[PriorSystem, ...]:
+    """Return the 19 systems that the thesis examines."""
+    text = (files("planner_data") / "published" / "recipes.csv").read_text(encoding="utf-8")
+    return tuple(
+        PriorSystem(
+            id=row["id"],
+            name=row["system"],
+            context=row["context"],
+            mechanism=Mechanism(row["mechanism"]),
+            separations=_separations(row["separation"]),
+            information=Information(row["information_sharing"]),
+            resources=tuple(Resources(part.strip()) for part in row["shared_resources"].split("/")),
+            row=row,
+        )
+        for row in csv.DictReader(io.StringIO(text))
+    )
+
+
+def _separations(text: str) -> tuple[Separation, ...]:
+    """Parse a cell of the table, such as `Administration boundary, soft or hard`."""
+    if not text.startswith("Administration"):
+        return (Separation(text.lower()),)
+    words = {"soft": Separation.DEPARTMENTS, "hard": Separation.COMPANIES}
+    return tuple(separation for word, separation in words.items() if word in text)
+
+
+def _shareable_information(system: PriorSystem) -> set[Information]:
+    """Return the information that the system's separation allows, and that it shares today."""
+    return {CAN_SHARE[separation][0] for separation in system.separations} | {system.information}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """The mechanisms that suit a prior system's constraints, compared with its mechanism today."""
+
+    system: PriorSystem
+    recommended: tuple[Mechanism, ...]
+    same: bool
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "system": self.system.name,
+            "context": self.system.context,
+            "information": str(self.system.information),
+            "resources": [str(one) for one in self.system.resources],
+            "separation": [str(one) for one in self.system.separations],
+            "today": str(self.system.mechanism),
+            "recommended": [str(one) for one in self.recommended],
+            "same": self.same,
+            "why": self.why,
+        }
+
+
+def review() -> tuple[Review, ...]:
+    """Return every system of Table 1.1 with the mechanisms that suit its constraints."""
+    return tuple(_review_system(system) for system in table_1_1())
+
+
+AT_LINE_RATE: Final = {"cc_aqm"}
+"""Routers mark or drop at line rate: the thesis' example of systems outside its recipes (5.2)."""
+
+
+def _review_system(system: PriorSystem) -> Review:
+    if system.id in AT_LINE_RATE:
+        return Review(system=system, recommended=(), same=False, why=OUTSIDE)
+    recommended: dict[Mechanism, None] = {}
+    reasons = []
+    for separation in system.separations:
+        for resources in system.resources:
+            advice = recommend(resources=resources, separation=separation)
+            recommended |= dict.fromkeys(advice.mechanisms)
+            reasons.append(advice.why[0])
+    same = set(recommended) == {system.mechanism}
+    why = "; ".join(dict.fromkeys(reasons))
+    return Review(system=system, recommended=tuple(recommended), same=same, why=why)
+
+
+def designs_of(mechanisms: Sequence[Mechanism]) -> list[tuple[str, str]]:
+    """Return (system, design) for the designs of this toolkit with one of the mechanisms."""
+    return [
+        (name, design.name)
+        for name in system_names()
+        for design in find_system(name).designs
+        if design.mechanism in mechanisms
+    ]

@@ -1,0 +1,455 @@
+"""Value of coordination: the performance of every system's designs on the same true problem.
+
+Each system names a scenario with designs from no coordination to all information. Performance is stated as
+a share of the possible gain: 0 for the first design, without coordination, and 1 for the proven bound with
+all information. It is compared with cost: money, response time, messages and bytes. Curves show how
+performance falls with the age, noise and granularity of information.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.degradation import Degradation
+from planner.contract.metrics import Metric
+from planner.contract.parameters import parameters_of
+from planner.contract.studies import Coordination
+from planner.contract.system import System
+from planner.errors import InputError, PlannerError, did_you_mean
+from planner.formatting import amount, number
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import Scenario, load
+from planner.store.record import column_of
+from planner.sweeps.grid import Grid, lay_out
+from planner.sweeps.sweep import run_grid
+
+COLUMNS: Final = (
+    "system", "design", "mechanism", "performance", "share", "cost", "answers_in_s", "messages", "bytes",
+)  # fmt: skip
+CURVE_COLUMNS: Final = (
+    "system", "design", "mechanism", "kind", "parameter", "has_parameter", "value", "unit",
+    "performance", "least", "most", "share", "seeds",
+)  # fmt: skip
+TOLERANCE: Final = 1e-6  # relative difference below which two designs perform equally
+
+
+class Stopped(PlannerError):
+    """Measuring was interrupted before its end."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """Measured designs of one system, in the order of the information they have.
+
+    frame   system, design, mechanism, performance, share (of the possible gain: 0 no coordination, 1 the
+            proven bound, negative worse than no coordination), cost, answers_in_s (response time),
+            messages, bytes; None for unknown
+    bound   proven bound on performance, None where none is proven
+    failed  designs without a result, with the reason
+    """
+
+    system: System
+    frame: pd.DataFrame
+    bound: float | None
+    failed: Mapping[str, str]
+
+    def sentences(self) -> list[str]:
+        """Return sentences about the best design, and about designs that are worse than no coordination."""
+        metric = self.system.metric(_coordination(self.system).performance)
+        if not len(self.frame):
+            return [f"{self.system.name}: no design has a plan"]
+        rows = self.frame.to_dict(orient="records")
+        name, first, sentences = self.system.name, rows[0], []
+        if self.bound is not None and first["share"] is not None:
+            best = max(rows, key=lambda row: row["share"])
+            sentences.append(
+                f"{name}: {best['design']} ({best['mechanism']}) achieves {best['share']:.1%} of the "
+                f"possible gain in {metric.name} over {first['design']}"
+            )
+        sentences += [
+            f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination: {metric.name} "
+            f"{number(row['performance'])} against {number(first['performance'])}"
+            for row in rows
+            if row["share"] is not None and row["share"] < -1e-6
+        ]
+        sentences += [f"{name}: {design} has no result: {reason}" for design, reason in self.failed.items()]
+        return sentences
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Curves:
+    """Performance of one system's designs with degraded information.
+
+    frame     system, design, mechanism, kind (age, noise or granularity), parameter (of `information`),
+              has_parameter (whether the design has it; if not, its performance is constant), value, unit,
+              performance (median over seeds), least, most (over seeds), share (of the median, as in
+              `measured`), seeds (number of seeds with a plan); None for unknown
+    measured  the designs with the information of their scenario
+    failed    further runs without a result, with the reason
+    """
+
+    system: System
+    frame: pd.DataFrame
+    measured: Measurement
+    failed: Mapping[str, str]
+
+    def sentences(self, kind: str | None = None) -> list[str]:
+        """Return sentences about each design with degraded information.
+
+        kind  of degradation; default: all, and the runs without a result
+        """
+        study = _coordination(self.system)
+        better = self.system.metric(study.performance).better
+        sentences = []
+        for degradation in study.degradations:
+            rows = self.frame[self.frame["parameter"] == degradation.parameter]
+            if len(rows) and kind in (None, degradation.kind):
+                sentences += _describe_curves(self.system.name, degradation, rows, better)
+        return sentences if kind else sentences + self.failures()
+
+    def failures(self) -> list[str]:
+        """Return a sentence for each run without a result."""
+        return [f"{self.system.name}: {run} has no result: {reason}" for run, reason in self.failed.items()]
+
+
+def measurable_systems() -> list[str]:
+    """Return the names of the systems that can be measured."""
+    return [name for name in system_names() if find_system(name).studies.coordination is not None]
+
+
+def measure(
+    names: Sequence[str] | None = None,
+    *,
+    out: Path | None = None,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
+    workers: int | None = None,
+    advance: Callable[[int, int, int], None] | None = None,
+) -> list[Measurement]:
+    """Run the coordination scenarios of systems, and return the performance of their designs.
+
+    names    of systems; default: all that can be measured
+    out      store of the runs, which are not repeated; default: a temporary one
+    changes  of each system's scenario: dotted keys and values, such as a smaller problem
+    advance  called with the numbers of finished, failed and all runs
+    raises   InputError for a system that is unknown or cannot be measured; Stopped
+    """
+    asked = _load_scenarios(names, changes)
+    runs = _run([lay_out([scenario], plans=False) for _, scenario in asked], out, workers, advance)
+    return [_measure_designs(system, runs[runs["system"] == system.name]) for system, _ in asked]
+
+
+def curves(
+    names: Sequence[str] | None = None,
+    *,
+    out: Path | None = None,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
+    workers: int | None = None,
+    advance: Callable[[int, int, int], None] | None = None,
+) -> list[Curves]:
+    """Measure systems with exact information, and with every age, noise and granularity that they declare.
+
+    One kind of degradation is applied at a time. Arguments are those of `measure`; both can share a store.
+    """
+    asked = _load_scenarios(names, changes)
+    runs = _run([part for one in asked for part in _grids(*one)], out, workers, advance)
+    return [_measure_curves(system, runs[runs["system"] == system.name]) for system, _ in asked]
+
+
+def load_release() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the released measurements: designs (as `Measurement.frame`) and curves (as `Curves.frame`).
+
+    Both have a column `version`, the version of planner that measured; None for unknown.
+    """
+    folder = files("planner_data") / "coordination"
+    frames = []
+    for name in ("designs", "curves"):
+        with (folder / f"{name}.csv").open(encoding="utf-8") as file:
+            # a mechanism may be "none"; only empty cells are unknown
+            frame = pd.read_csv(file, keep_default_na=False, na_values=[""])
+        frames.append(
+            _replace_missing(frame.assign(unit=frame["unit"].fillna("")) if "unit" in frame else frame)
+        )
+    return frames[0], frames[1]
+
+
+# --- runs ---------------------------------------------------------------------------------
+
+
+def _coordination(system: System) -> Coordination:
+    assert system.studies.coordination is not None
+    return system.studies.coordination
+
+
+def _load_scenarios(
+    names: Sequence[str] | None, changes: Mapping[str, Mapping[str, Any]] | None
+) -> list[tuple[System, Scenario]]:
+    """Return the systems with their scenarios; raise InputError with every fault."""
+    systems, faults = [], []
+    for name in dict.fromkeys(names or measurable_systems()):
+        if name in system_names() and (system := find_system(name)).studies.coordination is not None:
+            systems.append(system)
+        else:
+            faults.append(f"{name}: cannot be measured" + did_you_mean(name, measurable_systems()))
+    if faults:
+        raise InputError(*faults)
+    return [
+        (system, load(_coordination(system).scenario, changes=(changes or {}).get(system.name)))
+        for system in systems
+    ]
+
+
+def _grids(system: System, scenario: Scenario) -> Iterator[Grid]:
+    """Yield the scenario itself, then each design with each value of each information parameter."""
+    yield lay_out([scenario], plans=False)
+    for degradation in _coordination(system).degradations:
+        exact, *degraded = (
+            int(value) if float(value).is_integer() else value for value in degradation.values
+        )
+        for entry in scenario.designs:
+            if degradation.parameter in parameters_of(entry.design.observe):
+                key = f"designs.{entry.label}.information.{degradation.parameter}"
+                yield lay_out([scenario], axes={key: [exact]}, designs=[entry.label], plans=False)
+                axes: dict[str, list[Any]] = {key: degraded}
+                if degradation.seeds > 1:
+                    axes[f"designs.{entry.label}.information.seed"] = list(range(degradation.seeds))
+                yield lay_out([scenario], axes=axes, designs=[entry.label], plans=False)
+
+
+def _run(
+    grids: Sequence[Grid],
+    out: Path | None,
+    workers: int | None,
+    advance: Callable[[int, int, int], None] | None,
+) -> pd.DataFrame:
+    """Run all grids in one sweep, stored in `out` or a temporary folder; return the runs."""
+    axes = dict.fromkeys(axis for grid in grids for axis in grid.axes)
+    whole = Grid(axes=tuple(axes), points=tuple(point for grid in grids for point in grid.points))
+    with contextlib.ExitStack() as stack:
+        store = out or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "store"
+        done = run_grid(whole, store, workers=workers, advance=advance)
+        if done.interrupted:
+            hint = f"; finished runs are in {out}, the same command goes on" if out else ""
+            raise Stopped(f"stopped before the end{hint}")
+        return done.runs
+
+
+# --- shares -------------------------------------------------------------------------------
+
+
+def _measure_designs(system: System, runs: pd.DataFrame) -> Measurement:
+    """Return the performance of a system's runs, with shares of the possible gain."""
+    study = _coordination(system)
+    metric = system.metric(study.performance)
+    performance = column_of(metric.name)
+    bound = _find_bound(runs, metric.name, metric.better)
+    start = _read_figure(runs.iloc[0], performance) if len(runs) else None
+    rows, failed = [], {}
+    for _, run in runs.iterrows():
+        value = _read_figure(run, performance)
+        if run["exit_code"] != 0 or value is None:
+            failed[str(run["label"])] = _failure_reason(run, metric)
+            continue
+        response = _read_figure(run, column_of(study.responsiveness) if study.responsiveness else "seconds")
+        if study.responsiveness is not None and system.metric(study.responsiveness).unit == "ms":
+            response = None if response is None else response / 1000
+        rows.append(
+            {
+                "system": system.name,
+                "design": run["label"],
+                "mechanism": run["mechanism"],
+                "performance": value,
+                "share": _share(value, start, bound),
+                "cost": _read_figure(run, column_of(study.cost)) if study.cost else None,
+                "answers_in_s": response,
+                "messages": _read_figure(run, "messages"),
+                "bytes": _read_figure(run, "signalling_bytes"),
+            }
+        )
+    frame = _replace_missing(pd.DataFrame(rows, columns=list(COLUMNS)))
+    return Measurement(system=system, frame=frame, bound=bound, failed=failed)
+
+
+def _failure_reason(run: Any, metric: Metric) -> str:
+    """Return the reason why a run has no performance."""
+    if run["exit_code"] == 0:
+        return f"its plan has no {metric.name}"
+    return str(run["message"] or run["status"])
+
+
+def _find_bound(runs: pd.DataFrame, name: str, better: str) -> float | None:
+    """Return the tightest bound that a design with all information proves for all plans."""
+    if "bound" not in runs or "objective_metric" not in runs:
+        return None
+    # a store has truth values as text
+    valid = runs["omniscient"].isin([True, "true"]) & (runs["objective_metric"] == name)
+    if "bound_scope" in runs:
+        valid &= runs["bound_scope"].isna()
+    bounds = runs.loc[valid, "bound"].dropna().astype(float)
+    if not len(bounds):
+        return None
+    return float(bounds.min() if better == "more" else bounds.max())
+
+
+def _share(value: float, start: float | None, bound: float | None) -> float | None:
+    if start is None or bound is None or abs(bound - start) <= 1e-9 * max(abs(bound), abs(start)):
+        return None
+    return (value - start) / (bound - start) + 0.0  # no -0
+
+
+def _read_figure(run: Any, name: str) -> float | None:
+    value = run.get(name)
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _replace_missing(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with None for unknown, in columns of any type."""
+    frame = frame.astype(object)
+    return frame.where(frame.notna(), None)
+
+
+# --- curves -------------------------------------------------------------------------------
+
+
+def _measure_curves(system: System, runs: pd.DataFrame) -> Curves:
+    """Return the curves of a system from its runs over the axes of `_grids`."""
+    axes = [str(name) for name in runs if str(name).startswith("designs.")]
+    plain = runs[runs[axes].isna().all(axis=1)]
+    measured = _measure_designs(system, plain)
+    metric = system.metric(_coordination(system).performance)
+    bound = _find_bound(runs, metric.name, metric.better)
+    exact = {row["design"]: row for row in measured.frame.to_dict(orient="records")}
+    start = exact.get(plain["label"].iloc[0], {}).get("performance") if len(plain) else None
+    rows: list[dict[str, Any]] = []
+    failed: dict[str, str] = {}
+    for degradation in _coordination(system).degradations:
+        for label in dict.fromkeys(plain["label"]):
+            key = f"designs.{label}.information.{degradation.parameter}"
+            mechanism = plain.loc[plain["label"] == label, "mechanism"].iloc[0]
+            of_design = runs[runs["label"] == label]
+            for value in degradation.values:
+                here = of_design[:0]
+                if key in axes:
+                    here = of_design[np.isclose(of_design[key].astype(float), value)]
+                values = [exact[label]["performance"]] if key not in axes and label in exact else []
+                for _, run in here.iterrows():
+                    found = _read_figure(run, column_of(metric.name))
+                    if run["exit_code"] == 0 and found is not None:
+                        values.append(found)
+                    elif label not in measured.failed:
+                        failed[f"{label} at {_name_value(degradation, value)}"] = _failure_reason(run, metric)
+                median = float(np.median(values)) if values else None
+                rows.append(
+                    {
+                        "system": system.name,
+                        "design": label,
+                        "mechanism": mechanism,
+                        "kind": degradation.kind,
+                        "parameter": degradation.parameter,
+                        "has_parameter": key in axes,
+                        "value": float(value),
+                        "unit": degradation.unit,
+                        "performance": median,
+                        "least": min(values, default=None),
+                        "most": max(values, default=None),
+                        "share": None if median is None else _share(median, start, bound),
+                        "seeds": len(values),
+                    }
+                )
+    frame = _replace_missing(pd.DataFrame(rows, columns=list(CURVE_COLUMNS)))
+    return Curves(system=system, frame=frame, measured=measured, failed=failed)
+
+
+def _name_value(degradation: Degradation, value: float) -> str:
+    """Return a value with its kind, such as `noise 0.5` or `age 5 min`."""
+    return f"{degradation.kind} {amount(value, degradation.unit)}"
+
+
+def _describe_curves(name: str, degradation: Degradation, rows: pd.DataFrame, better: str) -> list[str]:
+    """Return, for each design, up to which value it is better than designs with less information."""
+    sign = 1.0 if better == "more" else -1.0
+    designs = list(dict.fromkeys(rows["design"]))
+    mechanism = dict(zip(rows["design"], rows["mechanism"], strict=True))
+    constant = set(rows.loc[~rows["has_parameter"].astype(bool), "design"])
+    performance = pd.DataFrame(
+        [
+            sign * rows.loc[rows["design"] == design, "performance"].astype(float).to_numpy()
+            for design in designs
+        ],
+        index=designs,
+        columns=list(degradation.values),
+    )
+    sentences = []
+    for place, design in enumerate(designs[1:], start=1):
+        if design in constant:
+            continue
+        # designs with less information, and designs without this parameter, except those with all information
+        rivals = [
+            other
+            for at, other in enumerate(designs)
+            if at < place or (at > place and other in constant and mechanism[other] != "transparency")
+        ]
+        first, overall = (_find_lead(performance, design, some, degradation) for some in (rivals[:1], rivals))
+        text = f"{name}: {design} ({mechanism[design]}) is "
+        if len(rivals) > 1 and overall.loss == first.loss:
+            text += _describe_lead(overall, f"{rivals[0]} and all others with less information", degradation)
+        else:
+            text += _describe_lead(first, rivals[0], degradation)
+            if overall.loss != first.loss:
+                text += "; " + _describe_lead(overall, "all others with less information", degradation)
+        sentences.append(text)
+    unaffected = [design for design in designs[1:] if design in constant]
+    if unaffected:
+        sentences.append(f"{name}: {degradation.kind} has no effect on {', '.join(unaffected)}")
+    return sentences
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lead:
+    """Range of values over which a design is better than the best of its rivals.
+
+    values  values at which both performances are known
+    loss    position of the first value at which the design is not better; None: better at all values
+    winner  the rival that is as good or better there
+    """
+
+    values: Sequence[float]
+    loss: int | None
+    winner: str
+
+
+def _find_lead(
+    performance: pd.DataFrame, design: str, rivals: Sequence[str], degradation: Degradation
+) -> _Lead:
+    both = performance.loc[design].notna() & performance.loc[list(rivals)].notna().any()
+    values = [value for value in degradation.values if both[value]]
+    others = performance.loc[list(rivals)]
+    for place, value in enumerate(values):
+        best = float(others[value].max())
+        if float(performance[value][design]) - best <= TOLERANCE * abs(best):
+            return _Lead(values=values, loss=place, winner=str(others[value].idxmax()))
+    return _Lead(values=values, loss=None, winner="")
+
+
+def _describe_lead(lead: _Lead, rivals: str, degradation: Degradation) -> str:
+    if not lead.values:
+        return f"not comparable with {rivals} at any {degradation.kind}"
+    if lead.loss is None:
+        last = amount(lead.values[-1], degradation.unit)
+        return f"better than {rivals} at every {degradation.kind} tried, up to {last}"
+    at = _name_value(degradation, lead.values[lead.loss])
+    if lead.loss == 0:
+        return f"no better than {lead.winner} " + (f"at {at}" if lead.values[0] else "with exact information")
+    before = lead.values[lead.loss - 1]
+    limit = f"up to {_name_value(degradation, before)}" if before else "only with exact information"
+    return f"better than {rivals} {limit}; at {at}, {lead.winner} is as good or better"

@@ -1,0 +1,115 @@
+"""Text for numbers: figures, amounts with units, shares, sizes and durations, as people write them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+UNIT_SCALES: Final = (
+    {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86_400.0},
+    {"bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12},
+)
+"""Units that `amount` converts into each other, ascending."""
+
+
+def number(value: float | None) -> str:
+    """Return a figure with about four digits and thousands separators; `-` for unknown."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e8:
+        return f"{value:.4e}"
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    if abs(value) < 1e-3:
+        return f"{value:.1e}"
+    return f"{value:.4g}"
+
+
+def short_number(value: float | None, digits: int) -> str:
+    """Return a figure in few letters: `388k`, `1.25M`, `0.021`; `-` for unknown."""
+    if value is None:
+        return "-"
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= max(size, 1e4):  # thousands have their four digits
+            return f"{value / size:.{digits}g}{letter}"
+    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.{digits}g}"
+
+
+def amount(value: float, unit: str) -> str:
+    """Return a value with its unit, converted to a readable size: `5 min`, `2 MB`, `0.5 Mbit/s`."""
+    for scale in UNIT_SCALES:
+        size = value * scale.get(unit, 0.0)
+        for name, least in reversed(scale.items()):
+            if size >= least:
+                return f"{size / least:.4g} {name}"
+    return f"{value:,.10g} {unit}".rstrip()
+
+
+def is_convertible(unit: str) -> bool:
+    """Return whether `amount` may write another unit."""
+    return any(unit in scale for scale in UNIT_SCALES)
+
+
+def percent(share: float | None) -> str:
+    """Return a share as `54.1%`; `-` for unknown."""
+    return "-" if share is None else f"{share:.1%}"
+
+
+def sizes(size: Mapping[str, int]) -> str:
+    """Return counts in words: `50 nodes, 176 links, 1 demand`."""
+    return ", ".join(f"{count:,} {noun if count != 1 else _singular(noun)}" for noun, count in size.items())
+
+
+def _singular(plural: str) -> str:
+    """Return the singular of an English plural that is formed by rule."""
+    for ending, singular in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
+        if plural.endswith(ending):
+            return plural.removesuffix(ending) + singular
+    return plural
+
+
+def duration(seconds: float) -> str:
+    """Return a time span: `0.4 s`, `12 s`, `3 min`, `2.5 h`."""
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def plain(value: Any) -> str:
+    """Return a value of any type as text; `-` for unknown."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    return number(value) if isinstance(value, int | float) else json.dumps(value, default=str)
+
+
+def few(values: Sequence[str], most: int = 8) -> str:
+    """Return values between commas; of more than `most`, the first ones and the last."""
+    return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
+
+
+def heading(name: str, unit: str = "") -> str:
+    """Return a column's name in words, without the unit that it ends in."""
+    words = name.split("_")
+    if len(words) > 1 and unit and UNIT_WORDS.get(words[-1], words[-1]) == unit:
+        words.pop()
+    return " ".join(words)
+
+
+UNIT_WORDS: Final = {
+    "mbps": "Mbit/s",
+    "gbps": "Gbit/s",
+    "kbps": "kbit/s",
+    "percent": "%",
+    "gb": "GB",
+    "mbit": "Mbit",
+}
+"""Units as names end in them, where they are written otherwise."""

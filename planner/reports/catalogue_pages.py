@@ -1,0 +1,281 @@
+"""Pages of what there is: systems, backends, the grid of a sweep, its outcome, and stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from planner.contract.drawing import Curve
+from planner.formatting import duration, few, number, plain
+from planner.reports.document import Column, Page, Part, Table, Text, table_of
+from planner.scenarios.catalogue import find_system
+from planner.store.record import column_of
+
+if TYPE_CHECKING:
+    from plotly import graph_objects as go
+
+    from planner.backends.doctor import Diagnosis
+    from planner.contract.metrics import Metric
+    from planner.contract.parameters import Parameter
+    from planner.contract.system import System
+    from planner.contract.tables import Table as Schema
+    from planner.sweeps.grid import Grid
+    from planner.sweeps.sweep import Estimate, Sweep
+
+MOST_RUNS: Final = 500
+"""Runs of a sweep that a page shows."""
+MOST_FIGURES: Final = 6
+"""Metrics drawn along each axis of a sweep."""
+MOST_WARNINGS: Final = 12
+STATUSES: Final = ("optimal", "feasible", "infeasible", "unbounded", "undecided", "failed")
+
+
+# --- systems ------------------------------------------------------------------------------
+
+
+def systems_page(systems: Sequence[System]) -> Page:
+    """Return the systems, a row each."""
+    rows = [
+        [one.name, one.question, ", ".join(design.name for design in one.designs), one.source]
+        for one in systems
+    ]
+    columns = [Column(label=label) for label in ("system", "question", "designs", "source")]
+    return Page(title="Systems", parts=[Part(tables=[Table(title="Systems", columns=columns, rows=rows)])])
+
+
+def system_page(system: System, parameters: Mapping[str, Mapping[str, Parameter]]) -> Page:
+    """Return a system whole: tables, designs, parameters and metrics.
+
+    parameters  by what takes them, e.g. "source topohub" or "[designs.optimum]"
+    """
+    designs = Table(
+        title="Designs (the first is the default)",
+        columns=[Column(label=label) for label in ("design", "mechanism", "what it does", "source")],
+        rows=[[one.name, str(one.mechanism), one.about, one.source] for one in system.designs],
+    )
+    metrics = Table(
+        title="Metrics",
+        columns=[Column(label=label) for label in ("metric", "unit", "better", "what it says")],
+        rows=[[one.name, one.unit or "-", one.better, one.about] for one in system.metrics],
+    )
+    tables = [
+        _schema_table("Tables of a problem", system.problem.tables),
+        _schema_table("Tables of a plan", system.plan.tables),
+        designs,
+        _parameter_table(parameters),
+        metrics,
+    ]
+    sentences = [
+        Text(f"{system.name}: {system.question}", "strong"),
+        Text(f"source: {system.source}\n", "dim"),
+    ]
+    return Page(title=system.name, parts=[Part(sentences=sentences, tables=tables)])
+
+
+def _schema_table(title: str, schemas: Sequence[Schema]) -> Table:
+    rows, lines_after = [], set()
+    for schema in schemas:
+        name = schema.name
+        for column, rule in schema.columns.items():
+            rows.append([name, column + ("" if rule.required else "?"), str(rule.description or "")])
+            name = ""
+        lines_after.add(len(rows) - 1)
+    return Table(
+        title=title,
+        columns=[Column(label=label) for label in ("table", "column", "what it holds")],
+        rows=rows,
+        lines_after=frozenset(lines_after),
+    )
+
+
+def _parameter_table(parameters: Mapping[str, Mapping[str, Parameter]]) -> Table:
+    rows: list[list[Text | str]] = []
+    lines_after = set()
+    for owner, own in parameters.items():
+        rows.append([Text(owner, "strong"), "", ""])
+        for parameter in own.values():
+            default = "required" if parameter.is_required else f"default {_default(parameter.default)}"
+            rows.append([f"  {parameter.name}", f"{parameter.values}; {default}", parameter.about])
+        lines_after.add(len(rows) - 1)
+    return Table(
+        title="Parameters",
+        columns=[
+            Column(label=label, share=share)
+            for label, share in (("parameter", 2), ("values", 2), ("what it does", 3))
+        ],
+        rows=rows,
+        lines_after=frozenset(lines_after),
+    )
+
+
+def _default(value: Any) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def backends_page(found: Sequence[Diagnosis]) -> Page:
+    """Return the backends, their versions, and the outcome of a tiny solve with each."""
+    rows: list[list[Text | str]] = []
+    for one in found:
+        outcome = Text("right", "good")
+        if not one.passed:
+            outcome = Text(one.missing or one.problem or "wrong", "dim" if one.missing else "bad")
+        rows.append([one.backend, one.version or "-", outcome, number(one.seconds)])
+    columns = [
+        *(Column(label=label) for label in ("backend", "version", "tiny solve")),
+        Column(label="time", unit="s", numeric=True),
+    ]
+    return Page(title="Backends", parts=[Part(tables=[Table(title="Backends", columns=columns, rows=rows)])])
+
+
+# --- sweeps -------------------------------------------------------------------------------
+
+
+def grid_page(grid: Grid, estimate: Estimate, workers: int | None) -> Page:
+    """Return the axes and designs of a grid, and its estimated cost; `workers` None: a cluster's."""
+    rows: list[list[Text | str]] = []
+    lines_after = set()
+    for scenario in dict.fromkeys(point.request.scenario for point in grid.points):
+        points = [point for point in grid.points if point.request.scenario == scenario]
+        axes: list[tuple[str, list[Any]]] = [("design", [point.request.label for point in points])]
+        axes += [(axis, [p.values[axis] for p in points if axis in p.values]) for axis in grid.axes]
+        name = scenario
+        for axis, values in axes:
+            if values:
+                distinct = list(dict.fromkeys(plain(value) for value in values))
+                rows.append([name, axis, few(distinct), f"{len(distinct):,}"])
+                name = ""
+        lines_after.add(len(rows) - 1)
+    table = Table(
+        title="Grid",
+        columns=[
+            *(Column(label=label) for label in ("scenario", "axis", "values")),
+            Column(label="count", numeric=True),
+        ],
+        rows=rows,
+        lines_after=frozenset(lines_after),
+    )
+    shared = f" at {estimate.points:,} points (some ask the same)" if estimate.points > estimate.runs else ""
+    counts = f"{estimate.runs:,} runs{shared}; {estimate.done:,} are done, {estimate.remaining:,} remain"
+    return Page(title="Grid", parts=[Part(tables=[table], notes=[counts, _cost(estimate, workers)])])
+
+
+def _cost(estimate: Estimate, workers: int | None) -> str:
+    if not estimate.remaining:
+        return "estimated time: none"
+    if estimate.seconds is None:
+        return "estimated time: unknown; the store has no run like these"
+    shared = duration(estimate.seconds / (workers or 1))
+    text = (
+        f"estimated time: {shared} on {workers} workers" if workers else f"estimated time of work: {shared}"
+    )
+    if estimate.unknown:
+        text += f", and {estimate.unknown:,} runs of which the store has none alike"
+    return text
+
+
+def sweep_page(sweep: Sweep) -> Page:
+    """Return the outcome of a sweep: counts by status on a terminal; curves along its axes and every run."""
+    runs, axes = sweep.runs, list(sweep.grid.axes)
+    parts = [
+        Part(tables=[_outcome_table(str(scenario), rows)])
+        for scenario, rows in (runs.groupby("scenario", sort=False) if len(runs) else ())
+    ]
+    for system_name, rows in runs.groupby("system", sort=False) if len(runs) else ():
+        parts.append(_sweep_part(find_system(str(system_name)), rows, axes))
+    return Page(
+        title=f"Sweep {sweep.out.name}",
+        about=f"{len(runs):,} of {len(sweep.grid):,} points; axes: {', '.join(axes) or 'none'}.",
+        parts=parts,
+        warnings=sweep.failures[:MOST_WARNINGS],
+    )
+
+
+def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
+    """Return how many runs of each design ended with each status."""
+    statuses = [status for status in STATUSES if (runs["status"] == status).any()]
+    rows = []
+    for label, own in runs.groupby("label", sort=False):
+        counts = [str(int((own["status"] == status).sum()) or "-") for status in statuses]
+        rows.append(
+            [str(label), f"{len(own):,}", *counts, number(own["gap"].max()), number(own["seconds"].median())]
+        )
+    labels = ("runs", *statuses, "worst\ngap", "median\ntime")  # narrow, so that names are whole
+    return Table(
+        title=scenario,
+        columns=[Column(label="design"), *(Column(label=label, numeric=True) for label in labels)],
+        rows=rows,
+        caption="time in s",
+    )
+
+
+def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part:
+    varied = [axis for axis in axes if len(rows[axis].unique()) > 1]
+    moving = [
+        metric
+        for metric in system.metrics
+        if column_of(metric.name) in rows and _varies(rows[column_of(metric.name)])
+    ]
+    names = [column_of(metric.name) for metric in moving]
+    shown = ["scenario", "label", *varied, "status", "gap", "seconds", *names]
+    units = {column_of(metric.name): metric.unit for metric in system.metrics}
+    table = table_of(rows[[name for name in shown if name in rows]], units, title="runs", most=MOST_RUNS)
+
+    def figures() -> list[go.Figure]:
+        from planner.reports import charts
+
+        return [
+            charts.chart(_along(rows, axis, metric)) for axis in varied for metric in moving[:MOST_FIGURES]
+        ]
+
+    return Part(title=system.name, tables=[table], figures=figures, detail=True)
+
+
+def _varies(values: pd.Series) -> bool:
+    known = pd.to_numeric(values, errors="coerce").dropna()
+    return len(known) > 1 and float(known.max() - known.min()) > 1e-9 * float(known.abs().max())
+
+
+def _along(rows: pd.DataFrame, axis: str, metric: Metric) -> Curve:
+    """Return a metric by the values of an axis, a line for each design; the mean of several runs."""
+    lines = rows.pivot_table(
+        index=axis, columns="label", values=column_of(metric.name), aggfunc="mean", sort=False
+    )
+    is_numeric = pd.api.types.is_numeric_dtype(lines.index)
+    frame = (lines.sort_index() if is_numeric else lines).rename_axis(columns=None).reset_index()
+    units = dict.fromkeys((str(label) for label in lines), metric.unit)
+    title = f"{metric.label} by {axis}" + (f" ({metric.unit})" if metric.unit else "")
+    return Curve(title=title, frame=frame, units=units, bars=not is_numeric)
+
+
+# --- stored runs --------------------------------------------------------------------------
+
+
+def runs_page(frame: pd.DataFrame) -> Page:
+    """Return stored runs, a row each, with the names that filters and columns are written with."""
+    columns = [Column(label=str(name), numeric=pd.api.types.is_numeric_dtype(frame[name])) for name in frame]
+    rows = [[plain(value) for value in row] for row in frame.itertuples(index=False)]
+    return Page(title="Runs", parts=[Part(tables=[Table(columns=columns, rows=rows)])])
+
+
+def usual_columns(frame: pd.DataFrame, width: int) -> list[str]:
+    """Return the default columns of a list: those in which runs differ, and their outcome.
+
+    Settings that vary are left out from the last on where they exceed the width, in letters.
+    """
+    varying = [str(column) for column in frame if "." in str(column) and _distinct(frame[column])]
+    first = [column for column in ("scenario", "label") if column == "label" or _distinct(frame[column])]
+    last = ["status", "objective", "gap", "violations", "seconds", "digest"]
+
+    def letters(column: str) -> int:
+        longest = frame[column].map(lambda value: len(plain(value))).max() if len(frame) else 0
+        return 3 + max(len(column), longest)
+
+    while varying and sum(map(letters, [*first, *varying, *last])) > width:
+        varying.pop()
+    return [*first, *varying, *last]
+
+
+def _distinct(values: pd.Series) -> bool:
+    return len(set(values.dropna().map(plain))) > 1

@@ -1,0 +1,347 @@
+"""Charts of drawings and of comparisons, with plotly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
+
+from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
+from planner.errors import PlannerError
+from planner.reports.chart_style import COLOURS, apply_style
+from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
+from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
+from planner.reports.coordination_charts import coordination as coordination
+from planner.reports.coordination_charts import curves as curves
+from planner.reports.run_pages import better, differ
+
+if TYPE_CHECKING:
+    from planner.runs.run import Comparison
+
+MOST_LINKS: Final = 4_000
+"""Of a map; the fullest are drawn, and the title says so."""
+MOST_POINTS: Final = 500
+"""Of a distribution's curve."""
+
+
+class NoBrowser(PlannerError):
+    """A picture needs a browser that is not there."""
+
+    exit_code = 1
+
+
+def chart(drawing: Drawing) -> go.Figure:
+    """Return the chart of one drawing."""
+    match drawing:
+        case Curve():
+            figure = _curve(drawing)
+        case Points():
+            figure = _points(drawing)
+        case NetworkMap():
+            figure = _map(drawing)
+        case Timeline():
+            figure = _timeline(drawing)
+        case Distribution():
+            figure = _distribution(drawing)
+    return apply_style(figure, drawing.title)
+
+
+def comparison(result: Comparison) -> list[go.Figure]:
+    """Return bar charts of the metrics in which designs differ, and the trade-off of the system."""
+    runs = [run for run in result.runs if run.plan is not None]
+    system = result.system
+    figures = []
+    apart = []
+    for metric in system.metrics:
+        values = [run.metrics.get(metric.name) for run in runs]
+        if differ(values):
+            apart.append((metric, values))
+    if apart:
+        columns = 2  # as many as a telephone has room for
+        rows = math.ceil(len(apart) / columns)
+        titles = [f"{metric.label}<br>{better(metric)}" for metric, _ in apart]
+        labels = [run.label for run in runs]
+        bars, between = 16 + 22 * len(labels), 76  # pixels; between rows stand numbers and a title
+        tall = rows * bars + (rows - 1) * between
+        figure = make_subplots(
+            rows,
+            columns,
+            subplot_titles=titles,
+            shared_yaxes=True,
+            vertical_spacing=between / tall if rows > 1 else 0.0,
+        )
+        for place, (_, values) in enumerate(apart):
+            bar = go.Bar(
+                x=values,
+                y=labels,
+                orientation="h",
+                marker_color=[COLOURS[i % len(COLOURS)] for i in range(len(labels))],
+                hovertemplate="%{y}: %{x:,.6g}<extra></extra>",
+            )
+            figure.add_trace(bar, place // columns + 1, place % columns + 1)
+        figure.update_yaxes(autorange="reversed")
+        figure.update_annotations(font_size=10)
+        figure.update_layout(showlegend=False, height=140 + tall)
+        figures.append(apply_style(figure, "Metrics by design").update_layout(margin_t=90))
+    if system.studies.trade_off is not None:
+        across, up = (system.metric(name) for name in system.studies.trade_off)
+        frame = pd.DataFrame(
+            [(run.label, run.metrics.get(across.name), run.metrics.get(up.name)) for run in runs],
+            columns=["design", across.name, up.name],
+        ).dropna()
+        if len(frame) > 1:
+            units = {across.name: across.unit, up.name: up.unit}
+            title = f"{up.name}<br>against {across.name}"
+            figures.append(chart(Points(title=title, frame=frame, units=units)))
+    return figures
+
+
+def save_picture(figure: go.Figure, path: Path) -> None:
+    """Write the chart as a picture in the format of the file name (.png, .svg, .pdf).
+
+    raises  NoBrowser where there is no browser to draw it with
+    """
+    paper = go.Figure(figure).update_layout(
+        paper_bgcolor="white", plot_bgcolor="white", font_color="#222222", width=1000
+    )
+    try:
+        paper.write_image(path, scale=2)
+    except (RuntimeError, ImportError, OSError) as error:
+        first = str(error).strip().split("\n")[0]
+        raise NoBrowser(
+            f"{path}: pictures are drawn by Chrome or Chromium, which kaleido did not find or could not "
+            f"start ({first[:120]}); set BROWSER_PATH to it, or take --html"
+        ) from None
+
+
+# --- one drawing --------------------------------------------------------------------------
+
+
+def _curve(curve: Curve) -> go.Figure:
+    figure = go.Figure()
+    first, *others = (str(column) for column in curve.frame)
+    for name, colour in zip(others, _colours(), strict=False):
+        x, y = curve.frame[first], curve.frame[name]
+        if curve.bars:
+            figure.add_trace(go.Bar(x=x, y=y, name=name, marker_color=colour))
+        else:
+            figure.add_trace(
+                go.Scatter(x=x, y=y, name=name, mode="lines+markers", line_color=colour, marker_size=6)
+            )
+    units = {curve.units.get(name, "") for name in others}
+    unit = units.pop() if len(units) == 1 else ""
+    figure.update_xaxes(
+        title_text=_axis(first, curve.units),
+        type="category" if curve.bars else "log" if curve.log_x else None,
+    )
+    title = _axis(others[0], curve.units) if len(others) == 1 else unit
+    figure.update_yaxes(title_text=title, type="log" if curve.log_y else None)
+    return figure.update_layout(showlegend=len(others) > 1)
+
+
+def _points(points: Points) -> go.Figure:
+    name, across, up = (str(column) for column in points.frame)
+    figure = go.Figure()
+    for row, colour in zip(points.frame.itertuples(index=False), _colours(), strict=False):
+        figure.add_trace(
+            go.Scatter(
+                x=[row[1]],
+                y=[row[2]],
+                mode="markers+text",
+                text=[row[0]],
+                textposition="top center",
+                marker={"size": 11, "color": colour},
+                name=str(row[0]),
+                hovertemplate=f"{name} {row[0]}<br>{across} %{{x:,.6g}}<br>{up} %{{y:,.6g}}<extra></extra>",
+            )
+        )
+    values = points.frame[across].astype(float)
+    room = 0.25 * float(values.max() - values.min()) or 0.1 * abs(float(values.max())) or 1.0
+    figure.update_xaxes(  # names reach over the points at the edges
+        title_text=_axis(across, points.units), range=[values.min() - room, values.max() + room]
+    )
+    figure.update_yaxes(title_text=_axis(up, points.units))
+    return figure.update_layout(showlegend=False, height=420)
+
+
+def _map(drawing: NetworkMap) -> go.Figure:
+    links = drawing.frame.head(MOST_LINKS)
+    places = _places(drawing.nodes, links)
+    most = drawing.limit or float(links["value"].max() or 1.0)
+    figure = go.Figure()
+    start, end = places.loc[links["tail"]].to_numpy(), places.loc[links["head"]].to_numpy()
+    ways, length = end - start, np.hypot(*(end - start).T)
+    span = float(np.ptp(places.to_numpy(), axis=0).max()) or 1.0
+    # the two directions of a pair run side by side, on the right
+    aside = np.c_[ways[:, 1], -ways[:, 0]] / np.maximum(length, 1e-12)[:, None] * span * 0.004
+    share = np.clip(links["value"].to_numpy(float) / most, 0, None)
+    band = np.minimum((share * 5).astype(int), 5)
+    edges = [_number(most * step / 5) for step in range(6)]
+    names = [
+        f"under {edges[1]}",
+        *(f"{edges[i]} to {edges[i + 1]}" for i in range(1, 5)),
+        f"{edges[5]} and more",
+    ]
+    shades = ["#9ec9e8", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#a00000"]
+    for level in range(6):
+        chosen = np.flatnonzero(band == level)
+        if not len(chosen):
+            continue
+        a, b = start[chosen] + aside[chosen], end[chosen] + aside[chosen]
+        gap = np.full(len(chosen), np.nan)
+        figure.add_trace(
+            go.Scatter(
+                x=np.c_[a[:, 0], b[:, 0], gap].ravel(),
+                y=np.c_[a[:, 1], b[:, 1], gap].ravel(),
+                mode="lines",
+                line={"color": shades[level], "width": 1.2 + 0.7 * level},
+                name=f"{names[level]} {drawing.unit}".rstrip(),
+                hoverinfo="skip",
+            )
+        )
+    middle = (start + end) / 2 + aside
+    texts = [
+        f"{row.tail} → {row.head}<br>{drawing.value} {_number(row.value)} {drawing.unit}"
+        for row in links.itertuples()
+    ]
+    figure.add_trace(
+        go.Scatter(
+            x=middle[:, 0],
+            y=middle[:, 1],
+            mode="markers",
+            marker={"size": 9, "opacity": 0},
+            text=texts,
+            hovertemplate="%{text}<extra></extra>",
+            showlegend=False,
+        )
+    )
+    groups = drawing.nodes.set_index("node").get("group")
+    for name, colour in zip(
+        ["nodes"] if groups is None else pd.unique(groups), _colours("#666666"), strict=False
+    ):
+        here = (
+            places if groups is None else places.loc[places.index.intersection(groups.index[groups == name])]
+        )
+        few = len(places) <= 40
+        figure.add_trace(
+            go.Scatter(
+                x=here["x"],
+                y=here["y"],
+                mode="markers+text" if few else "markers",
+                text=here.index.astype(str),
+                textposition="top center",
+                textfont_size=11,
+                marker={"size": 7, "color": "#666666" if groups is None else colour},
+                name=str(name),
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False, scaleanchor="x")
+    left_out = len(drawing.links) - len(links)
+    if left_out:
+        figure.add_annotation(
+            text=f"{left_out:,} of {len(drawing.links):,} links with less are not drawn",
+            xref="paper", yref="paper", x=0, y=0, showarrow=False,
+        )  # fmt: skip
+    return figure.update_layout(height=620, hovermode="closest")
+
+
+def _places(nodes: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
+    """Return x and y of each node: as given, by latitude and longitude, or by a network layout."""
+    named = nodes.set_index("node")
+    if {"x", "y"} <= set(named):
+        return named[["x", "y"]].astype(float)
+    if {"latitude", "longitude"} <= set(named) and named[["latitude", "longitude"]].notna().all().all():
+        narrow = math.cos(math.radians(float(named["latitude"].mean())))
+        return pd.DataFrame({"x": named["longitude"] * narrow, "y": named["latitude"]}, index=named.index)
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(named.index)
+    graph.add_edges_from(links[["tail", "head"]].itertuples(index=False))
+    small = len(graph) <= 150
+    found = nx.kamada_kawai_layout(graph) if small else nx.spring_layout(graph, seed=1, iterations=40)
+    return pd.DataFrame.from_dict(found, orient="index", columns=["x", "y"])
+
+
+def _timeline(drawing: Timeline) -> go.Figure:
+    frame = drawing.frame
+    figure = go.Figure()
+    for name, colour in zip(pd.unique(frame["what"]), _colours(), strict=False):
+        rows = frame[frame["what"] == name]
+        figure.add_trace(
+            go.Bar(
+                base=rows["start"],
+                x=rows["end"] - rows["start"],
+                y=rows["lane"].astype(str),
+                orientation="h",
+                name=str(name),
+                marker={"color": colour, "line": {"width": 0.5, "color": "white"}},
+                customdata=rows[["start", "end"]],
+                hovertemplate=f"%{{y}}<br>{name}<br>%{{customdata[0]:,.6g}} to %{{customdata[1]:,.6g}} "
+                f"{drawing.unit}<extra></extra>",
+            )
+        )
+    lanes = frame["lane"].nunique()
+    figure.update_xaxes(title_text=drawing.unit)
+    figure.update_yaxes(
+        title_text=drawing.lanes,
+        autorange="reversed",
+        type="category",
+        categoryorder="array",
+        categoryarray=pd.unique(frame["lane"].astype(str)),
+    )
+    several = frame["what"].nunique()
+    return figure.update_layout(
+        barmode="overlay", height=max(260, min(1200, 120 + 18 * lanes)), showlegend=1 < several <= 20
+    )
+
+
+def _distribution(drawing: Distribution) -> go.Figure:
+    figure = go.Figure()
+    for (name, values), colour in zip(drawing.values.items(), _colours(), strict=False):
+        ordered = np.sort(values.dropna().to_numpy(float))
+        if not len(ordered):
+            continue
+        count = min(MOST_POINTS, len(ordered))
+        places = np.unique(np.linspace(0, len(ordered) - 1, count).astype(int))
+        figure.add_trace(
+            go.Scatter(
+                x=ordered[places],
+                y=100 * (places + 1) / len(ordered),
+                name=name,
+                mode="lines",
+                line={"color": colour, "shape": "hv"},
+            )
+        )
+    if drawing.limit is not None:
+        figure.add_vline(x=drawing.limit, line={"dash": "dot", "color": "#D55E00"})
+    what = f"{drawing.what} ({drawing.unit})" if drawing.unit else drawing.what
+    figure.update_xaxes(title_text=what, type="log" if drawing.log_x else None)
+    figure.update_yaxes(title_text="percent at most so large", range=[0, 101])
+    return figure.update_layout(showlegend=len(drawing.values) > 1)
+
+
+# --- what charts share --------------------------------------------------------------------
+
+
+def _colours(first: str | None = None) -> Sequence[str]:
+    """Return colours for any number of series."""
+    own = COLOURS if first is None else (first, *COLOURS)
+    return own * 64
+
+
+def _axis(name: str, units: Mapping[str, str]) -> str:
+    unit = units.get(name, "")
+    return name.replace("_", " ") + (f" ({unit})" if unit else "")
+
+
+def _number(value: Any) -> str:
+    return f"{value:,.4g}"

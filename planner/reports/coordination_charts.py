@@ -1,0 +1,278 @@
+"""Charts of the value of coordination, and of performance with degraded information."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
+
+from planner.formatting import amount, is_convertible
+from planner.reports.chart_style import apply_style
+
+MECHANISMS: Final = {
+    "none": "#888888",
+    "reaction": "#D55E00",
+    "transparency": "#0072B2",
+    "priority ranking": "#C08000",
+    "hierarchical partitioning": "#009E73",
+}
+"""Colours that can be distinguished on white and on black."""
+DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+SIGNS: Final = ("circle", "square", "diamond", "cross", "x", "star")
+MIN_SHARE: Final = -1.0
+"""Lower end of the axis: a loss as large as the possible gain; lower values are drawn there, with numbers."""
+
+
+def coordination(frame: pd.DataFrame) -> go.Figure:
+    """Return a chart of the share of the possible gain that each design achieves, one row per design.
+
+    frame  system, design, mechanism and share, as `planner.coordination.measurement` has them
+    """
+    known = frame[frame["share"].notna()]
+    systems = list(dict.fromkeys(known["system"]))
+    if not systems:
+        return apply_style(go.Figure(), "Value of coordination: no bound is proven, shares are unknown")
+    counts = [int((known["system"] == system).sum()) for system in systems]
+    head, row, foot = 26, 21, 60
+    tall = sum(counts) * row + len(systems) * head
+    figure = go.Figure()
+    least = max(MIN_SHARE, min(0.0, float(known["share"].min())))
+    low, high = 100 * least - 6, 100 + 0.18 * (106 - 100 * least)  # space for the numbers
+    place, ticks, names = 0.0, [], []
+    for system, count in zip(systems, counts, strict=True):
+        figure.add_annotation(
+            text=f"<b>{system}</b>", x=0, xref="paper", xanchor="left", y=place, yref="y",
+            yanchor="middle", showarrow=False, font_size=13,
+        )  # fmt: skip
+        place += head / row
+        ticks += [place + step for step in range(count)]
+        names += known.loc[known["system"] == system, "design"].tolist()
+        place += count
+    share = known["share"].astype(float).to_numpy()
+    shown = 100 * np.maximum(share, least)
+    for mechanism, colour in MECHANISMS.items():
+        chosen = np.flatnonzero((known["mechanism"] == mechanism).to_numpy())
+        if not len(chosen):
+            continue
+        heights = [ticks[at] for at in chosen]
+        stems = [(0.0, shown[at], None) for at in chosen]
+        figure.add_trace(
+            go.Scatter(
+                x=[x for stem in stems for x in stem],
+                y=[y for height in heights for y in (height, height, None)],
+                mode="lines",
+                line={"color": colour, "width": 3},
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        )
+        figure.add_trace(
+            go.Scatter(
+                x=shown[chosen],
+                y=heights,
+                mode="markers",
+                showlegend=False,
+                customdata=[[known["system"].iloc[at], names[at], 100 * share[at]] for at in chosen],
+                marker={
+                    "size": 11,
+                    "color": colour,
+                    "symbol": ["triangle-left" if share[at] < least else "circle" for at in chosen],
+                },
+                cliponaxis=False,
+                hovertemplate="%{customdata[0]}, %{customdata[1]}: %{customdata[2]:.1f}%<extra>"
+                + mechanism
+                + "</extra>",
+            )
+        )
+        mark = {"size": 11, "color": colour}
+        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=mechanism, marker=mark))
+    figure.add_trace(
+        go.Scatter(
+            x=np.maximum(shown, 0.0),
+            y=ticks,
+            mode="markers+text",
+            marker={"size": 11, "opacity": 0},  # keeps the numbers off the points
+            text=[f"{one:.0%}".replace("-", "−") for one in share],
+            textposition="middle right",
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    for at in (0, 100):
+        figure.add_vline(x=at, line={"dash": "dot", "color": "#888888", "width": 1})
+    marks = [mark for mark in (-100, -50, 0, 50, 100) if mark >= low]
+    texts = {0: "0 %<br>no coordination", 100: "100 %<br>proven bound"}
+    figure.update_xaxes(
+        range=[low, high],
+        tickvals=marks,
+        ticktext=[texts.get(mark, "") for mark in marks],
+        tickangle=0,
+        zeroline=False,
+        side="top",
+    )
+    figure.update_yaxes(
+        range=[place - 0.3, -0.7], tickvals=ticks, ticktext=names, showgrid=False, zeroline=False
+    )
+    apply_style(figure, "Value of coordination: share of the possible gain")
+    return figure.update_layout(
+        height=tall + foot + 120,
+        margin={"l": 10, "r": 10, "t": 100, "b": foot},
+        legend={"orientation": "h", "y": 0, "yanchor": "top", "yref": "paper"},
+    )
+
+
+def curves(frame: pd.DataFrame, kind: str, *, columns: int = 2, legend: bool = True) -> go.Figure:
+    """Return a chart of each design's performance with degraded information, one panel per system.
+
+    frame   as `planner.coordination.measurement.curves` has it
+    kind    age, noise or granularity
+    legend  of mechanisms; without it `MECHANISMS` has their colours
+    """
+    rows = frame[frame["kind"] == kind]
+    systems = list(dict.fromkeys(rows["system"]))
+    degradation = {"age": "age of information", "noise": "measurement noise", "granularity": "granularity"}[
+        kind
+    ]
+    title = f"Value of coordination by {degradation}"
+    if not systems:
+        return apply_style(go.Figure(), f"{title}: no measurements")
+    across = min(columns, len(systems))
+    down = math.ceil(len(systems) / across)
+    figure = make_subplots(
+        down,
+        across,
+        subplot_titles=[f"<b>{system}</b>" for system in systems] if len(systems) > 1 else None,
+        horizontal_spacing=0.24 if across == 2 else 0.2,
+        vertical_spacing=0 if down == 1 else 90 / (250 * down + 90 * (down - 1)),
+    )
+    in_legend: set[str] = set()
+    for place, system in enumerate(systems):
+        at = place // across + 1, place % across + 1
+        in_legend |= _add_panel(figure, rows[rows["system"] == system], at, 250 / 14, in_legend)
+    title += "<br><sup>share of the possible gain, from no coordination to the proven bound</sup>"
+    if len(systems) == 1:
+        title = f"<b>{systems[0]}</b> by {degradation}"
+    apply_style(figure, title)
+    foot = 90 if legend else 45
+    return figure.update_layout(
+        height=70 + foot + 250 * down + 90 * (down - 1),
+        margin={"l": 10, "r": 130, "t": 70 if len(systems) > 1 else 45, "b": foot},
+        showlegend=legend,
+        legend={"orientation": "h", "y": 0, "yanchor": "bottom", "yref": "container"},
+    )
+
+
+def _add_panel(
+    figure: go.Figure, rows: pd.DataFrame, at: tuple[int, int], max_labels: float, in_legend: set[str]
+) -> set[str]:
+    """Add one system's curves with the design's name at each end; return the mechanisms drawn.
+
+    max_labels  number of labels that fit above each other
+    in_legend   mechanisms that the legend has already
+    """
+    shares = rows["share"].notna().any()
+    values = list(dict.fromkeys(rows["value"].astype(float)))
+    column, scale = ("share", 100.0) if shares else ("performance", 1.0)
+    every_height = scale * rows[column].astype(float)
+    low, high = float(every_height.min()), float(every_height.max())
+    if shares:
+        low, high = max(100 * MIN_SHARE, min(low, 0.0)), max(high, 100.0)
+    padding = 0.06 * (high - low) or 1.0
+    ends: list[tuple[float, str, str, int]] = []
+    counts: dict[str, int] = {}
+    shown: set[str] = set()
+    for design, curve in rows.groupby("design", sort=False):
+        mechanism = str(curve["mechanism"].iloc[0])
+        colour = MECHANISMS[mechanism]
+        number = counts[mechanism] = counts.get(mechanism, -1) + 1
+        heights = scale * curve[column].astype(float).to_numpy()
+        drawn = np.maximum(heights, low)
+        outside = heights < low
+        spread = [_describe_spread(row) for row in curve.to_dict(orient="records")]
+        figure.add_trace(
+            go.Scatter(
+                x=list(range(len(values))),
+                y=drawn,
+                mode="lines+markers",
+                name=mechanism,
+                legendgroup=mechanism,
+                legendrank=list(MECHANISMS).index(mechanism),
+                showlegend=mechanism not in in_legend | shown,
+                line={"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]},
+                marker={
+                    "size": 7,
+                    "symbol": ["triangle-down" if below else SIGNS[number % len(SIGNS)] for below in outside],
+                },
+                customdata=[[height, text] for height, text in zip(heights, spread, strict=True)],
+                hovertemplate=f"{design}: %{{customdata[0]:.4g}}{'%' if shares else ''}, performance "
+                "%{customdata[1]}<extra>" + mechanism + "</extra>",
+            ),
+            *at,
+        )
+        shown.add(mechanism)
+        known = np.flatnonzero(~np.isnan(heights))
+        if len(known):
+            last = known[-1]
+            text = str(design) + (f" {heights[last]:.0f}%".replace("-", "−") if outside[last] else "")
+            ends.append((float(drawn[last]), text, colour, int(last)))
+    top, bottom = high + padding, low - padding
+    for (height, text, colour, last), spot in zip(
+        sorted(ends),
+        _spread_labels([end[0] for end in sorted(ends)], (top - bottom) / max_labels, bottom, top),
+        strict=True,
+    ):
+        figure.add_annotation(
+            text=text, x=last, y=height, ax=14, ay=spot, axref="pixel",
+            ayref=figure.get_subplot(*at).yaxis.plotly_name.replace("axis", ""), xanchor="left",
+            yanchor="middle", showarrow=True, arrowhead=0, arrowwidth=0.8, arrowcolor=colour,
+            row=at[0], col=at[1], font_size=11,
+        )  # fmt: skip
+    if shares:
+        figure.add_hline(y=0, line={"dash": "dot", "color": "#888888", "width": 1}, row=at[0], col=at[1])
+    unit, kind = str(rows["unit"].iloc[0]), str(rows["kind"].iloc[0])
+    plain = not is_convertible(unit)  # else each tick has its unit
+    figure.update_xaxes(
+        tickvals=list(range(len(values))),
+        ticktext=[f"{value:,.10g}" if plain or not value else amount(value, unit) for value in values],
+        title_text=f"{kind} ({unit})" if unit and plain else kind,
+        title_standoff=4,
+        range=[-0.2, len(values) - 0.9],
+        zeroline=False,
+        row=at[0],
+        col=at[1],
+    )
+    figure.update_yaxes(
+        range=[bottom, top], ticksuffix=" %" if shares else "", zeroline=False, row=at[0], col=at[1]
+    )
+    return shown
+
+
+def _describe_spread(row: Mapping[Any, Any]) -> str:
+    """Return a performance with its range, such as `1.25 (1.2 to 1.3, 3 seeds)`."""
+    if row["performance"] is None:
+        return "unknown"
+    text = f"{row['performance']:.4g}"
+    return (
+        text
+        if row["seeds"] < 2
+        else f"{text} ({row['least']:.4g} to {row['most']:.4g}, {row['seeds']} seeds)"
+    )
+
+
+def _spread_labels(heights: Sequence[float], spacing: float, low: float, high: float) -> list[float]:
+    """Return label positions near the ends of lines (ascending), at least `spacing` apart."""
+    places: list[float] = []
+    for height in heights:
+        places.append(max(height, places[-1] + spacing if places else low))
+    over = places[-1] - high if places else 0.0
+    if over > 0:  # beyond the upper end: move labels down
+        for at in range(len(places) - 1, -1, -1):
+            ceiling = high if at == len(places) - 1 else places[at + 1] - spacing
+            places[at] = min(places[at], ceiling)
+    return places

@@ -1,0 +1,161 @@
+"""One document model of everything that is shown: pages of parts, with sentences, tables and charts.
+
+The terminal, HTML and the dashboard render the same pages (`planner.reports.terminal`,
+`planner.reports.html`, `planner_dashboard.rendering`); what a page says is decided once, in
+`run_pages`, `study_pages` and `catalogue_pages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pandas as pd
+
+from planner.formatting import heading, number
+
+if TYPE_CHECKING:
+    from plotly import graph_objects as go
+
+Kind = Literal["", "best", "good", "bad", "warning", "dim", "strong"]
+
+MOST_ROWS: Final = 12
+"""Rows of a plan's table that a page shows."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A cell or a sentence, and what marks it."""
+
+    text: str
+    kind: Kind = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a table.
+
+    numeric  set flush right
+    wrap     may be broken over lines where the page is narrow
+    share    of the width, where columns share it by given parts
+    """
+
+    label: str
+    unit: str = ""
+    numeric: bool = False
+    wrap: bool = True
+    share: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table.
+
+    rows         cells, as text or with what marks them
+    lines_after  numbers of rows that a line follows
+    row_headers  leading columns that are repeated where a narrow page splits the table
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Text | str]]
+    title: str = ""
+    caption: str = ""
+    lines_after: frozenset[int] = frozenset()
+    row_headers: int = 0
+
+    def cells(self) -> list[list[Text]]:
+        """Return the rows with every cell a `Text`."""
+        return [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in self.rows]
+
+
+def no_figures() -> list[go.Figure]:
+    """Return no charts."""
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a page: sentences, tables, notes after them, and charts.
+
+    figures      makes the charts; called only where charts are shown
+    pictures     makes what is saved in place of the charts, where that should have another size
+    key          colours by what they stand for in the charts
+    texts        preformatted text
+    detail       not shown on a terminal
+    folded       opens on a click, where the page can
+    side_by_side charts stand beside each other where the page is wide enough
+    """
+
+    title: str = ""
+    sentences: Sequence[Text | str] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[Text | str] = ()
+    figures: Callable[[], list[go.Figure]] = no_figures
+    pictures: Callable[[], list[go.Figure]] | None = None
+    key: Mapping[str, str] = field(default_factory=dict)
+    texts: Sequence[str] = ()
+    detail: bool = False
+    folded: bool = False
+    side_by_side: bool = False
+
+    @cached_property
+    def charts(self) -> list[go.Figure]:
+        """The part's charts, made once."""
+        return self.figures()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page: what it is about, and its parts."""
+
+    title: str
+    about: str = ""
+    parts: Sequence[Part] = ()
+    warnings: Sequence[str] = ()
+
+
+def lines(given: Sequence[Text | str]) -> list[Text]:
+    """Return sentences with every one a `Text`."""
+    return [one if isinstance(one, Text) else Text(one) for one in given]
+
+
+def table_of(
+    frame: pd.DataFrame,
+    units: Mapping[str, str] | None = None,
+    *,
+    title: str = "",
+    caption: str = "",
+    most: int | None = MOST_ROWS,
+    show: Callable[[Any], str] | None = None,
+) -> Table:
+    """Return a table of data with its first column as row headers; a long one is cut to `most` rows.
+
+    show  text of a value; default: numbers by `number`, all else as it is
+    """
+    shown = frame if most is None else frame.head(most)
+    if len(frame) > len(shown):
+        cut = f"the first {len(shown)} of {len(frame):,} rows"
+        caption = f"{caption}; {cut}" if caption else cut
+    numeric = [
+        (pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name]))
+        or not frame[name].map(lambda value: isinstance(value, str)).any()
+        for name in frame
+    ]
+    columns = []
+    for name, is_numeric in zip(frame, numeric, strict=True):
+        unit = (units or {}).get(str(name), "")
+        columns.append(Column(label=heading(str(name), unit), unit=unit, numeric=is_numeric))
+    rows = [[show(value) if show else _text(value) for value in row] for row in shown.itertuples(index=False)]
+    return Table(columns=columns, rows=rows, title=title, caption=caption, row_headers=1)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return str(value)
+    return (
+        number(value)
+        if value is None or isinstance(value, int | float) or hasattr(value, "dtype")
+        else str(value)
+    )

@@ -1,0 +1,78 @@
+"""Renders pages as one self-contained HTML file: tables first, charts where scripts run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from planner import __version__
+from planner.errors import InputError
+from planner.reports import charts
+from planner.reports.document import Page, lines
+from planner.runs.files import make_folder, slug
+
+
+def write(page: Page, path: Path) -> None:
+    """Write a page that needs nothing but itself.
+
+    raises  InputError where the file cannot be written
+    """
+    figures: dict[str, Any] = {}
+    parts = []
+    for part in page.parts:
+        names = []
+        for figure in part.charts:
+            names.append(f"chart{len(figures)}")
+            figures[names[-1]] = json.loads(figure.to_json())
+        given = {"sentences": lines(part.sentences), "notes": lines(part.notes), "names": names}
+        parts.append({**vars(part), **given})
+    text = _template().render(
+        title=page.title,
+        about=page.about,
+        warnings=page.warnings,
+        parts=parts,
+        version=__version__,
+        machine=f"{os.cpu_count()} cores",
+        # a script element ends at the first "</" in it
+        figures=Markup(json.dumps(figures).replace("</", "<\\/")) if figures else "",
+        plotly=Markup(get_plotlyjs()) if figures else "",
+    )
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, must be a file")
+    make_folder(path.parent)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def save_pictures(page: Page, folder: Path) -> int:
+    """Write each of the page's charts as `folder/<title>.svg` and return their number.
+
+    raises  NoBrowser where there is no browser to draw them with
+    """
+    make_folder(folder)
+    count = 0
+    for part in page.parts:
+        for figure in part.charts if part.pictures is None else part.pictures():
+            count += 1
+            title = re.sub(r"<[^>]*>", "", f"{part.title} {figure.layout.title.text}")
+            charts.save_picture(figure, folder / f"{count:02}_{slug(title)}.svg")
+    return count
+
+
+@cache
+def _template() -> jinja2.Template:
+    source = (files("planner.reports") / "templates" / "report.html.j2").read_text(encoding="utf-8")
+    return jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    ).from_string(source)

@@ -1,0 +1,423 @@
+"""Pages of results: a comparison, one run, an explanation, the windows of a series, a simulation."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from planner.formatting import number, percent, sizes
+from planner.reports.document import Column, Page, Part, Table, Text, table_of
+
+if TYPE_CHECKING:
+    from plotly import graph_objects as go
+
+    from planner.contract.metrics import Metric
+    from planner.contract.plan import Violations
+    from planner.contract.proof import Proof
+    from planner.contract.system import System
+    from planner.runs.rolling import Window
+    from planner.runs.run import Comparison, Run
+    from planner.runs.simulate import SimulatedDesigns
+    from planner.runs.what_if import Explained
+    from planner.scenarios.scenario import Scenario
+
+ARROWS: Final = "↑ more is better, ↓ less is better"
+
+
+def comparison_page(result: Comparison, scenario: Scenario | None = None) -> Page:
+    """Return designs side by side, and what each decides.
+
+    scenario  shown whole in the page's details
+    """
+    runs, system = result.runs, result.system
+    title = f"{system.name}: {sizes(result.problem.size())}"
+    parts = [
+        Part(
+            title="Designs side by side",
+            tables=[
+                metrics_table(figures_of(result), system.metrics, reference=reference_of(result), title=title)
+            ],
+            notes=[line for run in runs for line in trouble(run)],
+            figures=lambda: _comparison_figures(result),
+        )
+    ]
+    parts += [_plan_part(run, is_alone=len(runs) == 1) for run in runs]
+    return Page(
+        title=f"{system.name}: {scenario.name}" if scenario else system.name,
+        about=f"{system.question} {sizes(result.problem.size())}.",
+        parts=[*parts, *_scenario_parts(scenario)],
+    )
+
+
+def run_page(run: Run) -> Page:
+    """Return one design's proof and metrics."""
+    system, proof = run.system, run.proof
+    rows: list[list[Text | str]] = [
+        [Text("Mechanism", "dim"), "", Text(str(run.entry.design.mechanism), "dim")],
+        ["Status", "", status(run)],
+    ]
+    if proof.metric:
+        rows.append(["Objective value", system.metric(proof.metric).label, number(proof.objective)])
+        scope = f"for {proof.bound_scope}" if proof.bound_scope else ""
+        rows.append(["Bound", scope, number(proof.bound)])
+    rows += [
+        ["Gap", "", number(proof.gap)],
+        ["Time", "s", number(proof.seconds)],
+        ["Backend", "", proof.backend or "-"],
+    ]
+    lines_after = frozenset({len(rows) - 1})
+    for metric in system.metrics:
+        if run.metrics.get(metric.name) is not None:
+            rows.append([metric.label, better(metric), number(run.metrics[metric.name])])
+    table = Table(
+        title=f"{system.name}: {sizes(run.problem.size())}",
+        columns=[Column(label="", wrap=False), Column(label=""), Column(label=run.label, numeric=True)],
+        rows=rows,
+        caption=ARROWS,
+        lines_after=lines_after,
+        row_headers=2,
+    )
+    return Page(title=system.name, parts=[Part(tables=[table], notes=trouble(run))])
+
+
+def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
+    """Return what limits a plan, and what would change it."""
+    run, explanation = result.run, result.explanation
+    parts = []
+    if explanation is None:
+        parts.append(Part(notes=trouble(run)))
+    else:
+        tables, empty = [], []
+        for section in explanation.sections:
+            if len(section.frame):
+                tables.append(
+                    table_of(
+                        section.frame, section.units, title=section.title, caption=section.note, most=None
+                    )
+                )
+            else:
+                empty.append(Text(f"{section.title}: none. {section.note}".rstrip(" ."), "dim"))
+        head = Text(f"{run.system.name}, {run.label}: {sizes(run.problem.size())}", "strong")
+        sentences: list[Text | str] = [head, *(f"- {sentence}" for sentence in explanation.sentences)]
+        parts.append(
+            Part(
+                title="What limits the plan",
+                sentences=sentences,
+                tables=tables,
+                notes=[*empty, *trouble(run)],
+            )
+        )
+    name = scenario.name if scenario else ""
+    return Page(
+        title=f"{run.system.name}: {name}, {run.label}",
+        about=f"{run.system.question} {sizes(run.problem.size())}.",
+        parts=[*parts, _plan_part(run, is_alone=True), *_scenario_parts(scenario)],
+    )
+
+
+def windows_page(system: System, windows: Sequence[Window]) -> Page:
+    """Return the mean and the worst of each metric over the windows of a series, by design."""
+    designs: dict[str, list[Window]] = {}
+    for window in windows:
+        designs.setdefault(window.design, []).append(window)
+    count = max((len(own) for own in designs.values()), default=0)
+    columns = [Column(label="", wrap=False), Column(label="")]
+    for design in designs:
+        columns += [Column(label=design, numeric=True), Column(label="worst", numeric=True)]
+    failed = [str(sum(window.exit_code > 0 for window in own)) for own in designs.values()]
+    rows: list[list[Text | str]] = [
+        ["Windows without a plan", "↓", *(cell for text in failed for cell in (text, ""))]
+    ]
+    values = {design: [one.row() for one in own if not one.exit_code] for design, own in designs.items()}
+    figures: list[tuple[str, str, str, bool]] = [
+        ("gap", "Gap", "↓", True),
+        ("seconds", "Time", "↓ s", True),
+        ("violations", "Constraint violations", "↓", True),
+        *((one.name, one.label, better(one), one.better == "less") for one in system.metrics),
+    ]
+    for name, label, unit, is_worst_most in figures:
+        known = [[row[name] for row in own if row.get(name) is not None] for own in values.values()]
+        if any(known):
+            worst = max if is_worst_most else min
+            row: list[Text | str] = [label, unit]
+            for own in known:
+                row.append(number(sum(own) / len(own)) if own else "-")
+                row.append(Text(number(worst(own)) if own else "-", "dim"))
+            rows.append(row)
+    table = Table(
+        title=f"{system.name}: {count} windows, mean and worst",
+        columns=columns,
+        rows=rows,
+        caption=ARROWS,
+        row_headers=2,
+    )
+    notes = [
+        Text(f"{design}, {window.label}: {_why_no_plan(window)}", "bad")
+        for design, own in designs.items()
+        for window in own
+        if window.exit_code
+    ]
+    return Page(title=system.name, parts=[Part(tables=[table], notes=notes)])
+
+
+def plan_page(system: System, metrics: Mapping[str, float | None], violations: Violations) -> Page:
+    """Return the metrics of a plan made elsewhere, and the constraints that it violates."""
+    table = Table(
+        title=system.name,
+        columns=[Column(label="metric"), Column(label=""), Column(label="plan", numeric=True)],
+        rows=[[one.label, better(one), number(metrics.get(one.name))] for one in system.metrics],
+    )
+    notes = [Text(f"plan: {sentence}", "warning") for sentence in violations.sentences()]
+    return Page(title=system.name, parts=[Part(tables=[table], notes=notes)])
+
+
+def simulation_page(result: SimulatedDesigns) -> Page:
+    """Return the figures of a simulation, a column for each design, and how its controllers fared."""
+    runs = result.runs
+    done = [run for run in runs if run.result is not None]
+    rows: list[list[Text | str]] = [
+        [Text("Mechanism", "dim"), "", *(Text(str(run.entry.design.mechanism), "dim") for run in runs)]
+    ]
+    for metric in result.metrics:
+        values = [run.result.metrics.get(metric.name) if run.result else None for run in runs]
+        if any(value is not None for value in values):
+            rows.append([metric.label, better(metric), *_mark_best(metric, values)])
+    outcomes = Counter(str(outcome) for run in done if run.result for outcome in run.result.rounds["outcome"])
+    lines_after = frozenset({len(rows) - 1})
+    for outcome in outcomes:
+        counts = [
+            str(int((run.result.rounds["outcome"] == outcome).sum())) if run.result else "-" for run in runs
+        ]
+        rows.append([f"Decisions {outcome}", "", *counts])
+    table = Table(
+        title=f"{result.system.name}: {sizes(result.problem.size())}, simulated in time",
+        columns=_design_columns([run.label for run in runs]),
+        rows=rows,
+        caption=ARROWS,
+        lines_after=lines_after,
+        row_headers=2,
+    )
+    notes = [Text(f"{run.label}: {run.error}", "bad") for run in runs if run.error is not None]
+    drawings = [drawing for run in done if run.result for drawing in run.result.drawings]
+
+    def figures() -> list[go.Figure]:
+        from planner.reports import charts
+
+        return [charts.chart(drawing) for drawing in drawings]
+
+    return Page(
+        title=f"{result.system.name}, simulated in time",
+        about=result.system.question,
+        parts=[Part(tables=[table], notes=notes, figures=figures)],
+    )
+
+
+# --- parts that pages share ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignFigures:
+    """The figures of one design, a column of the comparison.
+
+    violations  constraints that its plan violates in truth; None without a plan
+    share       of the bound of the reference metric; None for unknown
+    earlier     metrics of the plan before, where changes since then are shown
+    """
+
+    label: str
+    mechanism: str
+    status: Text
+    gap: float | None
+    seconds: float | None
+    violations: int | None
+    metrics: Mapping[str, float | None]
+    share: float | None = None
+    earlier: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def figures_of(result: Comparison) -> list[DesignFigures]:
+    """Return the figures of each design of a comparison."""
+    return [
+        DesignFigures(
+            label=run.label,
+            mechanism=str(run.entry.design.mechanism),
+            status=status(run),
+            gap=run.proof.gap,
+            seconds=run.proof.seconds,
+            violations=None if run.plan is None else len(run.violations),
+            metrics=run.metrics,
+            share=result.share_of_bound(run),
+        )
+        for run in result.runs
+    ]
+
+
+def reference_of(result: Comparison) -> Metric | None:
+    """Return the metric that shares are taken of; None where no bound is proven."""
+    return None if result.reference is None else result.system.metric(result.reference[0])
+
+
+def metrics_table(
+    designs: Sequence[DesignFigures],
+    metrics: Sequence[Metric],
+    *,
+    reference: Metric | None = None,
+    title: str = "",
+) -> Table:
+    """Return a row for each metric and a column for each design; the best value of a row is marked.
+
+    reference  the metric whose proven bound shares are taken of
+    """
+    rows: list[list[Text | str]] = [
+        [Text("Mechanism", "dim"), "", *(Text(one.mechanism, "dim") for one in designs)],
+        ["Status", "", *(one.status for one in designs)],
+        ["Gap", "", *(number(one.gap) for one in designs)],
+        ["Time", "s", *(number(one.seconds) for one in designs)],
+        ["Constraint violations", "↓", *(_violation_count(one.violations) for one in designs)],
+    ]
+    lines_after = {len(rows) - 1}
+    for metric in metrics:
+        values = [one.metrics.get(metric.name) for one in designs]
+        if any(value is not None for value in values):
+            changes = [
+                change(value, one.earlier.get(metric.name))
+                for value, one in zip(values, designs, strict=True)
+            ]
+            cells = [
+                Text(cell.text + since, cell.kind)
+                for cell, since in zip(_mark_best(metric, values), changes, strict=True)
+            ]
+            rows.append([metric.label, better(metric), *cells])
+    caption = ARROWS
+    if reference is not None:
+        lines_after.add(len(rows) - 1)
+        rows.append(["Share of bound", "↑", *(percent(one.share) for one in designs)])
+        label = reference.label[0].lower() + reference.label[1:]
+        caption += f"; share of bound: of the best {label} that is possible"
+    if any(one.earlier for one in designs):
+        caption += "; in brackets: the change since the plan before"
+    return Table(
+        title=title,
+        columns=_design_columns([one.label for one in designs]),
+        rows=rows,
+        caption=caption,
+        lines_after=frozenset(lines_after),
+        row_headers=2,
+    )
+
+
+def change(value: float | None, earlier: float | None) -> str:
+    """Return the change since an earlier value in brackets; nothing where there is none."""
+    if value is None or earlier is None or math.isclose(value, earlier, rel_tol=1e-9, abs_tol=1e-12):
+        return ""
+    return f" ({'+' if value > earlier else '−'}{number(abs(value - earlier))})"
+
+
+def _design_columns(labels: Sequence[str]) -> list[Column]:
+    return [
+        Column(label="", wrap=False),
+        Column(label="", wrap=False),
+        *(Column(label=label, numeric=True) for label in labels),
+    ]
+
+
+def trouble(run: Run) -> list[Text]:
+    """Return why a run has no plan, or which constraints its plan violates in truth."""
+    if run.error is not None:
+        return [Text(f"{run.label}: {run.error}", "bad")]
+    if run.plan is None:
+        why = "; ".join(run.proof.reasons) or _missing_plan_reason(run.proof)
+        return [Text(f"{run.label}: {run.proof.status}: {why}", "bad")]
+    return [Text(f"{run.label}: {sentence}", "warning") for sentence in run.violations.sentences()]
+
+
+def _missing_plan_reason(proof: Proof) -> str:
+    if str(proof.status) != "undecided":
+        return "no reason known"
+    if proof.bound is not None:
+        return "no plan, only a bound"
+    return "neither a plan nor a bound within the limits given"
+
+
+def _why_no_plan(window: Window) -> Any:
+    return window.run.get("error") or "; ".join(window.run.get("reasons", [])) or "no plan"
+
+
+def status(run: Run) -> Text:
+    """Return how a run ended."""
+    if run.error is not None:
+        return Text(type(run.error).__name__, "bad")
+    return Text(str(run.proof.status), "good" if run.plan is not None else "bad")
+
+
+def _violation_count(count: int | None) -> Text:
+    return Text("-") if count is None else Text(number(count), "bad" if count else "")
+
+
+def better(metric: Metric) -> str:
+    """Return which way is better, and the unit: `↓ ms`."""
+    return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit}".strip()
+
+
+def differ(values: Sequence[float | None]) -> bool:
+    """Return whether known values differ by more than rounding."""
+    known = [value for value in values if value is not None]
+    return len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
+
+
+def _mark_best(metric: Metric, values: Sequence[float | None]) -> list[Text]:
+    """Return the values as cells; the best is marked, none where all agree."""
+    known = [value for value in values if value is not None]
+    best = (max(known) if metric.better == "more" else min(known)) if differ(known) else math.nan
+    return [
+        Text(
+            number(value),
+            "best" if value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12) else "",
+        )
+        for value in values
+    ]
+
+
+def _comparison_figures(result: Comparison) -> list[go.Figure]:
+    from planner.reports import charts
+
+    return charts.comparison(result)
+
+
+def _plan_part(run: Run, *, is_alone: bool) -> Part:
+    """Return what one design decided: drawings, violations and the plan's tables."""
+    tables: list[Table] = []
+    if len(run.violations):
+        tables.append(table_of(run.violations.frame, title="Constraint violations"))
+    if run.plan is not None:
+        tables += [table_of(frame, title=f"plan: {name}") for name, frame in run.plan.to_tables().items()]
+    proof = run.proof
+    says = f"{proof.status}"
+    if proof.objective is not None and proof.metric:
+        label = run.system.metric(proof.metric).label
+        says += f": {label} {number(proof.objective)}, bound {number(proof.bound)}"
+
+    def figures() -> list[go.Figure]:
+        from planner.reports import charts
+
+        if run.plan is None or run.system.plan.draw is None:
+            return []
+        return [charts.chart(drawing) for drawing in run.system.plan.draw(run.problem, run.plan)]
+
+    return Part(
+        title="The plan" if is_alone else f"{run.label}: what it decides",
+        sentences=[run.entry.design.about, says, *run.violations.sentences()],
+        tables=tables,
+        figures=figures,
+        detail=True,
+        folded=not is_alone,
+    )
+
+
+def _scenario_parts(scenario: Scenario | None) -> list[Part]:
+    if scenario is None:
+        return []
+    return [Part(title="The scenario", texts=[scenario.to_toml(scenario.folder)], detail=True, folded=True)]

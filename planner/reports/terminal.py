@@ -1,0 +1,179 @@
+"""Renders pages on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from planner.reports.document import Kind, Page, Part, Table, Text, lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STYLES: Final[dict[Kind, str]] = {
+    "": "",
+    "best": "bold green",
+    "good": "green",
+    "bad": "red",
+    "warning": "yellow",
+    "dim": "dim",
+    "strong": "bold",
+}
+NARROWEST: Final = 8
+"""Letters of the narrowest column of figures."""
+WIDEST_HEADER: Final = 24
+"""Letters that a narrow terminal leaves to the longest row header; longer ones are folded."""
+
+
+class Terminal(Console):
+    """The terminal. A reader that stops, as `head` does, ends the command quietly (see `planner.cli`)."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError."""
+        raise BrokenPipeError
+
+
+console = Terminal(highlight=False)
+
+
+def show(page: Page, console: Console = console) -> None:
+    """Print a page's parts, without their details and charts."""
+    for part in page.parts:
+        if not part.detail:
+            show_part(part, console)
+
+
+def show_part(part: Part, console: Console = console) -> None:
+    """Print one part: sentences, tables, notes."""
+    _print_lines(lines(part.sentences), console)
+    if part.sentences and part.tables:
+        console.print()
+    for table in part.tables:
+        for piece in _pieces(table, console.width):
+            console.print(_rich(piece))
+    _print_lines(lines(part.notes), console)
+
+
+def save_text(page: Page, path: Path, columns: int) -> None:
+    """Write a page as a text file, wide enough for tables with so many columns."""
+    with path.open("w", encoding="utf-8") as file:
+        show(page, Console(file=file, width=max(100, 40 + 16 * columns)))
+
+
+def _print_lines(given: Sequence[Text], console: Console) -> None:
+    for one in given:
+        console.print(one.text, markup=False, style=STYLES[one.kind] or None, soft_wrap=True)
+
+
+def _pieces(table: Table, width: int) -> Iterator[Table]:
+    """Yield the table, or as many tables below each other as its columns need on this width."""
+    fixed = table.row_headers
+    if not fixed or len(table.columns) <= fixed + 1:
+        yield table
+        return
+    cells = table.cells()
+    widths = []
+    for place, column in enumerate(table.columns):
+        lengths = [len(row[place].text) for row in cells]
+        if column.wrap:
+            most = WIDEST_HEADER if place < fixed else 12
+            lengths = [min(most, length) for length in lengths]
+        narrowest = NARROWEST if place >= fixed else 0
+        widths.append(max([narrowest, *_label_widths(column.label, column.unit), *lengths]) + 3)
+    available = width - sum(widths[:fixed]) + 3  # nothing stands after the last column
+    piece: list[int] = []
+    left = available
+    for place in range(fixed, len(table.columns)):
+        if piece and widths[place] > left:
+            yield _columns_of(table, piece, is_last=False)
+            piece, left = [], available
+        piece.append(place)
+        left -= widths[place]
+    yield _columns_of(table, piece, is_last=True)
+
+
+def _label_widths(label: str, unit: str) -> list[int]:
+    return [len(line) for line in [*label.split("\n"), unit]]
+
+
+def _columns_of(table: Table, places: Sequence[int], *, is_last: bool) -> Table:
+    chosen = [*range(table.row_headers), *places]
+    return replace(
+        table,
+        columns=[table.columns[place] for place in chosen],
+        rows=[[row[place] for place in chosen] for row in table.rows],
+        caption=table.caption if is_last else "",
+    )
+
+
+def _rich(table: Table) -> RichTable:
+    shown = RichTable(
+        title=table.title or None,
+        title_justify="left",
+        title_style="bold",
+        caption=table.caption or None,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    cells = table.cells()
+    for place, column in enumerate(table.columns):
+        label = column.label + (f"\n{column.unit}" if column.unit else "")
+        shown.add_column(
+            label,
+            justify="right" if column.numeric else "left",
+            no_wrap=column.numeric or not column.wrap,
+            overflow="fold",
+            ratio=column.share,
+            min_width=_header_width(cells, place) if place < table.row_headers and column.wrap else None,
+        )
+    for place, row in enumerate(cells):
+        shown.add_row(
+            *(RichText(cell.text, style=STYLES[cell.kind]) for cell in row),
+            end_section=place in table.lines_after,
+        )
+    return shown
+
+
+def _header_width(cells: Sequence[Sequence[Text]], place: int) -> int:
+    """Return the least width of a column of row headers, so that other columns do not squeeze it."""
+    return max((min(WIDEST_HEADER, len(row[place].text)) for row in cells), default=0)
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Show a bar with the time left, on standard error and on a terminal only.
+
+    Yields `advance(done=None, failed=0, total=None)`: without arguments it moves the bar by one; a sweep
+    gives the numbers of runs done, of these failed, and in all.
+    """
+    shown = Console(stderr=True)
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("[red]{task.fields[failed]}"),
+    )
+    with Progress(*columns, console=shown, disable=not shown.is_terminal) as bar:
+        task = bar.add_task(what, total=total, failed="")
+        first: list[int] = []
+
+        def advance(done: int | None = None, failed: int = 0, total: int | None = None) -> None:
+            if done is None:
+                bar.advance(task)
+                return
+            if not first:  # what was done before says nothing about the time left
+                first.append(done)
+                bar.reset(task, total=None if total is None else total - done, failed="")
+            bar.update(task, completed=done - first[0], failed=f"{failed:,} failed" if failed else "")
+
+        yield advance

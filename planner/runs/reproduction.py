@@ -1,0 +1,285 @@
+"""Reproduction of tables and figures of papers: each published value beside ours, with a verdict.
+
+A published value may be a number, a bound or a statement in words; a target (`planner.contract.targets`)
+computes ours. The verdict never comes from the system: it follows here from the two values.
+"""
+
+from __future__ import annotations
+
+import csv
+import enum
+import io
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from planner.contract.drawing import Drawing
+from planner.contract.system import System
+from planner.contract.targets import Target, TargetValues
+from planner.errors import InputError, PlannerError, did_you_mean
+from planner.io.table_files import write_table
+from planner.runs import run
+from planner.runs.files import make_folder, slug
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import load
+
+
+class Verdict(enum.Enum):
+    """Verdict on a published value, the best first."""
+
+    REPRODUCED = "reproduced"  # within the target's tolerance
+    CALIBRATED = "calibrated"  # within the tolerance, after an open parameter was fitted to it
+    ORDER_ONLY = "order only"  # outside the tolerance, but in the published order within its group
+    NOT_REPRODUCED = "not reproduced"
+    NOT_AVAILABLE = "not available"  # lost in the source
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedValue:
+    """A published value beside ours, with the verdict.
+
+    published, ours  two numbers, or a statement in words and whether it is true
+    ratio            ours / published, where both are numbers
+    """
+
+    system: str
+    target: str
+    id: str
+    quantity: str
+    condition: str
+    place: str
+    unit: str
+    published: float | str | None
+    ours: float | bool | None
+    ratio: float | None
+    verdict: Verdict
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**asdict(self), "verdict": str(self.verdict)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reproduction:
+    """Result of a target; where its run failed, `error` and no rows."""
+
+    system: System
+    target: Target
+    rows: tuple[JudgedValue, ...] = ()
+    curves: tuple[Drawing, ...] = ()
+    seconds: float = 0.0
+    error: PlannerError | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.system.name}/{self.target.name}"
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of rows of each verdict."""
+        found = Counter(str(row.verdict) for row in self.rows)
+        return {str(verdict): found[str(verdict)] for verdict in Verdict}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        return {
+            "target": self.name,
+            "place": self.target.place,
+            "about": self.target.about,
+            "seconds": self.seconds,
+            "verdicts": self.counts(),
+            "rows": [row.to_dict() for row in self.rows],
+            **({"error": str(self.error)} if self.error else {}),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EngineStudy:
+    """Services of the engine for targets: `planner.contract.targets.Study`."""
+
+    quick: bool
+
+    def compare(
+        self, scenario: str, *, designs: Sequence[str] | None = None, changes: Mapping[str, Any] | None = None
+    ) -> pd.DataFrame:
+        result = run.compare(load(scenario, changes=changes), designs=designs)
+        for one in result.runs:
+            if one.error is not None:
+                raise one.error
+        return result.metrics
+
+
+def find_targets(names: Sequence[str] | None = None) -> list[tuple[System, Target]]:
+    """Return the targets of names: "circuitflows/table_2_2", or "circuitflows" for a whole system; None: all.
+
+    raises  InputError for each unknown name, with the nearest
+    """
+    if names is None:
+        return _targets_of(system_names())
+    # load only the systems that are named, if they exist
+    wanted = [name.partition("/")[0] for name in names]
+    all_systems = system_names()
+    by_name = {
+        f"{system.name}/{target.name}": (system, target)
+        for system, target in _targets_of([name for name in all_systems if name in wanted] or all_systems)
+    }
+    chosen: dict[str, tuple[System, Target]] = {}
+    faults = []
+    for name in names:
+        if name in by_name:
+            chosen[name] = by_name[name]
+        elif name in all_systems:
+            chosen |= {full: pair for full, pair in by_name.items() if full.split("/")[0] == name}
+        else:
+            near = did_you_mean(name, [*by_name, *all_systems])
+            faults.append(f"{name}: no such target" + (near or "; planner reproduce lists them all"))
+    if faults:
+        raise InputError(*faults)
+    return list(chosen.values())
+
+
+def _targets_of(names: Iterable[str]) -> list[tuple[System, Target]]:
+    return [(system, target) for system in map(find_system, names) for target in system.studies.targets]
+
+
+def reproduce(system: System, target: Target, *, quick: bool = False) -> Reproduction:
+    """Run a target and judge its values; record an error of its runs."""
+    start = time.perf_counter()
+    try:
+        found = target.find(_EngineStudy(quick=quick))
+    except PlannerError as error:
+        return Reproduction(system=system, target=target, error=error)
+    return Reproduction(
+        system=system,
+        target=target,
+        rows=tuple(judge(system, target, found)),
+        curves=found.curves,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def save(reproductions: Sequence[Reproduction], out: Path) -> None:
+    """Write `out/verdicts.csv`, and `out/<system>/<target>/<curve>.csv` for each curve."""
+    make_folder(out)
+    rows = [row.to_dict() for one in reproductions for row in one.rows]
+    write_table(pd.DataFrame(rows, columns=[*JudgedValue.__dataclass_fields__]), out / "verdicts.csv")
+    for one in reproductions:
+        for curve in one.curves:
+            folder = make_folder(out / one.name)
+            write_table(curve.frame, folder / f"{slug(curve.title)}.csv")
+
+
+# --- judging ------------------------------------------------------------------------------
+
+
+@cache
+def read_published(system: str) -> Mapping[str, Mapping[str, str]]:
+    """Read the published values of a system's papers from `data/published/<system>.csv`, by id."""
+    text = (files("planner_data") / "published" / f"{system}.csv").read_text(encoding="utf-8")
+    return {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
+
+
+def judge(system: System, target: Target, found: TargetValues) -> Iterator[JudgedValue]:
+    """Yield every row of a target with its verdict, then the parts that the source no longer contains."""
+    table = read_published(system.name) if target.rows else {}
+    for name in target.rows:
+        theirs, ours = _parse_value(table[name]["value"]), found.values.get(name)
+        yield JudgedValue(
+            system=system.name,
+            target=target.name,
+            id=name,
+            quantity=table[name]["quantity"],
+            condition=table[name]["condition"],
+            place=table[name]["place"],
+            unit=table[name]["unit"],
+            published=theirs,
+            ours=ours,
+            ratio=_ratio(ours, theirs),
+            verdict=_verdict(target, name, found.values, table),
+            note=found.notes.get(name, ""),
+        )
+    for part in target.lost:
+        yield JudgedValue(
+            system=system.name,
+            target=target.name,
+            id="",
+            quantity=part,
+            condition="",
+            place=target.place,
+            unit="",
+            published=None,
+            ours=None,
+            ratio=None,
+            verdict=Verdict.NOT_AVAILABLE,
+        )
+
+
+def _parse_value(text: str) -> float | str:
+    """Return a printed value as a number, or as text if it is none."""
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return text
+
+
+def _ratio(ours: float | bool | None, theirs: float | str) -> float | None:
+    if ours is None or isinstance(ours, bool) or isinstance(theirs, str) or theirs == 0:
+        return None
+    return ours / theirs
+
+
+def _verdict(
+    target: Target, name: str, ours: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]
+) -> Verdict:
+    value = ours.get(name)
+    if value is None:
+        return Verdict.NOT_REPRODUCED
+    if _agrees(target, name, value, _parse_value(table[name]["value"])):
+        return Verdict.CALIBRATED if name in target.calibrated else Verdict.REPRODUCED
+    groups = [group for group in target.orders if name in group]
+    if groups and all(_in_order(name, group, ours, table) for group in groups):
+        return Verdict.ORDER_ONLY
+    return Verdict.NOT_REPRODUCED
+
+
+def _agrees(target: Target, name: str, ours: float | bool, theirs: float | str) -> bool:
+    if isinstance(ours, bool) or isinstance(theirs, str):
+        if isinstance(ours, bool) and isinstance(theirs, str):
+            return ours
+        raise TypeError(
+            f"{target.name}: {name} is '{theirs}', found as {ours!r}: a statement is true or false"
+        )
+    tolerance = target.tolerances.get(name, target.tolerance)
+    slack = tolerance * abs(theirs) if theirs else tolerance
+    bound = target.bounds.get(name)
+    if bound == "at least":
+        return ours >= theirs - 1e-9 * abs(theirs)
+    if bound == "at most":
+        return ours <= theirs + 1e-9 * abs(theirs)
+    return abs(ours - theirs) <= slack * (1 + 1e-9)
+
+
+def _in_order(
+    name: str, group: Sequence[str], ours: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]
+) -> bool:
+    """Return whether our value and the published one are in the same order with every other of the group."""
+    our_value, published = ours[name], _parse_value(table[name]["value"])
+    others = [other for other in group if other != name and ours.get(other) is not None]
+    pairs = [(ours[other], _parse_value(table[other]["value"])) for other in others]
+    if isinstance(our_value, bool) or isinstance(published, str) or not pairs:
+        return False
+    # where the paper prints equal values, any order is right
+    return all(
+        theirs == published or (mine > our_value if float(theirs) > published else mine < our_value)
+        for mine, theirs in pairs
+    )

@@ -1,0 +1,76 @@
+"""Description of a system as plain data: tables, sources, presets, designs, metrics, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.contract.design import observe_all
+from planner.contract.parameters import Parameter, parameters_of
+from planner.contract.system import System
+from planner.contract.tables import Table
+
+
+def section_parameters(system: System) -> dict[str, Mapping[str, Parameter]]:
+    """Return the parameters of a system by the section of a scenario that takes them."""
+    owners: dict[str, Mapping[str, Parameter]] = {"[problem]": parameters_of(system.problem.adjust)}
+    owners |= {f"source {name}": parameters_of(read) for name, read in system.problem.sources.items()}
+    owners |= {f"series {name}": parameters_of(read) for name, read in system.problem.series.items()}
+    owners |= {f"preset {name}": parameters_of(make) for name, make in system.problem.presets.items()}
+    for design in system.designs:
+        owners[f"[designs.{design.name}]"] = design.parameters
+        if design.observe is not observe_all:
+            owners[f"[designs.{design.name}.information]"] = parameters_of(design.observe)
+    return {owner: parameters for owner, parameters in owners.items() if parameters}
+
+
+def describe(system: System) -> dict[str, Any]:
+    """Return the system as `planner list SYSTEM --json` prints it."""
+    return {
+        "system": system.name,
+        "question": system.question,
+        "source": system.source,
+        "tables": [_table(table, system.problem.optional_tables) for table in system.problem.tables],
+        "plan_tables": [_table(table, ()) for table in system.plan.tables],
+        "sources": ["tables", "generate", *system.problem.sources],
+        "series": list(system.problem.series),
+        "presets": list(system.problem.presets),
+        "designs": [
+            {
+                "design": design.name,
+                "mechanism": str(design.mechanism),
+                "about": design.about,
+                "messages": design.messages,
+                "source": design.source,
+            }
+            for design in system.designs
+        ],
+        "metrics": [
+            {"metric": metric.name, "unit": metric.unit, "better": metric.better, "about": metric.about}
+            for metric in system.metrics
+        ],
+        "parameters": {
+            owner: {
+                name: {
+                    "values": parameter.values,
+                    "required": parameter.is_required,
+                    "default": None if parameter.is_required else parameter.default,
+                    "about": parameter.about,
+                }
+                for name, parameter in parameters.items()
+            }
+            for owner, parameters in section_parameters(system).items()
+        },
+    }
+
+
+def _table(table: Table, optional: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "about": table.about,
+        "optional": table.name in optional,
+        "columns": {
+            name: {"required": column.required, "about": column.description}
+            for name, column in table.columns.items()
+        },
+    }

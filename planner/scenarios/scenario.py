@@ -1,0 +1,345 @@
+"""Scenarios: TOML files that name a system, the source of its problem, designs and solver options.
+
+Unknown keys are faults, and all faults of a file are reported together.
+"""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from planner.contract.design import Design
+from planner.contract.parameters import check_parameters
+from planner.contract.problem import Series
+from planner.contract.system import System
+from planner.errors import InputError, did_you_mean
+from planner.io.text_files import read_text
+from planner.options import OPTION_NAMES, Options
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.sources import problem_factory, relocate_paths
+
+SECTIONS: Final = ("system", "problem", "designs", "solver", "simulation", "sweep")
+SWEPT_SECTIONS: Final = ("problem", "designs", "solver")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One design of a scenario, with its parameters and the degradation of its information."""
+
+    label: str
+    design: Design
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    information: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scenario:
+    """A validated scenario.
+
+    raw           the TOML document, with the changes of `--set`
+    folder        base of its relative paths
+    make_problem  returns the problem; raises InputError where the source gives a series
+    make_series   returns the consecutive problems; None where the source gives one problem
+    sweep         values of a sweep by dotted key
+    """
+
+    name: str
+    folder: Path
+    raw: Mapping[str, Any]
+    system: System
+    designs: tuple[Entry, ...]
+    options: Options
+    make_problem: Callable[[], Any]
+    make_series: Callable[[], Series] | None = None
+    simulation: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def entry(self, label: str) -> Entry:
+        """Return the design of a label: the scenario's own, or one of the system's with its defaults."""
+        for entry in self.designs:
+            if entry.label == label:
+                return entry
+        designs = {design.name: design for design in self.system.designs}
+        if label in designs:
+            return Entry(label=label, design=designs[label])
+        labels = [*(entry.label for entry in self.designs), *designs]
+        raise InputError(
+            f"{self.name}: designs.{label}: no such design of {self.system.name}"
+            + did_you_mean(label, labels)
+        )
+
+    def to_toml(self, folder: Path) -> str:
+        """Return the scenario as TOML with paths relative to `folder`, where it will be saved."""
+        document = {
+            **self.raw,
+            "problem": relocate_paths(self.system, self.raw["problem"], self.folder, folder),
+        }
+        return tomli_w.dumps(document)
+
+
+def load(
+    source: str | Path,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    options: Options | Mapping[str, Any] | None = None,
+) -> Scenario:
+    """Load the scenario of a TOML file, or one that ships with planner, such as "traffic/germany50".
+
+    changes  dotted keys and their new values, e.g. {"problem.scale": 2.0}
+    options  Options, or some of them by name, which override those of the scenario
+    raises   InputError with every fault
+    """
+    path = _find_file(source)
+    raw = _parse(path)
+    for key, value in (changes or {}).items():
+        set_key(raw, key, value)
+    if options:
+        raw["solver"] = _solver_section(raw, options)
+    return from_document(raw, name=str(source), folder=path.parent)
+
+
+def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None) -> Scenario:
+    """Return the scenario with other solver options, or with some of them by name."""
+    if options is None:
+        return scenario
+    document = {**scenario.raw, "solver": _solver_section(scenario.raw, options)}
+    return from_document(document, name=scenario.name, folder=scenario.folder)
+
+
+def _solver_section(raw: Mapping[str, Any], options: Options | Mapping[str, Any]) -> Any:
+    """Return the [solver] section with other options: Options replace it, named ones override it."""
+    if isinstance(options, Options):
+        return {name: value for name, value in asdict(options).items() if value is not None}
+    given = raw.get("solver", {})
+    # a value that is no table is reported later
+    return {**given, **options} if isinstance(given, dict) else given
+
+
+def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenario:
+    """Return the scenario of a TOML document; raise InputError with every fault."""
+    faults = [f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in raw if key not in SECTIONS]
+    faults += [
+        f"{section} must be a table: write [{section}]"
+        for section in ("problem", "designs", "solver", "simulation", "sweep")
+        if not isinstance(raw.get(section, {}), dict)
+    ]
+    system, more = _read_system(raw)
+    options, option_faults = _read_options(raw.get("solver", {}))
+    faults += [*more, *option_faults]
+    entries: tuple[Entry, ...] = ()
+    simulation: Mapping[str, Any] = {}
+    make_problem: Callable[[], Any] | None = None
+    make_series: Callable[[], Series] | None = None
+    if system is not None:
+        if isinstance(raw.get("designs", {}), dict):
+            entries, more = _read_designs(system, raw.get("designs", {}))
+            faults += more
+        if isinstance(raw.get("simulation", {}), dict):
+            simulation, more = _simulation(system, raw.get("simulation", {}), folder)
+            faults += more
+        if isinstance(raw.get("problem", {}), dict):
+            make_problem, more = problem_factory(system, raw, folder)
+            faults += more
+            if make_problem is not None and raw["problem"].get("source") in system.problem.series:
+                make_series, make_problem = make_problem, _refuse_single_problem(name)
+    axes, more = sweep_axes(raw.get("sweep", {}))
+    if not faults:  # values can be tried only in a scenario that is valid without them
+        more += _sweep_faults(raw, axes, folder)
+        labels = list(raw.get("designs", {})) or [design.name for design in system.designs] if system else []
+        more += [
+            f"sweep.{key}: no such design of this scenario" + did_you_mean(key.split(".")[1], labels)
+            for key in axes
+            if key.startswith("designs.") and not any(key.startswith(f"designs.{label}.") for label in labels)
+        ]
+    faults += more
+    if faults or system is None or make_problem is None:
+        raise InputError(*(f"{name}: {fault}" for fault in faults))
+    return Scenario(
+        name=name,
+        folder=folder,
+        raw=raw,
+        system=system,
+        designs=entries,
+        options=options,
+        make_problem=make_problem,
+        make_series=make_series,
+        simulation=simulation,
+        sweep=axes,
+    )
+
+
+def scenario_names() -> list[str]:
+    """Return the names of the scenarios that ship with planner."""
+    root = files("planner_data") / "scenarios"
+    return sorted(
+        f"{folder.name}/{file.name.removesuffix('.toml')}"
+        for folder in root.iterdir()
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    )
+
+
+def _refuse_single_problem(name: str) -> Callable[[], Any]:
+    def refuse() -> Any:
+        raise InputError(f"{name}: problem.source gives consecutive problems; run them with: planner roll")
+
+    return refuse
+
+
+# --- reading the document -----------------------------------------------------------------
+
+
+def _find_file(source: str | Path) -> Path:
+    path = Path(source)
+    if path.is_dir():
+        near = path / "scenario.toml"
+        hint = f"; did you mean '{near}'?" if near.is_file() else ", must be a file"
+        raise InputError(f"{source}: is a folder{hint}")
+    if path.is_file():
+        return path
+    names = scenario_names()
+    if str(source) in names:
+        return Path(str(files("planner_data") / "scenarios" / f"{source}.toml"))
+    nearby = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
+    hint = did_you_mean(str(source), [*names, *nearby])
+    system = str(source).partition("/")[0]
+    own = [name for name in names if name.startswith(f"{system}/")]
+    if own and ("did you mean" not in hint or str(source) == system):
+        hint = f"; those of {system} that ship with planner: {', '.join(own)}"
+    elif "did you mean" not in hint:
+        hint = "; planner list SYSTEM names those that ship with planner"
+    raise InputError(f"{source}: no such scenario{hint}")
+
+
+def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[str]]:
+    """Return the values of [sweep] by dotted key, and the faults; tables in it are parts of keys."""
+    axes: dict[str, list[Any]] = {}
+    faults: list[str] = []
+    for name, values in raw.items() if isinstance(raw, dict) else ():
+        key = f"{parent}{name}"
+        section, _, rest = key.partition(".")
+        if isinstance(values, dict):
+            deeper, more = sweep_axes(values, f"{key}.")
+            axes |= deeper
+            faults += more
+        elif section not in SWEPT_SECTIONS:
+            faults.append(f"sweep.{key}: no such key" + did_you_mean(section, SWEPT_SECTIONS))
+        elif not all(rest.split(".")):
+            faults.append(f"sweep.{key}: a key is words with dots between them, such as problem.scale")
+        elif not isinstance(values, list) or not values:
+            faults.append(f"sweep.{key} must be a list of values, such as [1, 2, 3]")
+        else:
+            axes[key] = values
+    return axes, faults
+
+
+def _sweep_faults(raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], folder: Path) -> list[str]:
+    """Return the faults of a sweep's values, each tried alone."""
+    plain = {key: value for key, value in raw.items() if key != "sweep"}
+    faults: list[str] = []
+    for key, values in axes.items():
+        for value in values:
+            document = copy.deepcopy(plain)
+            try:
+                set_key(document, key, value)
+                from_document(document, name="sweep", folder=folder)
+            except InputError as error:
+                faults += error.faults
+    return list(dict.fromkeys(faults))
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: is no valid TOML: {error}") from None
+
+
+def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key of a document, in place."""
+    *parents, last = key.split(".")
+    if not all([*parents, last]):
+        raise InputError(f"--set {key}: a key is words with dots between them, such as problem.scale")
+    table = raw
+    for depth, parent in enumerate(parents):
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise InputError(f"--set {key}: {'.'.join(parents[: depth + 1])} is a value, not a table")
+    table[last] = value
+
+
+def _read_system(raw: Mapping[str, Any]) -> tuple[System | None, list[str]]:
+    if "system" not in raw:
+        return None, ["system: is missing; one of: " + ", ".join(system_names())]
+    try:
+        return find_system(str(raw["system"])), []
+    except InputError as error:
+        return None, [f"system: {fault}" for fault in error.faults]
+
+
+def _read_options(raw: Any) -> tuple[Options, list[str]]:
+    if not isinstance(raw, dict):
+        return Options(), []
+    faults = [
+        f"solver.{key}: no such option" + did_you_mean(key, OPTION_NAMES)
+        for key in raw
+        if key not in OPTION_NAMES
+    ]
+    valid = {key: value for key, value in raw.items() if key in OPTION_NAMES}
+    values, more = check_parameters(Options, valid, where="solver", what="the solver")
+    faults += more
+    try:
+        return Options(**values), faults
+    except InputError as error:
+        return Options(), faults + [f"solver.{fault}" for fault in error.faults]
+
+
+def _simulation(
+    system: System, given: Mapping[str, Any], folder: Path
+) -> tuple[Mapping[str, Any], list[str]]:
+    """Return the parameters of a simulation in time, and what is wrong with them."""
+    simulation = system.studies.simulation
+    if not given:
+        return {}, []
+    if simulation is None:
+        return {}, [f"simulation: system {system.name} has no simulation in time"]
+    what = f"the simulation of {system.name}"
+    return check_parameters(simulation.run, given, where="simulation", what=what, folder=folder)
+
+
+def _read_designs(system: System, raw: Mapping[str, Any]) -> tuple[tuple[Entry, ...], list[str]]:
+    entries, faults = [], []
+    for label, given in raw.items():
+        where = f"designs.{label}"
+        if not isinstance(given, dict):
+            faults.append(f"{where} must be a table: write [{where}]")
+            continue
+        parameters = dict(given)
+        name, information = parameters.pop("design", label), parameters.pop("information", {})
+        if "sees" in parameters:
+            faults.append(f"{where}.sees: no such key" + did_you_mean("sees", ["information"]))
+            del parameters["sees"]
+        try:
+            design = system.design(str(name))
+        except InputError as error:
+            faults += [f"designs.{fault}" for fault in error.faults]
+            continue
+        values, more = check_parameters(design.decide, parameters, where=where, what=f"design {design.name}")
+        degradation, information_faults = check_parameters(
+            design.observe,
+            information,
+            where=f"{where}.information",
+            what=f"what design {design.name} observes",
+        )
+        faults += [*more, *information_faults]
+        entries.append(Entry(label=label, design=design, parameters=values, information=degradation))
+    return tuple(entries), faults

@@ -1,0 +1,164 @@
+"""Sources of problems: reads and checks the [problem] section of a scenario."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from planner.contract.parameters import Parameter, check_parameters, parameters_of
+from planner.contract.problem import Series
+from planner.contract.system import System
+from planner.errors import InputError, did_you_mean
+from planner.io.table_files import find_tables, read_tables
+
+
+def problem_factory(
+    system: System, raw: Mapping[str, Any], folder: Path
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    """Return a function that makes the document's problem or series of problems, and the faults.
+
+    The function is None where there are faults. It reads files only when it is called.
+
+    folder  base of relative paths
+    """
+    if "problem" not in raw:
+        return None, ["problem: is missing: write [problem] with a source"]
+    given = dict(raw["problem"])
+    readers = {**system.problem.sources, **system.problem.series}
+    sources = ["tables", "generate", *readers]
+    source = given.pop("source", None)
+    if source is None:
+        return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
+    adjusting = parameters_of(system.problem.adjust)
+    own = _source_parameters(system, str(source), given)
+    common = {key: given.pop(key) for key in list(given) if key in adjusting and key not in own}
+    adjustments, faults = check_parameters(
+        system.problem.adjust, common, where="problem", what="the problem", folder=folder
+    )
+    adjust = partial(system.problem.adjust, **adjustments)
+    make: Callable[[], Any] | None = None
+    if source == "tables":
+        make, more = _from_tables(system, given, folder)
+    elif source == "generate":
+        make, more = _from_preset(system, given, folder)
+    elif source in readers:
+        make, more = _bind_parameters(system, readers[source], given, f"source '{source}'", folder)
+    else:
+        more = [f"problem.source: no such source '{source}'" + did_you_mean(str(source), sources)]
+    faults += more
+    if faults or make is None:
+        return None, faults
+    if source in system.problem.series:
+        return lambda: _AdjustedSeries(make(), adjust), []
+    return lambda: adjust(make()), []
+
+
+def _source_parameters(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:
+    """Return the parameters of the source itself, which go before adjustments of the same name."""
+    makers: Mapping[str, Callable[..., Any]] = {**system.problem.sources, **system.problem.series}
+    name = source
+    if source == "generate":
+        makers, name = system.problem.presets, str(given.get("preset"))
+    return parameters_of(makers[name]) if name in makers else {}
+
+
+@dataclass(frozen=True)
+class _AdjustedSeries:
+    """A series with the same adjustment of every problem."""
+
+    series: Series
+    adjust: Callable[[Any], Any]
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return ((label, self.adjust(problem)) for label, problem in self.series)
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+
+def _bind_parameters(
+    system: System, function: Callable[..., Any], given: Mapping[str, Any], what: str, folder: Path
+) -> tuple[Callable[[], Any], list[str]]:
+    always = parameters_of(system.problem.adjust)
+    values, faults = check_parameters(
+        function, given, where="problem", what=what, folder=folder, others=always
+    )
+    return lambda: function(**values), faults
+
+
+def _from_preset(
+    system: System, given: dict[str, Any], folder: Path
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    preset = given.pop("preset", None)
+    if preset is None:
+        return None, ["problem.preset: is missing; one of: " + ", ".join(system.problem.presets)]
+    if preset not in system.problem.presets:
+        return None, [
+            f"problem.preset: no such preset '{preset}'" + did_you_mean(str(preset), system.problem.presets)
+        ]
+    return _bind_parameters(system, system.problem.presets[preset], given, f"preset '{preset}'", folder)
+
+
+def _from_tables(
+    system: System, given: Mapping[str, Any], folder: Path
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    names = [table.name for table in system.problem.tables]
+    faults = [
+        f"problem.{key}: no such key of source 'tables'"
+        + did_you_mean(key, ["path", *names, *parameters_of(system.problem.adjust)])
+        for key in given
+        if key not in ("path", *names)
+    ]
+    faults += [
+        f"problem.{key} is {value}, must be the name of a file"
+        for key, value in given.items()
+        if key in ("path", *names) and not isinstance(value, str)
+    ]
+    if not given:
+        faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
+    if faults:
+        return None, faults
+
+    def make() -> Any:
+        named = {name: folder / given[name] for name in names if name in given}
+        files: dict[str, Path] = {}
+        rest = [table for table in system.problem.tables if table.name not in named]
+        if "path" in given:
+            files = find_tables(rest, folder / given["path"], system.problem.optional_tables)
+        else:
+            absent = [table.name for table in rest if table.name not in system.problem.optional_tables]
+            if absent:
+                raise InputError(
+                    *(f"problem.{name}: is missing; name its file, or a path" for name in absent)
+                )
+        return system.problem.from_tables(read_tables(system.problem.tables, {**files, **named}))
+
+    return make, []
+
+
+def relocate_paths(system: System, problem: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
+    """Return the [problem] section with its relative paths relative to another folder."""
+    section = dict(problem)
+    for key in path_keys(system, problem):
+        if isinstance(section.get(key), str) and not Path(section[key]).is_absolute():
+            section[key] = Path(os.path.relpath(old / section[key], new)).as_posix()
+    return section
+
+
+def path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys of a [problem] section that name files or folders."""
+    if problem.get("source") == "tables":
+        yield from ("path", *(table.name for table in system.problem.tables))
+    makers = [
+        system.problem.adjust,
+        system.problem.sources.get(str(problem.get("source"))),
+        system.problem.series.get(str(problem.get("source"))),
+        system.problem.presets.get(str(problem.get("preset"))),
+    ]
+    for maker in makers:
+        if maker is not None:
+            yield from (name for name, parameter in parameters_of(maker).items() if parameter.is_path)

@@ -1,0 +1,295 @@
+"""Store of runs: a folder with one SQLite file, and the plans beside it as Parquet.
+
+    STORE/runs.sqlite                      every run; WAL mode, so that readers never wait for a sweep
+    STORE/plans/ab/<digest>/<table>.parquet  a plan by the digest of its tables; equal plans are one
+
+A run is one design on one problem, identified by its digest: the same system, problem (its tables, not
+its source), design, parameters, information, solver options and versions have the same digest on any
+machine. A run that is done is never written again; one that failed is, when it is tried again.
+
+A row is written in one transaction, after its plan. Whoever is killed at any moment loses only what was
+not yet written, and damages nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from planner.errors import InputError, did_you_mean
+from planner.store.columns_index import ColumnIndex
+from planner.store.database import FILE_NAME, Database
+from planner.store.plan_files import PlanFiles
+from planner.store.record import COLUMNS, FIGURES, Record
+from planner.store.writer import Writer
+
+AGGREGATES: Final = {"mean": "avg", "min": "min", "max": "max", "sum": "sum", "count": "count"}
+
+
+class Store:
+    """A store of runs; several may write to one, and read it meanwhile.
+
+    path    its folder, or the SQLite file in it
+    write   create it if it does not exist, and migrate its schema
+
+    raises  InputError for what is no store, a store of a newer version, or one that may not be
+            written; StoreFailure where the disk or another process is in the way
+    """
+
+    def __init__(self, path: str | Path, *, write: bool = False) -> None:
+        self._database = Database(path, write=write)
+        self._columns = ColumnIndex(self._database)
+        self._plan_files = PlanFiles(self.folder / "plans")
+        self._writer = Writer(self._database, self._columns)
+
+    @property
+    def name(self) -> str:
+        """Path by which it was opened."""
+        return self._database.name
+
+    @property
+    def file(self) -> Path:
+        """SQLite file."""
+        return self._database.file
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the SQLite file and the plans."""
+        return self._database.folder
+
+    @staticmethod
+    def exists(path: str | Path) -> bool:
+        """Return whether there is anything at a path that may be a store."""
+        return Path(path).is_file() or (Path(path) / FILE_NAME).exists()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._database.close()
+
+    # --- writing --------------------------------------------------------------------------
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Add runs with their plans: all of them or, where it fails, none."""
+        with self._database.explain_failures():
+            for record in records:
+                if record.plan is not None:
+                    self._plan_files.write(record.plan, record.tables)
+            self._writer.write(records)
+
+    def remove_partial_plans(self) -> None:
+        """Remove the partial plans of writers that were killed."""
+        with self._database.explain_failures():
+            self._plan_files.remove_partial_plans()
+
+    # --- reading --------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return int(self._database.fetch("SELECT count(*) FROM runs")[0][0])
+
+    def problem_digests(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the digests of problems by problem key, of those that runs have had before."""
+        statement = "SELECT request, problem FROM problems WHERE request IN ({})"
+        return dict(self._database.fetch_by_keys(statement, keys))
+
+    def finished(self, digests: Iterable[str]) -> set[str]:
+        """Return those of the digests that have a run that is done; a failed run is not."""
+        statement = "SELECT digest FROM runs WHERE status != 'failed' AND digest IN ({})"
+        return {row[0] for row in self._database.fetch_by_keys(statement, digests)}
+
+    def metric_names(self) -> list[str]:
+        """Return the columns of metrics, in the order of their first use; see `column_of`."""
+        return self._columns.metrics()
+
+    def setting_names(self) -> list[str]:
+        """Return the dotted keys of settings, in the order of their first use."""
+        return self._columns.settings()
+
+    def columns(self) -> list[str]:
+        """Return every name that a filter or a chart may use."""
+        return self._columns.names()
+
+    def count(self, where: str | None = None) -> int:
+        """Return the number of runs that satisfy a filter."""
+        condition = self._columns.parse_condition(where)
+        rows = self._database.fetch(f"SELECT count(*) FROM runs WHERE {condition.sql}", condition.values)
+        return int(rows[0][0])
+
+    def runs(
+        self,
+        where: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> pd.DataFrame:
+        """Return runs, a row each, numbered from 0.
+
+        where    a filter, see `planner.store.filters`
+        columns  names; default: all that have a value in these runs
+        sort     a name; with a minus before it, the largest first; default: in order of storage
+        limit    largest number of rows
+        raises   InputError for an unknown name or an invalid filter
+        """
+        if columns is not None and not columns:
+            raise InputError("--columns: names no column")
+        for name in columns or ():
+            self._columns.require_column(name, "--columns")
+        condition = self._columns.parse_condition(where)
+        order = "runs.id" if sort is None else self._columns.order_clause(sort)
+        most = "" if limit is None else f" LIMIT {int(limit)}"
+        chosen = f"SELECT runs.id FROM runs WHERE {condition.sql} ORDER BY {order}{most}"
+        numbers = [row[0] for row in self._database.fetch(chosen, condition.values)]
+        return self._frame(numbers, columns)
+
+    def runs_by_digest(self, digests: Sequence[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the stored runs of these digests, by digest, in no order; `columns` as in `runs`."""
+        numbers = dict(
+            self._database.fetch_by_keys("SELECT digest, id FROM runs WHERE digest IN ({})", digests)
+        )
+        frame = self._frame(list(numbers.values()), None if columns is None else ["digest", *columns])
+        return frame.set_index("digest")
+
+    def chart(
+        self,
+        value: str,
+        *,
+        by: str,
+        series: str | None = None,
+        where: str | None = None,
+        how: Literal["mean", "min", "max", "sum", "count"] = "mean",
+    ) -> pd.DataFrame:
+        """Return the data of a chart: a row for each value of `by`, a column for each series.
+
+        value   a metric or another figure of a run, for the y axis; runs where it is unknown are left out
+        by      the column of the x axis
+        series  the column that distinguishes lines
+        how     aggregate of the runs at the same point
+        raises  InputError for an unknown name or an invalid filter
+        """
+        if value in COLUMNS and value not in (*FIGURES, "exit_code"):
+            raise InputError(
+                f"'{value}' is no figure" + did_you_mean(value, [*FIGURES, *self.metric_names()])
+            )
+        if how not in AGGREGATES:
+            raise InputError(f"how is '{how}', must be one of: {', '.join(AGGREGATES)}")
+        joins: list[str] = []
+        values: list[Any] = []
+        terms = []
+        for alias, name in (("y", value), ("x", by), ("s", series)):
+            if name is None:
+                terms.append("''")
+                continue
+            kind, column = self._columns.find_column(name)
+            if kind == "run":
+                terms.append(f"runs.{column}")
+                continue
+            terms.append(f"{alias}.value")
+            joins.append(f"JOIN {kind}s {alias} ON {alias}.name = ? AND {alias}.run = runs.id")
+            values.append(column)
+        y, x, s = terms
+        condition = self._columns.parse_condition(where)
+        rows = self._database.fetch(
+            f"SELECT {x}, {s}, {AGGREGATES[how]}({y}) FROM runs {' '.join(joins)} "
+            f"WHERE {condition.sql} AND {y} IS NOT NULL GROUP BY 1, 2",
+            (*values, *condition.values),
+        )
+        long = pd.DataFrame(rows, columns=["x", "series", "y"]).set_index(["x", "series"])["y"]
+        frame: pd.DataFrame = long.unstack("series")  # noqa: PD010
+        frame = frame.rename_axis(index=by, columns=series)
+        return frame.rename(columns={"": value}) if series is None else frame
+
+    def messages(self, digest: str) -> list[tuple[str, str]]:
+        """Return the messages of a run: kind ("violation", "reason", "error") and text."""
+        run = "(SELECT id FROM runs WHERE digest = ?)"
+        return self._database.fetch(
+            f"SELECT kind, text FROM messages WHERE run = {run} ORDER BY position", (digest,)
+        )
+
+    def request(self, digest: str) -> dict[str, Any]:
+        """Return the whole request of a run; raise InputError where there is no such run."""
+        rows = self._database.fetch(
+            "SELECT document FROM requests WHERE run = (SELECT id FROM runs WHERE digest = ?)", (digest,)
+        )
+        if not rows:
+            raise InputError(f"{self.name}: has no run {digest}")
+        document: dict[str, Any] = json.loads(rows[0][0])
+        return document
+
+    def plan_folder(self, digest: str) -> Path:
+        """Return the folder with the tables of a plan, by its digest."""
+        return self._plan_files.folder_of(digest)
+
+    def plan(self, digest: str) -> dict[str, pd.DataFrame]:
+        """Return the tables of a plan, by its digest (a run's column `plan`)."""
+        tables = self._plan_files.read(digest)
+        if tables is None:
+            raise InputError(f"{self.name}: has no plan {digest}")
+        return tables
+
+    def run_times_s(self, system: str, design: str, scenario: str, limit: int = 1000) -> list[float]:
+        """Return the wall times of the last runs of a scenario's design, in seconds."""
+        rows = self._database.fetch(
+            "SELECT wall_s FROM runs WHERE system = ? AND design = ? AND scenario = ? AND status != 'failed' "
+            "AND wall_s IS NOT NULL ORDER BY id DESC LIMIT ?",
+            (system, design, scenario, limit),
+        )
+        return [row[0] for row in rows]
+
+    # --- frames ---------------------------------------------------------------------------
+
+    def _frame(self, numbers: Sequence[int], names: Sequence[str] | None) -> pd.DataFrame:
+        """Return the runs of these numbers, in this order."""
+        with self._database.explain_failures(), self._temporary_table(numbers):
+            base = [name for name in COLUMNS if names is None or name in names]
+            selected = ", ".join(["runs.id", *(f"runs.{name}" for name in base)])
+            rows = self._database.fetch(
+                f"SELECT {selected} FROM temp.chosen CROSS JOIN runs ON runs.id = chosen.run ORDER BY place"
+            )
+            frame = pd.DataFrame(rows, columns=["id", *base]).set_index("id")
+            types: dict[str, type] = dict.fromkeys(FIGURES, float) | {"exit_code": int}
+            for name in base:  # an empty frame has no types
+                frame[name] = frame[name].astype(types.get(name, object))
+            columns: dict[str, Any] = {name: frame[name] for name in base}
+            for name in (*self.setting_names(), *self.metric_names()):
+                if names is None or name in names:
+                    values = self._values(name, frame.index)
+                    if values is not None or names is not None:
+                        columns[name] = np.full(len(frame), np.nan) if values is None else values
+        whole = pd.DataFrame(columns, index=frame.index).reset_index(drop=True)
+        return whole if names is None else whole[list(names)]
+
+    def _values(self, name: str, index: pd.Index) -> Any:
+        kind, number = self._columns.find_column(name)
+        rows = self._database.fetch(
+            f"SELECT chosen.run, value FROM temp.chosen CROSS JOIN {kind}s v ON v.run = chosen.run "
+            "WHERE v.name = ?",
+            (number,),
+        )
+        if not rows:
+            return None
+        values = pd.Series([row[1] for row in rows], index=[row[0] for row in rows])
+        return values.reindex(index)
+
+    @contextlib.contextmanager
+    def _temporary_table(self, numbers: Sequence[int]) -> Iterator[None]:
+        """Create a table of runs for this connection alone, so that readers may as well."""
+        database = self._database
+        database.execute("CREATE TEMP TABLE chosen (run INTEGER PRIMARY KEY, place INTEGER NOT NULL)")
+        try:
+            rows = [(number, place) for place, number in enumerate(numbers)]
+            database.execute_many("INSERT INTO chosen VALUES (?, ?)", rows)
+            yield
+        finally:
+            database.execute("DROP TABLE chosen")

@@ -1,0 +1,398 @@
+"""Sweeps: every run of a grid that a store does not have yet is executed and stored.
+
+The store is the only state of a sweep. However it ended, the same call executes the missing runs: so a
+sweep is resumed, and extended when an axis gets more values. Runs that failed are tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import statistics
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.errors import InputError
+from planner.options import Options
+from planner.runs.run import fraction_of_bound
+from planner.scenarios.catalogue import find_system
+from planner.scenarios.scenario import Scenario, load, with_options
+from planner.store.record import Record, column_of
+from planner.store.store import Store
+from planner.sweeps.grid import Grid, Point, lay_out
+from planner.sweeps.run_request import Request
+
+log = logging.getLogger(__name__)
+
+INTERRUPTED_EXIT_CODE: Final = 130
+MAX_LISTED_FAILURES: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Work of a sweep. Points that request the same share one run.
+
+    done     runs that the store has
+    seconds  time of the remaining runs, by stored runs of the same scenario and design; None if unknown
+    unknown  remaining runs of which the store has no similar one
+    """
+
+    points: int
+    runs: int
+    done: int
+    seconds: float | None
+    unknown: int
+
+    @property
+    def remaining(self) -> int:
+        """Number of runs that the store has not."""
+        return self.runs - self.done
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sweep:
+    """Result of a sweep.
+
+    made         number of runs executed now; the others were in the store before
+    failures     the failed ones of those: scenario, design and reason
+    interrupted  it was stopped before its end; the same call continues it
+    """
+
+    grid: Grid
+    out: Path
+    made: int
+    failures: tuple[str, ...]
+    interrupted: bool = False
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """A row for each point that has a run: scenario, label, values of the axes, and the run's columns.
+
+        Points that are the same run have a row each. An axis that a run does not depend on is None.
+        `share_of_bound` relates to the best bound that these runs prove for a problem, as in `compare`.
+        """
+        points = self.grid.points
+        with Store(self.out) as store:
+            digests = self._digests(store)
+            found = store.runs_by_digest(digests)
+        present = [(point, name) for point, name in zip(points, digests, strict=True) if name in found.index]
+        asked = pd.DataFrame(
+            [
+                {"scenario": point.request.scenario, "label": point.request.label, **point.values}
+                for point, _ in present
+            ],
+            columns=["scenario", "label", *self.grid.axes],
+        )
+        kept = found.loc[[name for _, name in present]].reset_index()
+        rest = [column for column in kept if column not in asked]
+        frame = pd.concat([asked, kept[rest]], axis=1)
+        return frame.assign(share_of_bound=pd.Series(self._shares(frame), index=frame.index, dtype=float))
+
+    def _shares(self, frame: pd.DataFrame) -> list[float | None]:
+        systems = {point.request.scenario: point.request.system for point in self.grid.points}
+        shares: list[float | None] = [None] * len(frame)
+        bounded = frame[
+            (frame["omniscient"] == "true") & frame["bound_scope"].isna() & frame["bound"].notna()
+        ]
+        for (scenario, problem), proven in bounded.groupby(["scenario", "problem"], sort=False):
+            name = proven["objective_metric"].iloc[0]  # as in `compare`: the metric of the first proof
+            column = column_of(name)
+            if column not in frame:  # only bounds, no plan with this metric
+                continue
+            metric = find_system(systems[str(scenario)]).metric(name)
+            bounds = proven.loc[proven["objective_metric"] == name, "bound"]
+            tightest = float(bounds.min() if metric.better == "more" else bounds.max())
+            here = (frame["scenario"] == scenario) & (frame["problem"] == problem) & frame[column].notna()
+            for row in np.flatnonzero(here):
+                shares[row] = fraction_of_bound(float(frame[column].iloc[row]), tightest, metric.better)
+        return shares
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code: 0 if every run has a plan, else that of the first without; 130 if interrupted."""
+        if self.interrupted:
+            return INTERRUPTED_EXIT_CODE
+        codes = self.runs["exit_code"]
+        return int(next((code for code in codes if code), 0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        frame = self.runs
+        rows = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
+        return {
+            "store": str(self.out),
+            "points": len(self.grid),
+            "made": self.made,
+            "failed": len(self.failures),
+            "interrupted": self.interrupted,
+            "runs": rows,
+        }
+
+    def _digests(self, store: Store) -> list[str]:
+        known = store.problem_digests(point.request.problem_key for point in self.grid.points)
+        done = [point.digest(known.get(point.request.problem_key)) for point in self.grid.points]
+        found = store.finished(done)
+        # a run that failed before its problem was known has its digest by the problem's key
+        return [
+            name
+            if name in found or point.request.problem_key not in known
+            else _failed_digest(store, point, name)
+            for point, name in zip(self.grid.points, done, strict=True)
+        ]
+
+
+def _failed_digest(store: Store, point: Point, name: str) -> str:
+    return name if len(store.runs_by_digest([name], columns=["digest"])) else point.digest(None)
+
+
+def sweep(
+    scenarios: Scenario | str | Path | Sequence[Scenario | str | Path],
+    out: str | Path,
+    *,
+    axes: Mapping[str, Sequence[Any]] | None = None,
+    designs: Sequence[str] | None = None,
+    zipped: bool = False,
+    options: Options | Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    memory: str = "auto",
+    cluster: str | None = None,
+    plans: bool = True,
+    warm: bool = False,
+    advance: Callable[[int, int, int], None] | None = None,
+) -> Sweep:
+    """Run a grid of scenarios, and store every run.
+
+    out      the store; runs that it has are not executed again, except those that failed
+    axes     dotted keys and their values, overriding those of each scenario's [sweep]
+    designs  designs by name; default: all of each scenario, or all of its system
+    zipped   go through the axes in parallel instead of over their product
+    options  solver options; default: each scenario's, with one thread for each solver unless given
+    workers  processes on this machine; default: as many as its cores allow
+    memory   memory limit of each of them, e.g. "4GB"
+    cluster  address of a Dask scheduler instead, e.g. "tcp://host:8786"
+    plans    store the plans too, not only their metrics
+    warm     let runs start from a neighbour's basis or, where both are proven optimal, decision: objective
+             and bound are the same, another optimal plan may be found; such runs have their own digests
+    advance  called with the numbers of runs done, failed and in all, whenever they change
+
+    Ctrl-C (or SIGTERM) finishes the running batches and returns; a second one ends at once. A run that
+    fails is stored with its message and stops no other.
+
+    raises  InputError before anything runs, with every fault; StoreFailure, ClusterLost
+    """
+    grid = load_grid(
+        scenarios, axes=axes, designs=designs, zipped=zipped, options=options, plans=plans, warm=warm
+    )
+    return run_grid(grid, out, workers=workers, memory=memory, cluster=cluster, advance=advance)
+
+
+def run_grid(
+    grid: Grid,
+    out: str | Path,
+    *,
+    workers: int | None = None,
+    memory: str = "auto",
+    cluster: str | None = None,
+    advance: Callable[[int, int, int], None] | None = None,
+) -> Sweep:
+    """Execute the runs of a grid that the store does not have; arguments as in `sweep`."""
+    with Store(out, write=True) as store:
+        store.remove_partial_plans()
+        work = _SweepRun(store=store, grid=grid, advance=advance or _ignore_progress)
+        if work.left:
+            with _open_client(grid, work.left, workers, memory, cluster) as client, work.handle_interrupts():
+                work.run(client)
+    return Sweep(
+        grid=grid,
+        out=Path(out),
+        made=work.made,
+        failures=tuple(work.failures),
+        interrupted=work.stopping,
+    )
+
+
+def load_grid(
+    scenarios: Scenario | str | Path | Sequence[Scenario | str | Path],
+    *,
+    axes: Mapping[str, Sequence[Any]] | None = None,
+    designs: Sequence[str] | None = None,
+    zipped: bool = False,
+    options: Options | Mapping[str, Any] | None = None,
+    plans: bool = True,
+    warm: bool = False,
+) -> Grid:
+    """Return the grid that `sweep` would run; raise InputError with every fault."""
+    given = [scenarios] if isinstance(scenarios, Scenario | str | Path) else list(scenarios)
+    loaded: list[Scenario] = []
+    faults: list[str] = []
+    for one in given:
+        try:
+            loaded.append(with_options(one if isinstance(one, Scenario) else load(one), options))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
+    return lay_out(loaded, axes=axes, designs=designs, zipped=zipped, plans=plans, warm=warm)
+
+
+def estimate(grid: Grid, out: str | Path) -> Estimate:
+    """Estimate the work of a sweep into a store, by the times of similar runs that it has."""
+    runs = {point.digest(None): point for point in grid.points}
+    times: dict[tuple[str, str, str], list[float]] = {}
+    left = list(runs.values())
+    if Store.exists(out):
+        with Store(out) as store:
+            left, runs = _missing_runs(store, grid)
+            for point in left:
+                kind = _design_key(point)
+                if kind not in times:
+                    times[kind] = store.run_times_s(*kind)
+    known = [statistics.median(times[_design_key(point)]) for point in left if times.get(_design_key(point))]
+    return Estimate(
+        points=len(grid),
+        runs=len(runs),
+        done=len(runs) - len(left),
+        seconds=sum(known) if known or not left else None,
+        unknown=len(left) - len(known),
+    )
+
+
+def _design_key(point: Point) -> tuple[str, str, str]:
+    return point.request.system, point.entry.design.name, point.request.scenario
+
+
+def _missing_runs(store: Store, grid: Grid) -> tuple[list[Point], dict[str, Point]]:
+    """Return a point for each run that is not done, and a point for every run, by digest."""
+    known = store.problem_digests(point.request.problem_key for point in grid.points)
+    runs: dict[str, Point] = {}
+    for point in grid.points:
+        runs.setdefault(point.digest(known.get(point.request.problem_key)), point)
+    done = store.finished(runs)
+    return [point for name, point in runs.items() if name not in done], runs
+
+
+def _open_client(
+    grid: Grid, left: int, workers: int | None, memory: str, cluster: str | None
+) -> contextlib.AbstractContextManager[Any]:
+    from planner.sweeps import dask_pool
+
+    if cluster is not None:
+        return dask_pool.connect_to_cluster(cluster)
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers {workers}: must be at least 1")
+    return dask_pool.start_local_workers(
+        worker_count(grid, left, workers), memory=memory, threads=_threads(grid)
+    )
+
+
+def worker_count(grid: Grid, left: int, workers: int | None) -> int:
+    """Return the number of processes for `left` runs: `workers`, or as many as the cores allow."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(workers or cores // _threads(grid), left))
+
+
+def _threads(grid: Grid) -> int:
+    return max((point.options.threads or 1 for point in grid.points), default=1)
+
+
+def _ignore_progress(done: int, failed: int, total: int) -> None:
+    """Ignore the progress."""
+
+
+@dataclass(eq=False)
+class _SweepRun:
+    """State of a sweep while it runs."""
+
+    store: Store
+    grid: Grid
+    advance: Callable[[int, int, int], None]
+    made: int = 0
+    failures: list[str] = field(default_factory=list)
+    stopping: bool = False
+
+    def __post_init__(self) -> None:
+        left, runs = _missing_runs(self.store, self.grid)
+        self.points = {id(point.request): point for point in left}
+        self.left = len(left)
+        self.done = len(runs) - len(left)
+        self.groups: dict[str, list[Request]] = {}
+        for point in left:
+            self.groups.setdefault(point.request.problem_key, []).append(point.request)
+        self.total = len(runs)
+        self._report_progress()
+
+    def run(self, client: Any) -> None:
+        from planner.sweeps.dask_pool import DaskPool
+
+        DaskPool(client).run(
+            self.groups.values(),
+            self._store_records,
+            is_needed=self._is_needed,
+            is_stopping=lambda: self.stopping,
+        )
+        if self.left == self.made:  # all was done when the interrupt came
+            self.stopping = False
+
+    def _store_records(self, records: list[Record]) -> None:
+        self.store.add(records)
+        self.made += len(records)
+        for record in records:
+            if record.status == "failed":
+                self.failures.append(f"{record.scenario}: {record.label}: {record.message}")
+        self._report_progress()
+
+    def _report_progress(self) -> None:
+        self.advance(self.done + self.made, len(self.failures), self.total)
+
+    def _is_needed(self, request: Request) -> bool:
+        """Return whether the run is still missing: another sweep may have stored it meanwhile."""
+        point = self.points[id(request)]
+        problem = self.store.problem_digests([request.problem_key]).get(request.problem_key)
+        if problem is None or not self.store.finished([point.digest(problem)]):
+            return True
+        self.done += 1
+        self.left -= 1
+        self._report_progress()
+        return False
+
+    @contextlib.contextmanager
+    def handle_interrupts(self) -> Iterator[None]:
+        """Stop submitting runs at the first Ctrl-C or SIGTERM, and everything at the second."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+            if self.stopping:
+                raise KeyboardInterrupt
+            self.stopping = True
+            log.warning("finishing the submitted runs; interrupt again to end at once")
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def summarize_failures(failures: Sequence[str]) -> list[str]:
+    """Return the failures as lines, the most frequent first, each once with its count."""
+    counts = Counter(failures).most_common()
+    lines = [
+        text + (f" ({count} times)" if count > 1 else "") for text, count in counts[:MAX_LISTED_FAILURES]
+    ]
+    if len(counts) > MAX_LISTED_FAILURES:
+        lines.append(f"and {len(counts) - MAX_LISTED_FAILURES} other failures")
+    return lines

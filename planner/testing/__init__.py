@@ -1,0 +1,6 @@
+"""Conformance tests, for planner's own parts and for those that other packages add."""
+
+from planner.testing.backends import check_backend
+from planner.testing.systems import check_system
+
+__all__ = ["check_backend", "check_system"]

@@ -1,0 +1,370 @@
+"""Conformance tests of a system, for planner's own and for those of other packages.
+
+    from planner.testing import check_system
+    from mypackage import SYSTEM
+
+    def test_my_system():
+        check_system(SYSTEM, problems=[small()])
+
+They check what every system must satisfy: tables that give the same problem again, plans that satisfy their
+guarantees, bounds that no plan exceeds, repeatable decisions, clear errors for bad tables, and a reference
+model with the same optimum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.metrics import SIGNALLING_METRICS, Metric
+from planner.contract.parameters import parameters_of
+from planner.contract.studies import Decided
+from planner.contract.system import System
+from planner.contract.tables import digest
+from planner.errors import InputError
+from planner.options import Options
+from planner.runs.run import Run, evaluate
+from planner.scenarios.scenario import Entry
+
+TOLERANCE: Final = 1e-6
+OPTIONS: Final = Options(threads=1, seed=1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One conformance test; `run` raises AssertionError where it fails."""
+
+    name: str
+    run: Callable[[], None]
+
+
+def check_system(
+    system: System,
+    *,
+    problems: Sequence[Any] = (),
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Options = OPTIONS,
+) -> None:
+    """Run every conformance test on a system.
+
+    problems    small instances, solved by every design in seconds; default: the first preset
+    parameters  of designs, by their names, where their defaults take too long
+    raises      AssertionError that lists all the tests that failed, one line each
+    """
+    failures = []
+    for case in conformance_cases(system, problems=problems, parameters=parameters, options=options):
+        try:
+            case.run()
+        except Exception as error:  # a test fails by any error
+            failures.append(f"{case.name}: {type(error).__name__}: {error}")
+    assert not failures, f"system '{system.name}' fails:\n" + "\n".join(failures)
+
+
+def conformance_cases(
+    system: System,
+    *,
+    problems: Sequence[Any] = (),
+    parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Options = OPTIONS,
+) -> list[Case]:
+    """Return the conformance tests of a system; arguments as for `check_system`."""
+    instances = list(problems) or [next(iter(system.problem.presets.values()))()]
+    cases = [Case(f"declaration: {name}", run) for name, run in _declaration_cases(system)]
+    for place, problem in enumerate(instances):
+        runs = _Runs(system, problem, parameters or {}, options)
+        cases += [Case(f"problem {place}: {name}", run) for name, run in _problem_cases(system, problem)]
+        cases += [Case(f"problem {place}: {name}", run) for name, run in _plan_cases(system, runs)]
+    return cases
+
+
+class _Runs:
+    """Runs of every design on one problem, each made once."""
+
+    def __init__(
+        self, system: System, problem: Any, parameters: Mapping[str, Mapping[str, Any]], options: Options
+    ) -> None:
+        self.system, self.problem, self.options = system, problem, options
+        self._parameters = parameters
+        self._made: dict[str, Run] = {}
+
+    def entry(self, name: str) -> Entry:
+        """Return the design with its parameters."""
+        return Entry(label=name, design=self.system.design(name), parameters=self._parameters.get(name, {}))
+
+    def fresh(self, name: str, options: Options | None = None) -> Run:
+        """Return a new run of a design."""
+        return evaluate(self.system, self.problem, self.entry(name), options=options or self.options)
+
+    def of(self, name: str) -> Run:
+        """Return the run of a design, made at the first call."""
+        if name not in self._made:
+            self._made[name] = self.fresh(name)
+        return self._made[name]
+
+    def all(self) -> list[Run]:
+        """Return the runs of all designs."""
+        return [self.of(design.name) for design in self.system.designs]
+
+
+Cases = Iterator[tuple[str, Callable[[], None]]]
+
+
+# --- what the system declares -------------------------------------------------------------
+
+
+def _declaration_cases(system: System) -> Cases:
+    yield "names are unique", partial(_check_names, system)
+    yield "metrics that studies name exist", partial(_check_metrics_of_studies, system)
+    yield "every design says what it does and where it comes from", partial(_check_descriptions, system)
+    yield "every column and parameter is described", partial(_check_parameters, system)
+
+
+def _check_names(system: System) -> None:
+    for kind, names in (
+        ("design", [design.name for design in system.designs]),
+        ("metric", [metric.name for metric in system.metrics]),
+        ("table", [table.name for table in system.problem.tables]),
+        ("target", [target.name for target in system.studies.targets]),
+    ):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        assert not repeated, f"{kind} {repeated[0]} is declared twice"
+    assert system.designs, "a system needs a design"
+    assert system.problem.presets, "a system needs a preset, the problem to try it with"
+
+
+def _check_metrics_of_studies(system: System) -> None:
+    known = {metric.name for metric in system.metrics}
+    named = {"headline": system.plan.headline}
+    if system.studies.trade_off is not None:
+        named |= dict(zip(("trade-off, across", "trade-off, up"), system.studies.trade_off, strict=True))
+    if system.studies.coordination is not None:
+        named["coordination"] = system.studies.coordination.performance
+    for place, name in named.items():
+        assert name in known, f"{place} is {name}, which is no metric"
+    if system.studies.practice is not None:
+        system.design(system.studies.practice)
+
+
+def _check_descriptions(system: System) -> None:
+    for design in system.designs:
+        assert design.about, f"design {design.name}: its function has no docstring"
+        assert design.source, f"design {design.name}: has no source"
+    for metric in system.metrics:
+        assert metric.about, f"metric {metric.name}: is not described"
+
+
+def _check_parameters(system: System) -> None:
+    for table in (*system.problem.tables, *system.plan.tables):
+        for name, column in table.columns.items():
+            assert column.description, f"table {table.name}: column {name} is not described"
+    functions: dict[str, Callable[..., Any]] = {"problem": system.problem.adjust}
+    functions |= {f"source {name}": read for name, read in system.problem.sources.items()}
+    functions |= {f"preset {name}": make for name, make in system.problem.presets.items()}
+    functions |= {f"design {design.name}": design.decide for design in system.designs}
+    functions |= {f"information of {design.name}": design.observe for design in system.designs}
+    for owner, function in functions.items():
+        for parameter in parameters_of(function).values():
+            assert parameter.about, f"{owner}: parameter {parameter.name} is not described"
+
+
+# --- problems -----------------------------------------------------------------------------
+
+
+def _problem_cases(system: System, problem: Any) -> Cases:
+    yield "its tables make the same problem again", partial(_check_problem_tables, system, problem)
+    yield "without adjustments it stays as it is", partial(_check_adjust, system, problem)
+    for table in system.problem.tables:
+        if table.name in problem.to_tables():
+            yield f"bad tables: {table.name}", partial(_check_bad_tables, system, problem, table)
+
+
+def _check_problem_tables(system: System, problem: Any) -> None:
+    tables = problem.to_tables()
+    again = system.problem.from_tables({name: frame.copy() for name, frame in tables.items()})
+    assert digest(again.to_tables()) == digest(tables), "tables read back give another problem"
+    assert again.size() == problem.size()
+    for noun, count in problem.size().items():
+        assert isinstance(count, int | np.integer), f"size: {noun} is {count!r}, not a whole number"
+
+
+def _check_adjust(system: System, problem: Any) -> None:
+    same = system.problem.adjust(problem)
+    assert digest(same.to_tables()) == digest(problem.to_tables()), "adjust() alone changes the problem"
+
+
+def _check_bad_tables(system: System, problem: Any, table: Any) -> None:
+    tables = problem.to_tables()
+    frame = tables[table.name]
+    for name, column in table.columns.items():
+        if name not in frame:
+            continue
+        if column.required and len(frame.columns) > 1:
+            faults = _faults(system, {**tables, table.name: frame.drop(columns=name)})
+            assert _names(faults, name), f"without {name}: the error does not name it: {faults}"
+        if len(frame) and pd.api.types.is_numeric_dtype(frame[name]):
+            values = frame[name].astype(object).copy()
+            values.iloc[0] = "many"
+            faults = _faults(system, {**tables, table.name: frame.assign(**{name: values})})
+            assert _names(faults, name), f"{name} is 'many': the error does not name it: {faults}"
+
+
+def _faults(system: System, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+    faults: tuple[str, ...] = ()
+    try:
+        system.problem.from_tables(tables)
+    except InputError as error:
+        faults = error.faults
+    assert all("\n" not in fault for fault in faults), "a fault is longer than a line"
+    return faults
+
+
+def _names(faults: Sequence[str], name: str) -> bool:
+    return any(name in fault for fault in faults)
+
+
+# --- plans --------------------------------------------------------------------------------
+
+
+def _plan_cases(system: System, runs: _Runs) -> Cases:
+    for design in system.designs:
+        name = design.name
+        yield f"{name}: decides, and its plan keeps what it claims", partial(_check_run, runs, name)
+        yield f"{name}: its plan's tables make the same plan again", partial(_check_plan_tables, runs, name)
+        yield f"{name}: decides the same again", partial(_check_replay, runs, name)
+        yield f"{name}: the number of threads changes nothing", partial(_check_threads, runs, name)
+        yield f"{name}: is drawn, and explained", partial(_check_shown, runs, name)
+    yield "no plan beats a bound", partial(_check_bounds, runs)
+    yield "no plan that violates nothing beats the optimum", partial(_check_optimum, runs)
+    if system.formulation is not None and any(design.name == "optimum" for design in system.designs):
+        yield "the reference model has the optimum", partial(_check_formulation, runs)
+
+
+def _check_run(runs: _Runs, name: str) -> None:
+    run = runs.of(name)  # raises PlanRejected where the plan breaks a guarantee or its objective is wrong
+    if run.plan is None:
+        return
+    expected = {metric.name for metric in runs.system.plan.metrics}
+    if run.entry.design.signalling is not None:
+        expected |= {metric.name for metric in SIGNALLING_METRICS}
+    assert run.metrics.keys() == expected, f"metrics differ: {sorted(run.metrics.keys() ^ expected)}"
+    for metric, value in run.metrics.items():
+        assert value is None or math.isfinite(value), f"{metric} is {value}: unknown is None"
+
+
+def _check_plan_tables(runs: _Runs, name: str) -> None:
+    run = runs.of(name)
+    if run.plan is None:
+        return
+    system, problem = runs.system, runs.problem
+    tables = {key: frame.copy() for key, frame in run.plan.to_tables().items()}
+    again = system.plan.from_tables(problem, tables)
+    before, after = (system.plan.measure(problem, plan, None) for plan in (run.plan, again))
+    for metric, value in before.items():
+        other = after[metric]
+        assert (value is None) == (other is None), f"{metric}: {value} becomes {other}"
+        if value is not None and other is not None:
+            assert _is_close(value, other), f"{metric}: {value} becomes {other}"
+    for table in list(tables):
+        declared = next((one for one in system.plan.tables if one.name == table), None)
+        assert declared is not None, f"table {table} of the plan is not declared"
+
+
+def _check_replay(runs: _Runs, name: str) -> None:
+    first, again = runs.of(name), runs.fresh(name)
+    assert (first.plan is None) == (again.plan is None)
+    if first.plan is not None and again.plan is not None:
+        assert digest(first.plan.to_tables()) == digest(again.plan.to_tables()), (
+            "another plan by the same seed"
+        )
+
+
+def _check_threads(runs: _Runs, name: str) -> None:
+    one = runs.of(name).proof
+    two = runs.fresh(name, Options(threads=2, seed=runs.options.seed)).proof
+    assert one.status == two.status, f"{one.status} with one thread, {two.status} with two"
+    if one.objective is not None and two.objective is not None:
+        apart = abs(one.objective - two.objective) / max(abs(one.objective), 1e-9)
+        most = max(TOLERANCE, (one.gap or 0.0) + (two.gap or 0.0))
+        assert apart <= most, f"{one.objective} with one thread, {two.objective} with two"
+
+
+def _check_shown(runs: _Runs, name: str) -> None:
+    run = runs.of(name)
+    if run.plan is None or run.decision is None:
+        return
+    system = runs.system
+    if system.plan.draw is not None:
+        for drawing in system.plan.draw(runs.problem, run.plan):
+            assert drawing.title, "a drawing has no title"
+    if system.studies.what_if is not None:
+        entry = runs.entry(name)
+        observed = entry.design.observe(runs.problem, **entry.information)
+        decided = Decided(
+            design=entry.design,
+            parameters=entry.parameters,
+            decision=run.decision,
+            metrics=system.plan.measure(observed, run.decision.plan, None),
+            baseline=run.plan,
+        )
+        assert system.studies.what_if(observed, decided, options=runs.options).sentences
+
+
+def _check_bounds(runs: _Runs) -> None:
+    for bounding in runs.all():
+        proof = bounding.proof
+        if not bounding.omniscient or proof.bound is None or proof.bound_scope or proof.metric is None:
+            continue
+        metric = runs.system.metric(proof.metric)
+        for run in runs.all():
+            value = run.metrics.get(metric.name)
+            if run.plan is None or value is None or len(run.violations):
+                continue
+            assert not _is_better(metric, value, proof.bound), (
+                f"{run.label}: {metric.name} {value} beats the bound {proof.bound} of {bounding.label}"
+            )
+
+
+def _check_optimum(runs: _Runs) -> None:
+    if all(design.name != "optimum" for design in runs.system.designs):
+        return
+    best = runs.of("optimum")
+    if best.proof.metric is None or best.proof.bound_scope or str(best.proof.status) != "optimal":
+        return
+    metric = runs.system.metric(best.proof.metric)
+    optimum = best.metrics[metric.name]
+    assert optimum is not None
+    for run in runs.all():
+        value = run.metrics.get(metric.name)
+        if run.plan is not None and value is not None and not len(run.violations):
+            assert not _is_better(metric, value, optimum, slack=best.proof.gap or 0.0), (
+                f"{run.label}: {metric.name} {value} beats the optimum {optimum}"
+            )
+
+
+def _check_formulation(runs: _Runs) -> None:
+    from planner.backends.pyomo import solve_model
+
+    best = runs.of("optimum")
+    if best.proof.objective is None or str(best.proof.status) != "optimal" or runs.system.formulation is None:
+        return
+    solution = solve_model(runs.system.formulation(runs.problem), Options(threads=1))
+    assert solution.objective is not None, f"the reference model is {solution.status}"
+    # a model may minimize what the metric counts as a loss
+    assert _is_close(abs(solution.objective), abs(best.proof.objective)), (
+        f"reference model {solution.objective}, optimum {best.proof.objective}"
+    )
+
+
+def _is_better(metric: Metric, value: float, than: float, slack: float = 0.0) -> bool:
+    margin = (TOLERANCE + slack) * max(abs(value), abs(than), 1e-3)
+    return value > than + margin if metric.better == "more" else value < than - margin
+
+
+def _is_close(value: float, other: float) -> bool:
+    return math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-9)

@@ -1,0 +1,47 @@
+"""Work of the dashboard's worker processes: an answer and its explanations share a scenario."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.scenarios import scenario as scenarios
+from planner_dashboard import worker
+from planner_dashboard.question import Question
+
+pytestmark = pytest.mark.slow
+
+
+def test_an_answer_and_its_explanation_load_the_scenario_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads, problems = [], []
+    from_document = scenarios.from_document
+
+    def count(*arguments: Any, **named: Any) -> Any:
+        loaded = from_document(*arguments, **named)
+        loads.append(loaded.name)
+        make_problem = loaded.make_problem
+
+        def make() -> Any:
+            problems.append(loaded.name)
+            return make_problem()
+
+        object.__setattr__(loaded, "make_problem", make)
+        return loaded
+
+    monkeypatch.setattr(scenarios, "from_document", count)
+    worker.load_scenario.cache_clear()
+    question = Question(
+        scenario="traffic/abilene", changes={"problem.scale": 0.5}, designs=("ecmp", "optimum")
+    )
+    answer = worker.compare(question, tmp_path, tmp_path / "out", None)
+    explanation = worker.explain(pickle.loads(pickle.dumps(answer.question)), tmp_path, "optimum")
+    assert loads == problems == ["traffic/abilene"]
+    assert explanation.tables
+    pickle.dumps((answer, explanation))  # both are sent to the page's process
+    worker.compare(Question(scenario="traffic/abilene", designs=("ecmp",)), tmp_path, tmp_path / "out", None)
+    assert len(loads) == len(problems) == 2, "another question loads its own scenario"

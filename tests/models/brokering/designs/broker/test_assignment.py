@@ -1,0 +1,200 @@
+"""The broker's decision: against brute force, the printed model, other backends, and itself."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given, settings
+
+from planner.contract.proof import Status
+from planner.errors import InputError
+from planner.options import Options
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.brokering import SYSTEM, Brokering
+from planner_models.brokering.designs.broker import assignment
+from planner_models.brokering.information import observe
+from planner_models.brokering.plan.transportation import transportation_problem
+from planner_models.brokering.problem.generators import world
+from tests.models.brokering.markets import market as make
+from tests.models.brokering.markets import markets
+
+TIGHT = Options(gap=1e-9)
+
+
+def brute_force(problem: Brokering) -> float:
+    """The least objective over all assignments of whole clients; inf where none fits."""
+    transport = transportation_problem(problem)
+    kinds = [(g, c) for g, count in enumerate(transport.count.tolist()) for c in [count]]
+    clusters = range(transport.cost.shape[1])
+
+    def spreads(count: int, left: int) -> list[tuple[int, ...]]:
+        if left == 1:
+            return [(count,)]
+        return [(k, *rest) for k in range(count + 1) for rest in spreads(count - k, left - 1)]
+
+    best = {tuple([0.0] * len(clusters)): 0.0}
+    for g, count in kinds:
+        after: dict[tuple[float, ...], float] = {}
+        for (load, value), spread in itertools.product(best.items(), spreads(count, len(clusters))):
+            new = tuple(
+                round(x + k * transport.bitrate_mbps[g], 9) for x, k in zip(load, spread, strict=True)
+            )
+            if any(x > free + 1e-9 for x, free in zip(new, problem.residual_mbps, strict=True)):
+                continue
+            cost = value + sum(transport.cost[g, c] * k for c, k in enumerate(spread) if k)
+            if cost < after.get(new, math.inf):
+                after[new] = cost
+        best = after
+    return min(best.values(), default=math.inf)
+
+
+@settings(max_examples=25)
+@given(markets(max_clients=2))
+def test_no_assignment_is_better(problem: Brokering) -> None:
+    least = brute_force(problem)
+    decision = assignment.assign(problem, options=TIGHT)
+    if math.isinf(least):
+        assert decision.proof.status is Status.INFEASIBLE
+        assert decision.proof.reasons
+    else:
+        assert decision.proof.objective == pytest.approx(least, rel=1e-7)
+
+
+@settings(max_examples=25)
+@given(markets(max_clients=6))
+def test_the_bound_of_the_flow_holds(problem: Brokering) -> None:
+    exact = assignment.assign(problem, method="exact", options=TIGHT)
+    quick = assignment.assign(problem, method="flow", options=TIGHT)
+    if exact.plan is None:
+        assert quick.plan is None
+    elif quick.proof.bound is not None:
+        assert exact.proof.objective is not None
+        assert quick.proof.bound <= exact.proof.objective * (1 + 1e-7) + 1e-9
+        if quick.proof.objective is not None:
+            assert quick.proof.objective >= exact.proof.objective * (1 - 1e-7) - 1e-9
+
+
+@settings(max_examples=12)
+@given(markets(max_clients=2))
+def test_fig_3_10_as_printed_has_the_same_optimum(problem: Brokering) -> None:
+    reference = assignment.assign(problem, options=Options(backend="pyomo:highs"))
+    fast = assignment.assign(problem, options=TIGHT)
+    if fast.plan is None:
+        assert reference.plan is None
+    else:
+        assert reference.proof.objective == pytest.approx(fast.proof.objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["ortools:cp-sat", "ortools:scip"])
+@settings(max_examples=8)
+@given(problem=markets(max_clients=4))
+def test_every_backend_has_the_same_optimum(backend: str, problem: Brokering) -> None:
+    other = assignment.assign(problem, options=Options(backend=backend, gap=1e-7))
+    fast = assignment.assign(problem, options=TIGHT)
+    assert (other.plan is None) == (fast.plan is None)
+    if fast.plan is not None:
+        assert other.proof.objective == pytest.approx(fast.proof.objective, rel=1e-5)
+
+
+@settings(max_examples=6)
+@given(markets(max_clients=5))
+def test_every_design_survives_the_engines_checks(problem: Brokering) -> None:
+    for design in SYSTEM.designs:
+        run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))
+        if run.plan is not None:
+            assert run.metrics["unserved"] == 0
+
+
+@settings(max_examples=30)
+@given(markets(max_clients=5, tight=False))
+def test_more_information_never_hurts(problem: Brokering) -> None:
+    values = {}
+    for name, observed in {
+        "omniscient": problem,
+        "market": observe.marketplace(problem),
+        "three": observe.marketplace(problem, bids=3),
+        "one": observe.marketplace(problem, bids=1),
+    }.items():
+        proof = assignment.assign(observed, options=TIGHT).proof
+        values[name] = math.inf if proof.objective is None else proof.objective
+    assert values["omniscient"] <= values["market"] * (1 + 1e-6) + 1e-9
+    assert values["market"] <= values["three"] * (1 + 1e-6) + 1e-9
+    assert values["three"] <= values["one"] * (1 + 1e-6) + 1e-9
+
+
+@settings(max_examples=12)
+@given(markets(max_clients=5))
+def test_the_marketplace_never_congests(problem: Brokering) -> None:
+    run = evaluate(SYSTEM, problem, Entry(label="m", design=SYSTEM.design("marketplace")))
+    if run.plan is not None:
+        assert run.metrics["congested_percent"] == 0
+        assert not len(run.violations)
+
+
+def test_a_large_market_is_solved_with_a_small_gap() -> None:
+    problem = observe.marketplace(world(clients=3000, places=100, seed=3))
+    decision = assignment.assign(problem, options=Options(gap=1e-3))
+    assert decision.proof.gap is not None
+    assert decision.proof.gap <= 1e-3
+    assert SYSTEM.plan.measure(problem, decision.plan, None)["objective"] == pytest.approx(
+        decision.proof.objective, rel=1e-9
+    )
+
+
+def test_a_shortage_of_capacity_is_explained() -> None:
+    problem = make(
+        [("Lyon", 1000.0, 100), ("Oslo", 1000.0, 10)],
+        [("a", "x", "Lyon", 60.0, 0.1), ("b", "y", "Oslo", 500.0, 0.1)],
+        bids=[("Lyon", "a"), ("Oslo", "b")],
+    )
+    proof = assignment.assign(problem).proof
+    assert proof.status is Status.INFEASIBLE
+    assert proof.reasons == (
+        (
+            "clients in Lyon demand 100 Mbit/s; the residual capacity on offer to them, in 1 cluster, "
+            "is 60 Mbit/s"
+        ),
+    )
+
+
+def test_an_unused_algorithm_is_refused() -> None:
+    problem = make([("Lyon", 1000.0, 1)], [("a", "x", "Lyon", 60.0, 0.1)])
+    with pytest.raises(InputError, match="algorithm is 'simplex'"):
+        assignment.assign(problem, options=Options(algorithm="simplex"))
+
+
+def test_a_problem_without_clients_costs_nothing() -> None:
+    problem = make([("Lyon", 1000.0, 0)], [("a", "x", "Lyon", 60.0, 0.1)])
+    for design in SYSTEM.designs:
+        run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))
+        assert run.plan is not None
+        assert run.metrics["objective"] == 0
+        assert run.metrics["median_cost"] is None
+
+
+def test_a_region_without_a_contract_is_explained() -> None:
+    problem = make([("Recife", 1000.0, 3)], [("a", "x", "Lyon", 60.0, 0.1)], contracts=[("x", "EU", 0.1)])
+    proof = assignment.assign(observe.brokered(problem)).proof
+    assert proof.status is Status.INFEASIBLE
+    assert proof.reasons == (
+        (
+            "clients in Recife demand 3 Mbit/s; the residual capacity on offer to them, in 0 clusters, "
+            "is 0 Mbit/s"
+        ),
+    )
+
+
+@settings(max_examples=10)
+@given(markets(max_clients=4, tight=False))
+def test_performance_alone_has_no_lower_objective_and_proves_no_bound(problem: Brokering) -> None:
+    best = assignment.assign(problem, options=TIGHT)
+    alone = assignment.assign_by_performance(problem, options=TIGHT)
+    if best.plan is None or alone.plan is None:
+        return
+    assert alone.proof.bound is None
+    with_cost, without = (SYSTEM.plan.measure(problem, one.plan, None) for one in (best, alone))
+    assert without["objective"] == alone.proof.objective
+    assert without["objective"] >= with_cost["objective"] * (1 - 1e-7) - 1e-9

@@ -1,0 +1,127 @@
+"""Local search by knapsacks: never worse, always a plan, and compiled as in plain Python."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from planner.options import Options
+from planner_models.brokering import Brokering
+from planner_models.brokering.designs.broker import assignment, knapsack_bound, knapsack_search, rounding
+from planner_models.brokering.plan import min_cost_flow
+from planner_models.brokering.plan.transportation import TransportationProblem, transportation_problem
+from planner_models.brokering.problem.generators import world
+from tests.models.brokering.markets import markets
+
+KERNELS = (
+    "_run_chain",
+    "_reoptimize",
+    "_candidate_moves",
+    "_cheapest_other",
+    "_record_move",
+    "_list_cluster",
+)
+
+
+def improve_plan(
+    problem: Brokering, seed: int = 0
+) -> tuple[float, float, TransportationProblem, np.ndarray] | None:
+    transport = transportation_problem(problem)
+    relaxation = min_cost_flow.solve_relaxation(transport)
+    if relaxation.bound is None:
+        return None
+    assigned = rounding.round_to_whole_clients(transport, relaxation, gap=1.0, until=math.inf)
+    if assigned is None:
+        return None
+    before = rounding.total_cost(transport, assigned)
+    saved = knapsack_search.improve(
+        transport, relaxation.dual_price, assigned, enough=-math.inf, until=math.inf, seed=seed
+    )
+    return before, saved, transport, assigned
+
+
+@settings(max_examples=25)
+@given(markets(max_clients=6))
+def test_the_saving_is_true_and_the_plan_stays_valid(problem: Brokering) -> None:
+    outcome = improve_plan(problem)
+    if outcome is None:
+        return
+    before, saved, transport, assigned = outcome
+    assert saved >= 0
+    assert rounding.total_cost(transport, assigned) == pytest.approx(before - saved, rel=1e-9, abs=1e-9)
+    assert (assigned >= 0).all()
+    assert (assigned.sum(axis=1) == transport.count).all()
+    assert (transport.bitrate_mbps @ assigned <= transport.capacity_mbps * (1 + 1e-8) + 1e-8).all()
+    assert np.isfinite(transport.cost[assigned > 0]).all()
+
+
+def test_a_tight_market_gets_better_and_its_bound_too() -> None:
+    whole = world(clients=2000, places=60, seed=3)
+    problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.5 * whole.residual_mbps)
+    transport = transportation_problem(problem)
+    relaxation = min_cost_flow.solve_relaxation(transport)
+    assert relaxation.bound is not None
+    assigned = rounding.round_to_whole_clients(transport, relaxation, gap=0.0, until=math.inf)
+    assert assigned is not None
+    swapped = rounding.total_cost(transport, assigned)
+    assert (
+        knapsack_search.improve(transport, relaxation.dual_price, assigned, enough=-math.inf, until=math.inf)
+        > 0
+    )
+    value = rounding.total_cost(transport, assigned)
+    bound = knapsack_bound.tighten_bound(
+        transport, relaxation.dual_price, relaxation.bound, swapped, gap=0.0, until=math.inf
+    )
+    assert relaxation.bound < bound <= value
+    # the gap that swaps and the flow leave, at least halved
+    assert value - bound < 0.5 * (swapped - relaxation.bound)
+
+
+def test_a_seed_makes_the_same_plan_again() -> None:
+    whole = world(clients=500, places=30, seed=3)
+    problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.3 * whole.residual_mbps)
+    options = Options(gap=1e-9, seed=7)
+    one, other = (assignment.assign(problem, method="flow", options=options) for _ in range(2))
+    assert one.plan is not None
+    assert other.plan is not None
+    assert one.plan.assignments.equals(other.plan.assignments)
+
+
+def test_compiled_and_plain_python_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    count, clusters = 12, 5
+    cost = random.uniform(1, 10, (count, clusters))
+    unit = random.choice([1, 2, 3], count)
+    bitrate = unit * 0.5
+    waiting = random.integers(1, 4, count)
+    capacity = np.full(clusters, float(bitrate @ waiting) * 0.3)
+    neighbourhood = knapsack_search.Neighbourhood(
+        units=unit,
+        unit_mbps=0.5,
+        row=np.arange(clusters),
+        is_large=np.zeros(clusters, dtype=bool),
+        first=np.arange(clusters + 1) * count,
+        candidate=np.tile(np.arange(count), clusters),
+    )
+    rounds = knapsack_search.Rounds(
+        price=np.full((3, clusters), 0.7),
+        order=np.array([np.arange(clusters)] * 3),
+        min_gain=np.full(3, 1e-9),
+    )
+    outcomes = []
+    for plain in (False, True):
+        if plain:
+            for name in KERNELS:
+                monkeypatch.setattr(knapsack_search, name, getattr(knapsack_search, name).py_func)
+        assigned = np.zeros((count, clusters), dtype=np.int32)
+        state = rounding.State(cost, bitrate, assigned, capacity.copy())
+        assert rounding.insert_clients(state, waiting.copy(), np.zeros(clusters))
+        run_rounds = knapsack_search.run_rounds.py_func if plain else knapsack_search.run_rounds
+        best = assigned.copy()
+        saved = run_rounds(state, neighbourhood, rounds, best, 0.0)
+        outcomes.append((saved, assigned.tolist(), best.tolist()))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][0][0] > 0

@@ -1,0 +1,38 @@
+"""Several brokers: independent ones overbook clusters, transactions never do."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from planner_models.brokering import Brokering, check, measure
+from planner_models.brokering.designs import several_brokers
+from tests.models.brokering.markets import market as make
+from tests.models.brokering.markets import markets
+
+
+def test_two_brokers_overbook_and_transactions_do_not() -> None:
+    """Capacity 10, and two brokers that would each send 9 (3.4.2)."""
+    problem = make(
+        [("Lyon", 1000.0, 18)],
+        [("good", "x", "Lyon", 10.0, 0.1), ("poor", "y", "Lyon", 100.0, 0.1)],
+        scores=[("Lyon", "good", 1.0), ("Lyon", "poor", 50.0)],
+    )
+    alone = several_brokers.assign_independently(problem, brokers=2, deal_seed=4)
+    assert alone.plan is not None
+    assert check(problem, alone.plan).frame["limit"].tolist() == ["capacity"]
+    together = several_brokers.assign_in_transactions(problem, brokers=2, deal_seed=4)
+    assert together.plan is not None
+    assert together.plan.rounds is not None
+    assert not len(check(problem, together.plan))
+    assert together.plan.rounds["withdrawn"].tolist() == [2, 0]
+    worth = measure(problem, together.plan, None)
+    assert worth["rounds"] == 2
+    assert worth["withdrawn"] == 2
+
+
+@settings(max_examples=12)
+@given(markets(tight=False))
+def test_transactions_never_overbook(problem: Brokering) -> None:
+    decision = several_brokers.assign_in_transactions(problem, brokers=3)
+    if decision.plan is not None:
+        assert not len(check(problem, decision.plan))

@@ -1,0 +1,57 @@
+"""The generated markets, and the shipped scenarios."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.scenarios.scenario import load, scenario_names
+from planner_models.brokering.problem import cluster_matching
+from planner_models.brokering.problem.generators import city_centric, world
+
+
+def test_the_same_seed_makes_the_same_market() -> None:
+    one, other = (world(clients=300, places=30, seed=7).to_tables() for _ in range(2))
+    for name, frame in one.items():
+        pd.testing.assert_frame_equal(frame, other[name])
+    assert not world(clients=300, places=30, seed=8).clusters.equals(one["clusters"])
+
+
+def test_a_market_is_made_as_3_5_1_says() -> None:
+    problem = world(clients=2000, places=200, seed=1)
+    assert problem.size()["clients"] == 2000
+    assert len(problem.cdn_names) == 14
+    assert problem.background_mbps.sum() == pytest.approx(3 * problem.demand_mbps.sum(), rel=1e-6)
+    first = cluster_matching.match_by_rank(
+        problem.score, problem.unit_cost, problem.cdn, problem.offered, bids=1
+    )
+    received = problem.demand_mbps @ first
+    grown = received > 60  # above the least that a cluster has
+    assert grown.any()
+    assert problem.capacity_mbps[grown] == pytest.approx(2 * received[grown])
+    assert (problem.capacity_mbps > 0).all()
+    costs = problem.clusters.groupby("location")["colocation_cost"].first()
+    crowd = problem.clusters.groupby("location")["cdn"].count()
+    country = problem.locations.set_index("location")["country"].reindex(costs.index)
+    base = costs * (1 + np.log(crowd))
+    assert (base.groupby(country).agg(lambda c: c.max() / c.min()) < 1 + 1e-9).all()
+
+
+def test_city_cdns_have_one_cluster_where_others_are_and_lower_their_costs() -> None:
+    plain, crowded = world(clients=500, places=50, seed=1), city_centric(clients=500, places=50, seed=1)
+    extra = crowded.clusters[crowded.clusters["cdn"].str.startswith("city")]
+    assert len(extra) == extra["cdn"].nunique() == 200
+    assert set(extra["location"]) <= set(plain.clusters["location"])
+    assert (
+        crowded.clusters["colocation_cost"].iloc[:14].sum()
+        <= plain.clusters["colocation_cost"].iloc[:14].sum()
+    )
+    # the only cluster's cost is the contract's price
+    mine = crowded.clusters["cdn"].str.startswith("city").to_numpy()
+    assert crowded.contract_price[0, crowded.cdn[mine]] == pytest.approx(crowded.unit_cost[mine])
+
+
+@pytest.mark.parametrize("name", [name for name in scenario_names() if name.startswith("brokering/")])
+def test_every_scenario_is_valid(name: str) -> None:
+    assert load(name).system.name == "brokering"

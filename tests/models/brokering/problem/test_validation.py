@@ -1,0 +1,111 @@
+"""Faults of bad input, each as its exact line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from planner.errors import InputError
+from planner_models.brokering import Brokering
+from tests.models.brokering.markets import market as make
+
+Tables = dict[str, pd.DataFrame]
+
+
+def tables() -> Tables:
+    problem = make(
+        [("Lyon", 1000.0, 10), ("Oslo", 500.0, 4)],
+        [("a", "x", "Lyon", 60.0, 0.1), ("b", "y", "Oslo", 50.0, 0.2)],
+        scores=[("Lyon", "a", 5.0)],
+        contracts=[("x", "EU", 0.1)],
+        bids=[("Lyon", "a"), ("Oslo", "a"), ("Oslo", "b")],
+    )
+    return {**problem.to_tables(), "bids": problem.bids} if problem.bids is not None else {}
+
+
+def cell(table: str, row: int, column: str, value: object) -> Callable[[Tables], None]:
+    def change(given: Tables) -> None:
+        frame = given[table].astype({column: object})
+        frame.loc[row, column] = value
+        given[table] = frame
+
+    return change
+
+
+def repeat(table: str, row: int) -> Callable[[Tables], None]:
+    def change(given: Tables) -> None:
+        given[table] = pd.concat([given[table], given[table].iloc[[row]]], ignore_index=True)
+
+    return change
+
+
+def drop_bids_of(location: str) -> Callable[[Tables], None]:
+    def change(given: Tables) -> None:
+        given["bids"] = given["bids"][given["bids"]["location"] != location].reset_index(drop=True)
+
+    return change
+
+
+BAD: list[tuple[Callable[[Tables], None], str]] = [
+    (
+        cell("clients", 0, "location", "Lyonn"),
+        "clients row 1: location 'Lyonn' is no location of the problem; did you mean 'Lyon'?",
+    ),
+    (cell("clients", 1, "clients", 2.5), "clients row 2: clients is 2.5, must be a whole number"),
+    (cell("clients", 1, "clients", -1), "clients row 2: clients is -1.0, must be at least 0"),
+    (cell("clients", 0, "bitrate_kbps", 0), "clients row 1: bitrate_kbps is 0.0, must be greater than 0"),
+    (cell("clients", 0, "bitrate_kbps", "fast"), "clients row 1: bitrate_kbps is 'fast', must be a number"),
+    (
+        cell("locations", 0, "country", "XQ"),
+        "locations row 1: country 'XQ' is no country's code (ISO 3166, two letters)",
+    ),
+    (cell("locations", 0, "latitude", 91), "locations row 1: latitude is 91.0, must be at most 90"),
+    (repeat("locations", 0), "locations row 3: location 'Lyon' is there already in row 1"),
+    (
+        cell("clusters", 1, "bandwidth_cost", -0.1),
+        "clusters row 2: bandwidth_cost is -0.1, must be at least 0",
+    ),
+    (
+        cell("clusters", 1, "capacity_mbps", float("inf")),
+        "clusters row 2: capacity_mbps is inf, must be a finite number",
+    ),
+    (
+        cell("clusters", 0, "location", "Rome"),
+        "clusters row 1: location 'Rome' is no location of the problem",
+    ),
+    (cell("scores", 0, "cluster", "z"), "scores row 1: cluster 'z' is no cluster of the problem"),
+    (cell("contracts", 0, "price", -1), "contracts row 1: price is -1.0, must be at least 0"),
+    (
+        cell("contracts", 0, "region", "Europe"),
+        "contracts row 1: region 'Europe' is no region: a country's code, a continent's, or world",
+    ),
+    (cell("contracts", 0, "cdn", "q"), "contracts row 1: cdn 'q' is no CDN of the problem"),
+    (repeat("bids", 1), "bids row 4: location 'Oslo', cluster 'a' is there already in row 2"),
+    (drop_bids_of("Oslo"), "bids: no cluster is on offer to location 'Oslo', which has clients"),
+    (
+        cell("terms", 0, "cost_per", "MB"),
+        "terms row 1: cost_per is 'MB', must be one of GB, TB, GiB, Mbps-month",
+    ),
+    (repeat("terms", 0), "terms: has 2 rows, must have one"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD, ids=[message[:50] for _, message in BAD])
+def test_bad_input_is_one_clear_line(change: Callable[[Tables], None], message: str) -> None:
+    given = tables()
+    change(given)
+    with pytest.raises(InputError) as caught:
+        Brokering.from_tables(given)
+    assert len(caught.value.faults) == 1
+    assert caught.value.faults[0].startswith(message)
+
+
+def test_all_faults_are_listed_at_once() -> None:
+    given = tables()
+    cell("clients", 0, "clients", -1)(given)
+    cell("clusters", 0, "bandwidth_cost", -1)(given)
+    with pytest.raises(InputError) as caught:
+        Brokering.from_tables(given)
+    assert len(caught.value.faults) == 2

@@ -1,0 +1,279 @@
+"""The compiled network against a plain twin, against times worked out by hand, and against conservation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner_models.circuitflows.plan.packets import (
+    CIRCUIT_DOWN,
+    CIRCUIT_UP,
+    DETACH,
+    RESIZE,
+    Network,
+    build_network,
+)
+from planner_models.circuitflows.plan.packets.state import LOST, SENT
+from tests.models.circuitflows.twin import Twin
+
+HOW: dict[str, Any] = {
+    "packet_bits": 1000.0,
+    "host_mbps": 100.0,
+    "packet_delay_us": 3.0,
+    "circuit_delay_us": 20.0,
+    "inside": 3,
+    "capacity": 16,
+    "least_timeout_us": 500.0,
+    "reply_share": 0.0,
+    "reply_every": 1,
+    "alpha": 1.0,
+    "beta": 1.0,
+}
+
+
+def flows(*rows: tuple[int, int, int, int, float, int]) -> dict[str, Any]:
+    """source, target, host, packets, start and the flow before, of each."""
+    columns = zip(*rows, strict=True)
+    return dict(
+        zip(("source", "target", "host", "size", "start_us", "before"), map(np.array, columns), strict=True)
+    )
+
+
+def build(racks: int, which: dict[str, Any], **how: Any) -> Network:
+    settings_ = {**HOW, **how}
+    settings_.setdefault("packet_mbps", np.full(racks, 100.0))
+    settings_.setdefault("circuit_mbps", np.full((racks, racks), 800.0))
+    settings_.setdefault("largest", 64)
+    return build_network(racks=racks, hosts=int(which["host"].max()) + 1, flows=which, **settings_)
+
+
+def add_changes(network: Network, rows: list[tuple[float, int, int, float]]) -> Network:
+    us, kind, pair, value = (np.array(column) for column in zip(*rows, strict=True))
+    return network.with_changes(us.astype(float), kind, pair, value.astype(float))
+
+
+# --- by hand ------------------------------------------------------------------------------
+
+
+def test_one_packet_takes_the_time_of_its_links_and_delays() -> None:
+    """10 us on each of three links of 100 Mbit/s, and 6 us of delay there and back."""
+    network = build(2, flows((0, 1, 0, 1, 5.0, -1)))
+    network.advance(1e6)
+    assert network.of("end_us")[0] == pytest.approx(5 + 3 * 10 + 2 * 6)
+
+
+def test_a_reply_that_queues_takes_the_way_back() -> None:
+    """A tenth of a packet's time up and down again."""
+    network = build(2, flows((0, 1, 0, 1, 0.0, -1)), reply_share=0.1)
+    network.advance(1e6)
+    assert network.of("end_us")[0] == pytest.approx(3 * 10 + 6 + 2 * 1 + 6)
+
+
+def test_a_window_is_sent_in_a_row() -> None:
+    """Ten packets leave the host one after another and stay 10 us apart."""
+    network = build(2, flows((0, 1, 0, 10, 0.0, -1)))
+    network.advance(1e6)
+    assert network.of("end_us")[0] == pytest.approx(10 * 10 + 2 * 10 + 2 * 6)
+
+
+def test_a_circuit_carries_what_waits_and_keeps_the_pair_off_the_packet_switch() -> None:
+    """Off the packet switch from 0, up from 50 to 60: eight packets of 1.25 us fit the day; two wait."""
+    which = flows((0, 1, 0, 10, 0.0, -1))
+    network = build(2, which, host_mbps=None)
+    network = add_changes(
+        network, [(0.0, DETACH, 1, 0), (50.0, CIRCUIT_UP, 1, 60.0), (60.0, CIRCUIT_DOWN, 1, 0)]
+    )
+    network.advance(1e6)
+    assert network.of("carried")[:, 1].tolist() == [2, 8]
+    # the last of two goes up, and down behind the one before it
+    assert network.of("end_us")[0] == pytest.approx(60 + 10 + 10 + 10 + 12)
+
+
+def test_nothing_crosses_at_night() -> None:
+    network = add_changes(build(2, flows((0, 1, 0, 10, 0.0, -1))), [(0.0, DETACH, 1, 0)])
+    network.advance(1e5)
+    assert network.of("carried").sum() == 0
+
+
+def test_a_full_queue_loses_packets_and_tcp_sends_them_again() -> None:
+    """Four of ten at once find no place; three later replies show it, and all arrive in the end."""
+    network = build(2, flows((0, 1, 0, 10, 0.0, -1)), host_mbps=None, capacity=5)
+    network.advance(30.0)
+    assert network.count(LOST) > 0
+    network.advance(1e6)
+    assert network.of("delivered")[0] == 10
+    assert not np.isnan(network.of("end_us")[0])
+    assert network.count(SENT) == 10 + network.count(LOST)
+
+
+def test_the_packet_switch_is_shared_in_turn() -> None:
+    """Two pairs of one rack: equal flows end within a packet of each other."""
+    which = flows((0, 1, 0, 40, 0.0, -1), (0, 2, 1, 40, 0.0, -1))
+    network = build(3, which, capacity=64)
+    network.advance(1e6)
+    ends = network.of("end_us")
+    assert abs(ends[0] - ends[1]) <= 10 + 1e-9
+
+
+def test_back_pressure_keeps_packets_in_the_racks_queue() -> None:
+    """Three racks send to one: no more than three of each pair are inside the packet switch."""
+    which = flows(*((rack, 3, rack, 12, 0.0, -1) for rack in range(3)))
+    network = build(4, which, host_mbps=None, capacity=64)
+    for until in np.arange(5.0, 500.0, 5.0):
+        network.advance(until)
+        assert network.of("inside_taken").max() <= 3
+    assert network.count(LOST) == 0
+
+
+def test_a_flow_that_waits_starts_when_the_other_ends() -> None:
+    network = build(2, flows((0, 1, 0, 5, 0.0, -1), (0, 1, 0, 5, 7.0, 0), (0, 1, 0, 1, 1e4, 0)))
+    network.advance(1e6)
+    assert network.of("start_us")[1] == network.of("end_us")[0]
+    assert network.of("start_us")[2] == 1e4
+
+
+def test_senders_multiply_their_window_when_a_circuit_is_signalled() -> None:
+    which = flows((0, 1, 0, 100_000, 0.0, -1))
+    windows = []
+    for alpha in (1.0, 2.0):
+        network = build(2, which, capacity=4, alpha=alpha, beta=1 / alpha)
+        network = add_changes(
+            network, [(980.0, DETACH, 1, 0), (1_000.0, CIRCUIT_UP, 1, 2_000.0), (2_000.0, CIRCUIT_DOWN, 1, 0)]
+        )
+        network.advance(1_045.0)
+        windows.append(network.of("window")[0])
+        assert network.of("circuit_signalled")[0] == 1
+    assert windows[1] > 1.5 * windows[0]
+
+
+def test_a_larger_queue_holds_more_from_then_on() -> None:
+    network = build(2, flows((0, 1, 0, 1_000, 0.0, -1)), host_mbps=None, capacity=2)
+    network = add_changes(network, [(0.0, DETACH, 1, 0), (600.0, RESIZE, 1, 64.0)])
+    network.advance(599.0)
+    assert network.of("queue_length")[1] == 2
+    network.advance(20_000.0)
+    assert network.of("queue_length")[1] > 2
+
+
+def test_a_rack_without_a_packet_link_is_reached_by_circuits_alone() -> None:
+    which = flows((0, 1, 0, 20, 0.0, -1), (1, 0, 1, 20, 0.0, -1))
+    network = build(2, which, packet_mbps=np.array([100.0, 0.0]))
+    days = [(kind, pair) for pair in (1, 2) for kind in (DETACH, CIRCUIT_UP, CIRCUIT_DOWN)]
+    at = {DETACH: 900.0, CIRCUIT_UP: 1_000.0, CIRCUIT_DOWN: 3_000.0}
+    network = add_changes(network, [(at[kind], kind, pair, 3_000.0) for kind, pair in days])
+    network.advance(1e6)
+    assert network.of("carried")[0].sum() == 0
+    assert (network.of("delivered") == 20).all()
+
+
+# --- the twin -----------------------------------------------------------------------------
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, Any]:
+    """A few racks with a few flows, circuits and queue sizes; times that hardly ever coincide."""
+    n = draw(st.integers(2, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = []
+    for index in range(draw(st.integers(1, 8))):
+        source = int(rng.integers(n))
+        target = int((source + rng.integers(1, n)) % n)
+        before = int(rng.integers(-1, index)) if index and rng.random() < 0.3 else -1
+        rows.append(
+            (
+                source,
+                target,
+                source * 2 + int(rng.integers(2)),
+                int(rng.integers(1, 60)),
+                rng.uniform(0, 300),
+                before,
+            )
+        )
+    changes, at = [], 0.0
+    while at < 3_000:
+        night, day = rng.uniform(5, 30), rng.uniform(20, 300)
+        shift = int(rng.integers(1, n))
+        for source in range(n):
+            pair = source * n + (source + shift) % n
+            changes += [
+                (at, DETACH, pair, 0.0),
+                (at + night, CIRCUIT_UP, pair, at + night + day),
+                (at + night + day, CIRCUIT_DOWN, pair, 0.0),
+            ]
+        changes += [(at + rng.uniform(0, 100), RESIZE, int(rng.integers(n * n)), float(rng.integers(2, 30)))]
+        at += night + day
+    how = {
+        **HOW,
+        "host_mbps": draw(st.sampled_from([None, 97.3])),
+        "packet_mbps": rng.uniform(30, 130, size=n) * (rng.random(n) < draw(st.sampled_from([0.7, 1.0]))),
+        "circuit_mbps": rng.uniform(300, 900, size=(n, n)),
+        "capacity": draw(st.sampled_from([2, 5, 16])),
+        "inside": draw(st.sampled_from([1, 3])),
+        "reply_share": draw(st.sampled_from([0.0, 0.0731])),
+        "reply_every": draw(st.sampled_from([1, 2])),
+        "alpha": draw(st.sampled_from([1.0, 2.0])),
+        "least_timeout_us": 171.3,
+    }
+    how["beta"] = 1 / how["alpha"]
+    return {
+        "racks": n,
+        "flows": flows(*rows),
+        "changes": changes if draw(st.booleans()) else changes[:3],
+        "how": how,
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases())
+def test_the_compiled_network_does_as_its_plain_twin(case: dict[str, Any]) -> None:
+    network = add_changes(build(case["racks"], case["flows"], **case["how"]), case["changes"])
+    twin = Twin(racks=case["racks"], flows=case["flows"], changes=case["changes"], **case["how"])
+    for until in (400.0, 1_500.0, 60_000.0):
+        network.advance(until)
+        twin.run(until)
+        np.testing.assert_array_equal(network.of("delivered"), [flow.delivered for flow in twin.flows])
+        np.testing.assert_allclose(network.of("window"), [flow.window for flow in twin.flows])
+    np.testing.assert_allclose(network.of("end_us"), [flow.end for flow in twin.flows])
+    assert network.count(LOST) == twin.lost
+    assert network.of("carried")[1].sum() == twin.over_circuits
+    assert network.of("carried")[0].sum() == twin.over_packets
+
+
+@settings(max_examples=20, deadline=None)
+@given(case=cases())
+def test_no_packet_appears_or_vanishes(case: dict[str, Any]) -> None:
+    """Every transmission is at its host, in a queue, in a switch, lost, or was carried."""
+    network = add_changes(build(case["racks"], case["flows"], **case["how"]), case["changes"])
+    for until in (50.0, 333.0, 900.0, 5_000.0):
+        network.advance(until)
+        of = network.of
+        leaving = sum(
+            int((of(f"{link}_busy") * (of(f"{link}_packet")[:, 0] >= 0)).sum())
+            for link in ("uplink", "downlink", "circuit")
+        )
+        n = case["racks"]
+        inside = sum(
+            int(of("inside_flow")[pair, (of("inside_first")[pair] + k) % of("inside_flow").shape[1]] >= 0)
+            for pair in range(n * n)
+            for k in range(of("inside_length")[pair])
+        )
+        there = int(of("host_busy").sum() + of("queue_data").sum()) + leaving + inside
+        carried = int(of("carried").sum())
+        assert network.count(SENT) == there + carried + network.count(LOST)
+        assert (of("delivered") <= of("size")).all()
+        assert (of("queue_length") <= 64).all()
+
+
+def test_advancing_in_steps_gives_the_same_as_at_once() -> None:
+    which = flows(*((rack, (rack + 1) % 3, rack, 200, 3.7 * rack, -1) for rack in range(3)))
+    whole, steps = (build(3, which, capacity=6, reply_share=0.05) for _ in range(2))
+    whole.advance(3_000.0)
+    for until in np.arange(0.0, 3_000.1, 37.0):
+        steps.advance(until)
+    steps.advance(3_000.0)
+    np.testing.assert_array_equal(whole.of("end_us"), steps.of("end_us"))
+    np.testing.assert_array_equal(whole.of("window"), steps.of("window"))

@@ -1,0 +1,87 @@
+"""The shipped scenarios of flows in time, shortened, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from planner.scenarios.scenario import load
+from tests.commands import planner
+
+
+def compare(name: str, *more: str) -> dict[str, dict[str, Any]]:
+    done = planner("compare", f"circuitflows/{name}", "--json", *more)
+    assert done.code == 0, done.err
+    return {run["design"]: run["metrics"] for run in json.loads(done.out)["runs"]}
+
+
+@pytest.mark.parametrize("name", ["table_2_2", "one_ring", "strobe", "dfsio"])
+def test_shipped_scenarios_are_valid(name: str) -> None:
+    scenario = load(f"circuitflows/{name}")
+    assert scenario.system.name == "circuitflows"
+    assert len(scenario.designs) >= 3
+
+
+def test_table_2_2_has_eleven_columns() -> None:
+    assert len(load("circuitflows/table_2_2").designs) == 11
+
+
+@pytest.mark.slow
+def test_the_order_of_table_2_2_for_big_flows_shows_in_a_twentieth_of_its_time() -> None:
+    designs = "voq,adu,adu_resize,packet_10,packet_40,packet_80"
+    runs = compare("table_2_2", "--designs", designs, "--set", "problem.horizon_us=100000")
+    carried = {name: run["delivered_gb"] for name, run in runs.items()}
+    assert carried["packet_10"] < carried["voq"] < carried["adu"] < carried["adu_resize"]
+    assert carried["adu_resize"] < carried["packet_40"] <= carried["packet_80"] * 1.02
+
+
+def test_more_information_delivers_more_and_lengthens_the_tail() -> None:
+    """Table 2.2's lesson: transparency ends big flows sooner, and the last small ones later."""
+    runs = compare("coordination")
+    delivered = [run["delivered_gb"] for run in runs.values()]
+    assert list(runs) == [
+        "packet_only",
+        "strobe",
+        "queues",
+        "queues_resize",
+        "told",
+        "told_resize",
+        "told_retcp",
+    ]
+    assert delivered == sorted(delivered)
+    assert max(run["share_of_bound"] for run in runs.values()) <= 1
+    assert runs["told_retcp"]["small_p99_ms"] > 2 * runs["packet_only"]["small_p99_ms"]
+    assert runs["strobe"]["messages"] == 0 < runs["queues"]["messages"] < runs["told"]["messages"]
+
+
+def test_files_are_written_faster_to_the_next_rack_than_to_random_ones() -> None:
+    small = ("--set", "problem.file_mb=10", "--set", "problem.block_mb=3.2")
+    runs = compare("dfsio", "--designs", "hdfs_random,rehdfs,placement_optimum", *small)
+    assert runs["rehdfs"]["big_median_ms"] < 0.5 * runs["hdfs_random"]["big_median_ms"]
+    assert runs["rehdfs"]["done_ms"] < 0.5 * runs["hdfs_random"]["done_ms"]
+    pairs = {name: run["pairs_per_rack"] for name, run in runs.items()}
+    assert pairs["rehdfs"] == 1
+    assert pairs["placement_optimum"] == 2  # the scenario spreads blocks over two racks
+    assert pairs["hdfs_random"] > 4
+
+
+def test_a_saved_plan_passes_the_check(tmp_path: Path) -> None:
+    short = ("--set", "problem.horizon_us=10000")
+    done = planner("solve", "circuitflows/one_ring", "--design", "adu", "--out", tmp_path, *short)
+    assert done.code == 0, done.err
+    plan = tmp_path / "adu" / "plan"
+    days = pd.read_parquet(plan / "configurations.parquet")
+    assert set(days["source_rack"]) == {f"r{i}" for i in range(8)}
+    again = planner("check", tmp_path / "scenario.toml", "--plan", plan)
+    assert again.code == 0, again.err
+
+
+def test_impossible_shifts_are_refused_in_one_line() -> None:
+    done = planner("solve", "circuitflows/strobe", "--set", "designs.static_16.shifts=[9]")
+    assert done.code == 1
+    assert "shifts: 9, must be from 1 to 7" in done.err
+    assert "Traceback" not in done.err

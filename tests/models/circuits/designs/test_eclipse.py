@@ -1,0 +1,115 @@
+"""Compiled schedules against plain ones, and the guarantee of the greedy choice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from benchmarks import circuits_textbook as textbook
+from planner_models.circuits import Circuits
+from planner_models.circuits.designs import eclipse, optimum, solstice
+from planner_models.circuits.plan.plan import Day
+from planner_models.circuits.problem import generators
+from tests.models.circuits.demands import problems
+
+
+def plain(days: list[Day]) -> textbook.Days:
+    return [(day.duration_us, day.target) for day in days]
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(max_racks=5))
+def test_each_day_of_solstice_is_one_that_plain_python_may_choose(problem: Circuits) -> None:
+    """Where several matchings are perfect any will do: the plain one follows, and rejects none."""
+    ours = plain(solstice.days(problem))
+    followed = textbook.solstice(problem, follow=ours)
+    assert [length for length, _ in ours] == pytest.approx([length for length, _ in followed])
+
+
+def test_solstice_of_many_racks_is_as_good_as_the_plain_one() -> None:
+    problem = generators.skewed(racks=100, seed=3)
+    ours = plain(solstice.days(problem))
+    textbook.solstice(problem, follow=ours)
+    other = textbook.served_bits(problem, textbook.solstice(problem))
+    assert textbook.served_bits(problem, ours) == pytest.approx(other, rel=0.002)
+
+
+@settings(max_examples=25, deadline=None)
+@given(problem=problems(max_racks=4))
+def test_the_first_day_of_eclipse_serves_the_most_per_time(problem: Circuits) -> None:
+    ours, theirs = plain(eclipse.days(problem, starts=0))[:1], textbook.eclipse(problem)[:1]
+    assert len(ours) == len(theirs)
+    if ours:
+        worth = [
+            textbook.served_bits(problem, one) / (one[0][0] + problem.night_us) for one in (ours, theirs)
+        ]
+        assert worth[0] == pytest.approx(worth[1])
+
+
+@pytest.mark.parametrize(("racks", "share"), [(16, 0.005), (64, 0.0005)])
+def test_alternating_is_as_good_as_trying_every_length(racks: int, share: float) -> None:
+    for seed in (1, 2):
+        problem = generators.skewed(racks=racks, seed=seed)
+        some, every = (
+            textbook.served_bits(problem, plain(eclipse.days(problem, starts=starts))) for starts in (1, 0)
+        )
+        assert some >= every - share * problem.bits.sum()
+
+
+@settings(max_examples=15, deadline=None)
+@given(problem=problems(max_racks=3, bounded=True))
+def test_eclipse_is_never_below_its_guarantee(problem: Circuits) -> None:
+    """1 - exp(-C / W) of what is possible without a packet switch, over instances solved exactly.
+
+    C is the time of the days that the week's end did not cut short.
+    """
+    alone = replace(problem, racks=problem.racks.assign(packet_mbps=0.0))
+    if not alone.bits.any():
+        return
+    exact = optimum.schedule(alone, steps=100).proof.objective
+    assert exact is not None
+    window = alone.window_us
+    assert window is not None
+    days, used, first = eclipse.days(alone, starts=0), 0.0, []
+    left = alone.bits.copy()
+    for day in days:
+        longest = (left / alone.circuit_mbps).max()
+        room = window - used - alone.night_us
+        if max(longest, alone.shortest_day_us) > room:
+            break  # this day was cut short, or might have been
+        textbook.serve(alone, left, day.duration_us, day.target)
+        used += day.duration_us + alone.night_us
+        first.append(day)
+    promised = (1 - math.exp(-used / window)) * exact
+    assert textbook.served_bits(alone, plain(first)) >= promised * (1 - 1e-9)
+
+
+def test_plain_implementations_agree() -> None:
+    """Matchings of scipy and networkx, which benchmarks compare with, have the same weight."""
+    problem = generators.skewed(racks=12, large=2, small=4, seed=1)
+    weight = problem.bits
+    one, other = textbook.heaviest(weight), textbook.heaviest_by_networkx(weight)
+    worth = [sum(weight[i, j] for i, j in enumerate(target) if j >= 0) for target in (one, other)]
+    assert worth[0] == pytest.approx(worth[1])
+    assert textbook.perfect(weight > 0) is not None
+    assert textbook.perfect_by_networkx(weight > 0) is not None
+    assert textbook.perfect_by_networkx(np.zeros((2, 2), dtype=bool)) is None
+    some = textbook.served_bits(problem, textbook.eclipse_alternating(problem))
+    assert some == pytest.approx(textbook.served_bits(problem, plain(eclipse.days(problem))), rel=0.01)
+
+
+def test_days_in_a_known_order() -> None:
+    """Two pairs of 100 and 40 us that exclude each other, and one of 40 us beside the first."""
+    bits = np.zeros((3, 3))
+    bits[0, 1], bits[0, 2], bits[1, 2] = 1_000.0, 400.0, 400.0
+    problem = Circuits.from_matrix(bits, circuit_mbps=10.0, packet_mbps=0.0, night_us=10.0, window_us=200.0)
+    # a day of 100 us serves 1,400 bits in 110 us, 12.7; one of 40 us 800 in 50 us, 16: the best
+    days = eclipse.days(problem, starts=0)
+    assert [day.duration_us for day in days] == pytest.approx([40.0, 60.0, 40.0])
+    assert days[0].target.tolist() == [1, 2, -1]
+    assert days[1].target.tolist() == [1, -1, -1]
+    assert days[2].target.tolist() == [2, -1, -1]

@@ -1,0 +1,381 @@
+"""Every schedule keeps its limits, and none beats the proven bound."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from planner import Options, PlanRejected, Status
+from planner.contract.design import Design
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models import circuits
+from planner_models.circuits import SYSTEM, Circuits, check, formulation, measure
+from planner_models.circuits.designs import (
+    eclipse,
+    matchings,
+    optimum,
+    simulated_annealing,
+    solstice,
+    upper_bound,
+)
+from planner_models.circuits.information import observe
+from planner_models.circuits.plan.check import derive_carried
+from planner_models.circuits.plan.plan import Day, Schedule, from_tables, make_plan, order_days
+from planner_models.circuits.problem import generators, packet_switch
+from tests.models.circuits.demands import problems
+
+PLANNING = [design for design in SYSTEM.designs if design.name != "bound"]
+
+
+def ran(problem: Circuits, design: Design, **parameters: Any) -> Any:
+    return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=parameters))
+
+
+@pytest.mark.parametrize("design", PLANNING, ids=lambda design: design.name)
+@settings(max_examples=8, deadline=None)
+@given(problem=problems())
+def test_no_schedule_beats_the_bound_or_breaks_a_limit(problem: Circuits, design: Design) -> None:
+    """`evaluate` rejects a plan that breaks a limit it claims to keep, or serves less than claimed."""
+    limit = upper_bound.bound_schedules(problem).proof.bound
+    assert limit is not None
+    run = ran(problem, design)
+    assert run.plan is not None
+    if problem.window_us is not None:
+        assert not len(run.violations)
+        assert run.metrics["served_bits"] <= limit * (1 + 1e-6) + 1e-6
+    elif run.metrics["done_us"] is not None:
+        assert run.metrics["done_us"] >= limit * (1 - 1e-6) - 1e-6
+
+
+@pytest.mark.parametrize("name", ["solstice", "eclipse", "search", "optimum", "strobe", "bvn"])
+@settings(max_examples=6, deadline=None)
+@given(problem=problems(plain=False))
+def test_several_switches_and_circuits_that_stay_up_keep_the_limits_too(name: str, problem: Circuits) -> None:
+    limit = upper_bound.bound_schedules(problem).proof.bound
+    assert limit is not None
+    run = ran(problem, SYSTEM.design(name))
+    assert run.plan is not None
+    assert not len(run.violations)
+    if problem.window_us is not None:
+        assert run.metrics["served_bits"] <= limit * (1 + 1e-6) + 1e-6
+    elif run.metrics["done_us"] is not None:
+        assert run.metrics["done_us"] >= limit * (1 - 1e-6) - 1e-6
+
+
+@settings(max_examples=12, deadline=None)
+@given(problem=problems(bounded=False))
+def test_without_a_week_solstice_and_eclipse_serve_everything(problem: Circuits) -> None:
+    for decision in (solstice.schedule(problem), eclipse.schedule(problem)):
+        assert decision.plan is not None
+        assert not len(check(problem, decision.plan))
+
+
+@settings(max_examples=10, deadline=None)
+@given(problem=problems())
+def test_the_optimum_is_that_of_the_formal_model(problem: Circuits) -> None:
+    """Over all permutations, by another path: Pyomo, no dropped matchings, no change of units."""
+    from planner.backends import pyomo
+
+    exact = optimum.schedule(problem).proof
+    if not problem.bits.any():
+        assert exact.objective == 0
+        return
+    reference = pyomo.solve_model(formulation(problem), Options(backend="pyomo:highs", gap=1e-7))
+    assert exact.objective == pytest.approx(reference.objective, rel=1e-4, abs=1e-3)
+    assert exact.status is Status.OPTIMAL
+    limit = upper_bound.bound_schedules(problem).proof.bound
+    assert limit is not None
+    for heuristic in (solstice.schedule(problem), eclipse.schedule(problem)):
+        worth = heuristic.proof.objective
+        assert worth is not None
+        assert exact.objective is not None
+        if problem.window_us is not None:
+            assert worth <= exact.objective * (1 + 1e-6) <= limit * (1 + 1e-5) + 1e-6
+        else:
+            assert worth >= exact.objective * (1 - 1e-6) >= limit * (1 - 1e-5) - 1e-6
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_each_ring_takes_one_day(count: int) -> None:
+    """The least there can be: a rack sends to `count` others, and the packet switch takes no ring."""
+    problem = generators.rings(racks=8, count=count)
+    for decision in (solstice.schedule(problem), eclipse.schedule(problem, prove=True)):
+        assert decision.plan is not None
+        metrics = measure(problem, decision.plan, None)
+        assert metrics["configurations"] == count
+        assert metrics["served_share"] == pytest.approx(1.0)
+    assert decision.proof.status is Status.OPTIMAL
+
+
+def test_shallow_queues_hide_the_demand() -> None:
+    """The same scheduler serves more on reports of applications: reaction against transparency."""
+    problem = generators.skewed(racks=16, large=2, small=4, seed=3)
+    seen = ran(problem, SYSTEM.design("solstice")).metrics["served_share"]
+    guessed = ran(problem, SYSTEM.design("solstice_queues")).metrics["served_share"]
+    assert guessed < 0.5 < 0.9 < seen
+
+
+@pytest.mark.parametrize("name", ["solstice", "eclipse"])
+def test_nearly_as_much_as_the_bound_is_served(name: str) -> None:
+    problem = generators.skewed(racks=32, seed=2)
+    limit = upper_bound.bound_schedules(problem).proof.bound
+    assert limit is not None
+    served = ran(problem, SYSTEM.design(name)).metrics["served_bits"]
+    assert served >= 0.95 * limit
+
+
+def test_beyond_few_matchings_the_optimum_is_no_worse_than_either_heuristic() -> None:
+    problem = generators.skewed(racks=16, large=2, small=4, seed=1)
+    decision = optimum.schedule(problem, most_matchings=50)
+    assert decision.proof.objective is not None
+    assert decision.proof.bound is not None
+    for heuristic in (solstice.schedule(problem), eclipse.schedule(problem)):
+        assert heuristic.proof.objective is not None
+        assert decision.proof.objective >= heuristic.proof.objective * (1 - 1e-6)
+    assert decision.proof.objective <= decision.proof.bound * (1 + 1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=problems(max_racks=5))
+def test_the_packet_switch_is_filled_as_a_linear_program_would(problem: Circuits) -> None:
+    bits, budget = problem.bits, problem.packet_mbps * 40.0
+    ours = packet_switch.fill_links(bits, budget)
+    n = len(bits)
+    rows, columns = np.kron(np.eye(n), np.ones(n)), np.kron(np.ones(n), np.eye(n))
+    best = linprog(
+        -np.ones(n * n),
+        A_ub=np.vstack([rows, columns]),
+        b_ub=np.tile(budget, 2),
+        bounds=[(0, amount) for amount in bits.ravel()],
+    )
+    assert ours.sum() == pytest.approx(-best.fun, rel=1e-6, abs=1e-6)
+    assert (ours.sum(axis=0) <= budget * (1 + 1e-12)).all()
+    assert (ours.sum(axis=1) <= budget * (1 + 1e-12)).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=problems(max_racks=5))
+def test_stuffed_demand_has_equal_sums_and_decomposes(problem: Circuits) -> None:
+    full = matchings.stuff(problem.bits)
+    most = max(problem.bits.sum(axis=0).max(), problem.bits.sum(axis=1).max())
+    assert (full >= problem.bits).all()
+    np.testing.assert_allclose(full.sum(axis=0), most)
+    np.testing.assert_allclose(full.sum(axis=1), most)
+    total = np.zeros_like(full)
+    for weight, target in matchings.decompose(full):
+        total[np.arange(len(full)), target] += weight
+    np.testing.assert_allclose(total, full, atol=1e-6 * max(most, 1))
+
+
+def test_every_maximal_matching_is_found_once() -> None:
+    """A complete bipartite graph of 4 and 4 has 4! of them; too many are no list at all."""
+    allowed = np.ones((4, 4), dtype=bool)
+    found = matchings.list_maximal(allowed, 100)
+    assert found is not None
+    assert len({tuple(target) for target in found}) == len(found) == 24
+    assert matchings.list_maximal(allowed, 23) is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(allowed=arrays(bool, (4, 4)))
+def test_the_maximal_matchings_are_those_of_brute_force(allowed: NDArray[np.bool_]) -> None:
+    found = matchings.list_maximal(allowed, 1_000)
+    assert found is not None
+    pairs = np.argwhere(allowed).tolist()
+    every = set()
+    for count in range(len(allowed) + 1):
+        for chosen in itertools.combinations(pairs, count):
+            rows, columns = {i for i, _ in chosen}, {j for _, j in chosen}
+            if len(rows) == len(columns) == count and all(i in rows or j in columns for i, j in pairs):
+                every.add(tuple(sorted((i, j) for i, j in chosen)))
+    ours = {tuple((i, int(j)) for i, j in enumerate(target) if j >= 0) for target in found}
+    assert ours == every
+
+
+def test_a_second_circuit_switch_takes_the_second_ring() -> None:
+    problem = generators.rings(racks=6, count=2).with_switch(circuit_switches=2)
+    plan = eclipse.schedule(problem).plan
+    assert plan is not None
+    days = plan.configurations.groupby("day")[["start_us", "switch"]].first()
+    assert sorted(days["switch"]) == [1, 2]
+    assert (days["start_us"] == problem.night_us).all()
+    assert measure(problem, plan, None)["duty_cycle"] == pytest.approx(0.5)
+
+
+def test_a_circuit_that_stays_up_works_through_the_night() -> None:
+    """One pair in both days: 100 us, a night of 10 us, 50 us, at 10 bits/us."""
+    bits = np.zeros((3, 3))
+    bits[0, 1], bits[1, 2], bits[2, 0] = 1e4, 1e4, 1e4
+    problem = Circuits.from_matrix(
+        bits, circuit_mbps=10.0, packet_mbps=0.0, night_us=10.0, window_us=500.0, dark="changed"
+    )
+    days = [
+        Day(duration_us=100.0, target=np.array([1, 2, -1])),
+        Day(duration_us=50.0, target=np.array([1, -1, 0])),
+    ]
+    plan, served, _ = make_plan(problem, days)
+    carried_bits = derive_carried(problem, plan).circuit_bits
+    assert carried_bits[0, 1] == pytest.approx(1_600)
+    assert carried_bits[1, 2] == pytest.approx(1_000)
+    assert carried_bits[2, 0] == pytest.approx(500)
+    assert served == pytest.approx(3_100)
+    dark = problem.with_switch(dark="all")
+    assert derive_carried(dark, plan).circuit_bits[0, 1] == pytest.approx(1_500)
+
+
+def test_days_that_share_circuits_follow_each_other_where_these_stay_up() -> None:
+    problem = Circuits.from_matrix(
+        np.ones((4, 4)) - np.eye(4),
+        circuit_mbps=10.0,
+        packet_mbps=1.0,
+        night_us=1.0,
+        window_us=50.0,
+        dark="changed",
+    )
+    ring, other = np.array([1, 2, 3, 0]), np.array([2, 3, 0, 1])
+    near = np.array([1, 2, -1, 0])
+    order = order_days(problem, [Day(duration_us=1.0, target=target) for target in (ring, other, near)])
+    assert [day.target.tolist() for day in order] == [ring.tolist(), near.tolist(), other.tolist()]
+    kept = order_days(problem.with_switch(dark="all"), order)
+    assert kept == order
+
+
+def test_plans_have_port_maps() -> None:
+    problem = generators.rings(racks=4)
+    plan = solstice.schedule(problem).plan
+    assert plan is not None
+    ports = plan.to_tables()["ports"]
+    assert ports["input_port"].tolist() == [1, 2, 3, 4]
+    assert ports["output_port"].tolist() == [2, 3, 4, 1]
+    assert (ports["end_us"] - ports["start_us"]).tolist() == pytest.approx(
+        plan.configurations["duration_us"].tolist()
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_search_is_no_worse_than_where_it_starts(seed: int) -> None:
+    problem = generators.skewed(racks=16, large=2, small=6, seed=seed, load=1.2)
+    found = simulated_annealing.schedule(problem, steps=300, prove=True).proof
+    assert found.objective is not None
+    assert found.bound is not None
+    for start in (eclipse.schedule(problem), solstice.schedule(problem)):
+        assert start.proof.objective is not None
+        assert found.objective >= start.proof.objective
+    assert found.objective <= found.bound * (1 + 1e-9)
+
+
+def test_more_kinds_of_days_make_the_bound_tighter_and_it_still_holds() -> None:
+    problem = generators.skewed(racks=8, large=2, small=2, window_us=500.0, seed=1)
+    bounds = [upper_bound.bound_schedules(problem, kinds=kinds).proof.bound for kinds in (1, 3, 8)]
+    best = optimum.schedule(problem).proof.objective
+    assert None not in bounds
+    assert best is not None
+    assert bounds[0] >= bounds[1] * (1 - 1e-7)  # type: ignore[operator]
+    assert bounds[1] >= bounds[2] * (1 - 1e-7)  # type: ignore[operator]
+    assert best <= bounds[2] * (1 + 1e-6)  # type: ignore[operator]
+    assert bounds[2] < bounds[0]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        generators.skewed(racks=5, large=2, small=2, window_us=300.0, seed=4),
+        generators.skewed(racks=4, large=2, small=3, window_us=200.0, seed=2, shortest_day_us=30.0),
+        generators.skewed(racks=5, large=1, small=2, seed=3, bounded=False, window_us=300.0),
+    ],
+)
+def test_the_optimum_is_that_of_the_whole_integer_program(problem: Circuits) -> None:
+    """Column generation and elimination against one program over everything."""
+    from planner import backends
+
+    whole = backends.solve(optimum.build_model(problem), Options(gap=1e-7))
+    exact = optimum.schedule(problem, steps=50)
+    assert whole.objective is not None
+    assert exact.proof.objective is not None
+    unit = upper_bound.Units.of(problem)
+    scale = unit.bits if problem.window_us is not None else unit.us
+    assert exact.proof.objective == pytest.approx(whole.objective * scale, rel=1e-5)
+    assert exact.proof.status is Status.OPTIMAL
+
+
+def test_data_units_are_observed_up_to_what_is_handed_over() -> None:
+    problem = generators.rings(racks=4, load=1.0)
+    seen = observe.observe_data_units(problem, unit_bytes=1e4, connections=2)
+    assert set(seen.demands["bits"]) == {160_000.0}
+    assert observe.observe_data_units(problem, unit_bytes=1e9) is problem
+
+
+# --- plans made elsewhere ---------------------------------------------------------------------
+
+
+def told() -> tuple[Circuits, dict[str, Any]]:
+    problem = generators.rings(racks=4, count=2)
+    plan = solstice.schedule(problem).plan
+    assert plan is not None
+    return problem, {name: frame.copy() for name, frame in plan.to_tables().items()}
+
+
+def test_a_plan_read_back_has_the_same_metrics() -> None:
+    problem, tables = told()
+    plan = from_tables(problem, tables)
+    original = solstice.schedule(problem).plan
+    assert original is not None
+    assert measure(problem, plan, None) == measure(problem, original, None)
+
+
+def test_two_circuits_from_a_rack_are_no_matching() -> None:
+    problem, tables = told()
+    tables["configurations"].loc[1, "source_rack"] = tables["configurations"].loc[0, "source_rack"]
+    with pytest.raises(PlanRejected, match="must be a matching"):
+        check(problem, from_tables(problem, tables))
+
+
+def test_an_unknown_switch_is_rejected() -> None:
+    problem, tables = told()
+    tables["configurations"]["switch"] = 2.0
+    with pytest.raises(PlanRejected, match="row 1: switch 2, must be from 1 to 1"):
+        check(problem, from_tables(problem, tables))
+
+
+def test_an_unknown_rack_is_rejected() -> None:
+    problem, tables = told()
+    tables["configurations"].loc[0, "target_rack"] = "nowhere"
+    with pytest.raises(PlanRejected, match="'nowhere' is no rack"):
+        check(problem, from_tables(problem, tables))
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "times", "more", "limit"),
+    [
+        ("configurations", "start_us", 1.0, -10.0, "night"),
+        ("configurations", "start_us", 1.0, 50.0, "window"),
+        ("configurations", "duration_us", 0.1, 0.0, "shortest_day"),
+        ("packet", "bits", 1.0, 1e9, "packet"),
+        ("packet", "bits", 1.0, 1e6, "demand"),
+    ],
+)
+def test_each_violated_limit_is_reported(
+    table: str, column: str, times: float, more: float, limit: str
+) -> None:
+    problem, tables = told()
+    assert not len(check(problem, Schedule(**tables)))
+    # a plan of two rings leaves nothing to the packet switch
+    tables["packet"] = problem.to_tables()["demands"].assign(bits=0.0)
+    tables[table][column] = tables[table][column] * times + more
+    found = check(problem, Schedule(**tables))
+    assert limit in set(found.frame["limit"])
+
+
+def test_the_system_is_found_by_name() -> None:
+    from planner.scenarios.catalogue import system_names
+
+    assert "circuits" in system_names()
+    assert circuits.SYSTEM.name == "circuits"

@@ -1,0 +1,185 @@
+"""Demand from files, whole and by windows, and files that are refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner import InputError
+from planner_models.circuits.problem import readers
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npy", ".parquet"])
+def test_a_matrix_from_a_file(tmp_path: Path, ending: str) -> None:
+    bits = np.array([[0.0, 3.0], [5.0, 0.0]])
+    path = tmp_path / f"demand{ending}"
+    if ending == ".csv":
+        np.savetxt(path, bits, delimiter=",")
+    elif ending == ".npy":
+        np.save(path, bits)
+    else:
+        pd.DataFrame(bits, columns=["a", "b"]).to_parquet(path)
+    np.testing.assert_array_equal(readers.read_matrix(path=path).bits, bits)
+
+
+def test_files_without_a_matrix_are_refused(tmp_path: Path) -> None:
+    words = tmp_path / "words.csv"
+    words.write_text("0,x\n1,0\n")
+    with pytest.raises(InputError, match=r"words.csv row 1 column 2: nan"):
+        readers.read_matrix(path=words)
+    ragged = tmp_path / "ragged.csv"
+    ragged.write_text("0,1\n1\n")
+    with pytest.raises(InputError, match="no matrix"):
+        readers.read_matrix(path=ragged)
+    with pytest.raises(InputError, match="no such file"):
+        readers.read_matrix(path=tmp_path / "absent.npy")
+    (tmp_path / "empty.csv").write_text("\n")
+    with pytest.raises(InputError, match="is empty"):
+        readers.read_matrix(path=tmp_path / "empty.csv")
+    for name, bits, fault in (
+        ("cube", np.zeros((2, 2, 2)), "must be square"),
+        ("complex", np.zeros((2, 2), dtype=complex), "complex numbers"),
+        ("words", np.array([["a", "b"], ["c", "d"]]), "no matrix of numbers"),
+    ):
+        np.save(tmp_path / f"{name}.npy", bits)
+        with pytest.raises(InputError, match=fault):
+            readers.read_matrix(path=tmp_path / f"{name}.npy")
+
+
+def test_coflows_of_a_window(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.txt"
+    trace.write_text("4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n")
+    bits = readers.read_coflows(path=trace, start_ms=0, length_ms=100).bits
+    expected = np.zeros((4, 4))
+    expected[0, 2] = expected[1, 2] = 16e6  # 4 MB in halves
+    expected[3, 0] = 8e6  # what rack 3 sends itself is left out
+    np.testing.assert_allclose(bits, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "row 1"),
+        ("4 2\n1 0 1 0 1 1:2\n", "is it whole"),
+        ("4 1\n1 0 2 0 1 1:2\n", "row 2: must be id"),
+        ("4 1\n1 0 1 0 1 7:2\n", "row 2: rack 7, must be from 0 to 3"),
+        ("4 1\n1 0 1 0 1 1:-2\n", "must be at least 0"),
+    ],
+)
+def test_a_broken_trace_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+    trace = tmp_path / "trace.txt"
+    trace.write_text(text)
+    with pytest.raises(InputError, match=fault):
+        readers.read_coflows(path=trace)
+
+
+TRACE = "4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n"
+
+
+def test_a_trace_of_coflows_window_by_window(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.txt"
+    trace.write_text(TRACE)
+    series = readers.read_coflow_windows(path=trace, length_ms=100)
+    made = dict(series)
+    assert len(series) == len(made) == 10
+    assert [label for label, problem in made.items() if problem.bits.any()] == ["000ms", "900ms"]
+    one = made["000ms"]
+    assert one.coflows is not None
+    assert one.coflows["coflow"].tolist() == ["coflow 1", "coflow 1", "coflow 2"]
+    np.testing.assert_array_equal(one.bits, readers.read_coflows(path=trace, length_ms=100).bits)
+    assert sum(problem.bits.sum() for problem in made.values()) == pytest.approx((4 + 1 + 7) * 8e6)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_trace_of_flows(tmp_path: Path, ending: str) -> None:
+    frame = pd.DataFrame(
+        {
+            "start_us": [10.0, 0.0, 250.0, 30.0],
+            "source_rack": ["a10", "a2", "a2", "a2"],
+            "target_rack": ["a2", "a10", "a10", "a2"],
+            "bytes": [100.0, 50.0, 25.0, 5.0],
+        }
+    )
+    path = tmp_path / f"flows{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    whole = readers.read_flows(path=path)
+    assert whole.names.tolist() == ["a2", "a10"]
+    np.testing.assert_allclose(whole.bits, [[0, 600], [800, 0]])
+    part = readers.read_flows(path=path, start_us=5, length_us=100)
+    np.testing.assert_allclose(part.bits, [[0, 0], [800, 0]])
+    windows = dict(readers.read_flow_windows(path=path, length_us=100))
+    assert list(windows) == ["000us", "100us", "200us"]
+    assert windows["000us"].coflows is not None
+    assert windows["000us"].coflows["coflow"].tolist() == ["flow 2", "flow 1"]  # in order of time
+    np.testing.assert_allclose(sum(problem.bits for problem in windows.values()), whole.bits)
+
+
+def test_a_list_of_pairs_with_rates_of_its_racks(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("source_rack,target_rack,bits\na,b,5\nb,c,7\n")
+    (tmp_path / "racks.csv").write_text("rack,circuit_mbps,packet_mbps\na,10,1\nb,20,2\nc,40,4\n")
+    alike = readers.read_pairs(path=tmp_path / "pairs.csv")
+    np.testing.assert_allclose(alike.bits, [[0, 5, 0], [0, 0, 7], [0, 0, 0]])
+    differ = readers.read_pairs(path=tmp_path / "pairs.csv", racks=tmp_path / "racks.csv")
+    assert differ.circuit_mbps[1, 2] == 20  # the slower end
+    assert differ.packet_mbps.tolist() == [1, 2, 4]
+
+
+def pairs(path: Path) -> Any:
+    return readers.read_pairs(path=path)
+
+
+def flows(path: Path) -> Any:
+    return readers.read_flows(path=path)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "fault"),
+    [
+        (pairs, "source_rack,target_rack,bits\na,b,-5\n", "row 2: bits is -5.0, must be at least 0"),
+        (pairs, "source_rack,target_rack,bits\na,b,nan\n", "must be a finite number"),
+        (pairs, "source_rack,target_rack,bits\na,a,5\n", "must differ"),
+        (pairs, "source_rack,target_rack,bits\na,b,5\na,b,6\n", "is there already in row 2"),
+        (pairs, "source_rack,target_rack\na,b\n", "column 'bits' is missing"),
+        (pairs, "", "is empty"),
+        (flows, "start_us,source_rack,target_rack,bytes\n-1,a,b,5\n", "start_us is -1.0, must be at least 0"),
+        (flows, "start_us,source_rack,target_rack,bytes\n0,a,b,0\n", "bytes is 0.0, must be greater than 0"),
+        (flows, "start_us,source_rack,target_rack,bytes\n", "holds no rows"),
+        (flows, "start_us;source_rack;target_rack;bytes\n0;a;b;1\n", "must be separated by commas"),
+    ],
+)
+def test_tables_that_are_no_demand(
+    tmp_path: Path, read: Callable[[Path], Any], text: str, fault: str
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert fault in str(caught.value)
+
+
+def test_racks_of_a_trace_must_be_known(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("start_us,source_rack,target_rack,bytes\n0,a,bb,5\n")
+    (tmp_path / "racks.csv").write_text("rack,circuit_mbps,packet_mbps\na,10,1\nb,10,1\n")
+    with pytest.raises(InputError, match="target_rack 'bb' is no rack of the network"):
+        readers.read_flows(path=tmp_path / "flows.csv", racks=tmp_path / "racks.csv")
+
+
+def test_a_trace_cut_too_fine_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.txt"
+    trace.write_text(TRACE)
+    with pytest.raises(InputError, match="must be at most 1,000,000"):
+        len(readers.read_coflow_windows(path=trace, length_ms=1e-6))
+
+
+@pytest.mark.skipif("PLANNER_TRACES" not in os.environ, reason="PLANNER_TRACES names no folder of traces")
+def test_the_real_trace_is_read() -> None:
+    path = Path(os.environ["PLANNER_TRACES"]) / "coflow" / "FB2010-1Hr-150-0.txt"
+    made = readers.read_coflows(path=path, length_ms=60_000)
+    assert made.size()["racks"] == 150
+    assert made.size()["pairs"] > 100

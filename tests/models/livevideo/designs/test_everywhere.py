@@ -1,0 +1,18 @@
+"""Everything Everywhere: the order of objects."""
+
+from __future__ import annotations
+
+from planner_models.livevideo.designs import everywhere
+from tests.models.livevideo.networks import problem
+
+
+def test_objects_are_sent_in_the_order_of_the_table() -> None:
+    one = problem(
+        [("S", "E", 2.0, 1.0), ("E", "A", 9.0, 0.0)],
+        [("v", 2000.0, 1.0), ("w", 1500.0, 1.0)],
+        [("A", "v", 2000.0, 1.0), ("A", "w", 1500.0, 1.0)],
+        tiers={"S": "source", "E": "edge", "A": "group"},
+    )
+    plan = everywhere.distribute(one, order="table").plan
+    assert plan is not None
+    assert set(plan.trees["channel"]) == {"v"}

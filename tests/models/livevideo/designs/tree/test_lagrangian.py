@@ -1,0 +1,144 @@
+"""Trees of single objects, compared with enumeration in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner_models.livevideo.designs.tree.dynamic_program import solve_dynamic_program
+from planner_models.livevideo.designs.tree.lagrangian import index_links_by_edge, solve_with_bound
+from planner_models.livevideo.designs.tree.local_network import (
+    MAX_EXACT_REQUESTS,
+    LocalNetwork,
+    create_workspace,
+)
+from planner_models.livevideo.designs.tree.local_search import assign_requests, exchange_edges, tree_cost
+
+
+def random_network(
+    rng: np.random.Generator, requests: int, edges: int, reflectors: int
+) -> tuple[LocalNetwork, dict[str, Any]]:
+    """Return a random local network, in the kernels' arrays and as plain lists."""
+    net = create_workspace(
+        requests=requests, degree=edges, edges=edges, reflectors=reflectors, edge_degree=reflectors
+    )
+    edges_of = [
+        sorted(rng.choice(edges, int(rng.integers(1, edges + 1)), replace=False).tolist())
+        for _ in range(requests)
+    ]
+    reflectors_of = [
+        sorted(rng.choice(reflectors, int(rng.integers(1, reflectors + 1)), replace=False).tolist())
+        for _ in range(edges)
+    ]
+    c_price = {(i, j): float(rng.integers(0, 5)) for i in range(requests) for j in edges_of[i]}
+    b_price = {(j, r): float(rng.integers(0, 6)) for j in range(edges) for r in reflectors_of[j]}
+    r_price = [float(rng.integers(0, 8)) for _ in range(reflectors)]
+    value = [float(rng.integers(1, 15)) for _ in range(requests)]
+    n = 0
+    for i in range(requests):
+        net.c_first[i] = n
+        for j in edges_of[i]:
+            net.c_edge[n], net.c_price[n], net.c_link[n] = j, c_price[i, j], n
+            n += 1
+        net.value[i] = value[i]
+    net.c_first[requests] = n
+    n = 0
+    for j in range(edges):
+        net.b_first[j] = n
+        for r in reflectors_of[j]:
+            net.b_reflector[n], net.b_price[n], net.b_link[n] = r, b_price[j, r], n
+            n += 1
+    net.b_first[edges] = n
+    net.r_price[:reflectors], net.r_link[:reflectors] = r_price, range(reflectors)
+    return net, {
+        "into": edges_of,
+        "above": reflectors_of,
+        "c": c_price,
+        "b": b_price,
+        "r": r_price,
+        "value": value,
+    }
+
+
+def best_by_force(one: dict[str, Any]) -> float:
+    """Return the best value of all trees, over sets of reflectors and of edges under the cheapest one."""
+    edges, reflectors = len(one["above"]), len(one["r"])
+    best = 0.0
+    for count in range(reflectors + 1):
+        for opened in itertools.combinations(range(reflectors), count):
+            way = [
+                min((one["b"][j, r] for r in one["above"][j] if r in opened), default=np.inf)
+                for j in range(edges)
+            ]
+            usable = [j for j in range(edges) if way[j] < np.inf]
+            for size in range(len(usable) + 1):
+                for chosen in itertools.combinations(usable, size):
+                    worth = -sum(one["r"][r] for r in opened) - sum(way[j] for j in chosen)
+                    for i, value in enumerate(one["value"]):
+                        prices = [one["c"][i, j] for j in one["into"][i] if j in chosen]
+                        worth += max(0.0, value - min(prices)) if prices else 0.0
+                    best = max(best, worth)
+    return best
+
+
+def value_of(one: dict[str, Any], net: LocalNetwork, paths: np.ndarray) -> float:
+    """Return the value of a tree, each link counted once."""
+    served = [i for i in range(len(paths)) if paths[i, 2] >= 0]
+    edge = {i: int(net.c_edge[paths[i, 2]]) for i in served}
+    links = {(edge[i], int(net.b_reflector[paths[i, 1]])) for i in served}
+    assert len({j for j, _ in links}) == len(links), "an edge under two reflectors"
+    total: float = sum(one["value"][i] - one["c"][i, edge[i]] for i in served)
+    total -= sum(one["b"][link] for link in links)
+    total -= sum(one["r"][r] for r in {r for _, r in links})
+    return total
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_dynamic_program_is_exact(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    k, edges, reflectors = (
+        int(rng.integers(1, MAX_EXACT_REQUESTS + 1)),
+        int(rng.integers(1, 5)),
+        int(rng.integers(1, 4)),
+    )
+    net, one = random_network(rng, k, edges, reflectors)
+    paths = np.full((k, 3), -1, dtype=np.int64)
+    found = solve_dynamic_program(k, edges, reflectors, net, paths)
+    assert found == pytest.approx(best_by_force(one))
+    assert value_of(one, net, paths) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("nodes", [1, 2, 9, 65])
+def test_value_and_bound_bracket_the_best_tree(seed: int, nodes: int) -> None:
+    rng = np.random.default_rng(seed)
+    k, edges, reflectors = int(rng.integers(4, 12)), int(rng.integers(2, 6)), int(rng.integers(1, 5))
+    net, one = random_network(rng, k, edges, reflectors)
+    paths = np.full((k, 3), -1, dtype=np.int64)
+    found, bound = solve_with_bound(k, edges, reflectors, net, paths, np.full(k, -1.0), 30, nodes)
+    best = best_by_force(one)
+    assert found <= best + 1e-9 <= bound + 2e-9
+    assert value_of(one, net, paths) == pytest.approx(found)
+    assert found >= 0.8 * best - 1e-9
+
+
+def test_edges_are_exchanged_where_neither_opening_nor_closing_pays() -> None:
+    """An edge of cost 5 serves two requests at 0, one of cost 4 at 1 each: the first is better."""
+    net = create_workspace(requests=2, degree=2, edges=2, reflectors=1, edge_degree=1)
+    net.c_first[:] = [0, 2, 4]
+    net.c_edge[:4], net.c_price[:4] = [0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0]
+    net.value[:2] = 10.0
+    net.b_first[:] = [0, 1, 2]
+    net.b_reflector[:2], net.b_price[:2] = 0, [5.0, 4.0]
+    index_links_by_edge(2, 2, net)
+    net.open_reflector[0] = 1
+    net.open_edge[:2] = 1
+    assert assign_requests(2, 2, 1, net) == 6.0
+    assert exchange_edges(2, net)
+    assert tree_cost(2, 2, 1, net) == 5.0
+    assert net.open_edge[:2].tolist() == [1, 0]
+    assert not exchange_edges(2, net)
+    assert tree_cost(2, 2, 1, net) == 5.0

@@ -1,0 +1,140 @@
+"""Observed problems: what each degradation changes and what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import InputError
+from planner_models import globe
+from planner_models.livevideo import LiveVideo
+from planner_models.livevideo.information import observe, realize
+from planner_models.livevideo.problem import generators
+from planner_models.livevideo.problem.cities import EARTH_KM
+from tests.models.livevideo.observations import (
+    OBSERVING,
+    TABLES,
+    degradation_of,
+    placed,
+    run,
+    small,
+)
+
+
+@pytest.mark.parametrize("design", OBSERVING, ids=lambda design: design.name)
+def test_observation_without_degradation_is_the_truth(design: Any) -> None:
+    one = small()
+    assert design.observe(one, age_s=0.0, noise=0.0) is one
+    assert (
+        design.observe(one, **degradation_of(design, {"age_s": 0.0, "granularity_km": 0.0, "seed": 3})) is one
+    )
+
+
+def same(one: LiveVideo, other: LiveVideo, *but: str) -> None:
+    for name in TABLES:
+        if name not in but:
+            pd.testing.assert_frame_equal(
+                getattr(one, name).reset_index(drop=True), getattr(other, name).reset_index(drop=True)
+            )
+
+
+@given(placed(), st.floats(0.1, 70))
+@settings(max_examples=5)
+def test_age_hides_the_last_requests_and_nothing_else(one: LiveVideo, age_s: float) -> None:
+    observed = observe.observe_centrally(one, age_s=age_s)
+    same(one, observed, "requests")
+    known = one.arrival_s <= 60 - age_s
+    pd.testing.assert_frame_equal(observed.requests, one.requests[known])
+    assert realize.is_exact(one, observed)
+
+
+@given(placed(), st.integers(0, 9))
+@settings(max_examples=4)
+def test_noise_changes_capacities_and_nothing_else(one: LiveVideo, seed: int) -> None:
+    observed = observe.observe_centrally(one, noise=0.2, seed=seed)
+    same(one, observed, "links")
+    same(observed, observe.observe_centrally(one, noise=0.2, seed=seed))
+    pd.testing.assert_frame_equal(
+        one.links.drop(columns="capacity_mbps"), observed.links.drop(columns="capacity_mbps")
+    )
+    assert (observed.capacity_mbps != one.capacity_mbps).all()
+    assert (
+        observe.observe_centrally(one, noise=0.2, seed=seed + 1).capacity_mbps != observed.capacity_mbps
+    ).all()
+    assert not realize.is_exact(one, observed)
+
+
+def test_noise_has_the_stated_distribution() -> None:
+    one = generators.heavy_tail(videos=20, seed=1)
+    off = np.log(observe.observe_centrally(one, noise=0.3).capacity_mbps / one.capacity_mbps)
+    assert off.std() == pytest.approx(0.3, rel=0.03)
+    assert np.median(off) == pytest.approx(0.0, abs=0.01)
+    other = np.log(observe.observe_centrally(one, noise=0.3, seed=1).capacity_mbps / one.capacity_mbps)
+    assert np.corrcoef(off, other)[0, 1] == pytest.approx(0.0, abs=0.04)
+
+
+def test_other_links_do_not_change_a_measurement() -> None:
+    one = small()
+    fewer = replace(one, links=one.links.iloc[5:], unreachable="unserved")
+    assert (
+        observe.observe_centrally(one, noise=0.3).capacity_mbps[5:]
+        == observe.observe_centrally(fewer, noise=0.3).capacity_mbps
+    ).all()
+
+
+@given(placed(), st.sampled_from([1.0, 300.0, 1000.0, 1e5]))
+@settings(max_examples=6)
+def test_regions_preserve_totals(one: LiveVideo, granularity_km: float) -> None:
+    observed = observe.observe_centrally(one, granularity_km=granularity_km)
+    assert isinstance(observed, observe.ControllerView)
+    same(one, observed, "clusters", "links", "requests", "forbidden")
+    level, above = observed.level[observed.tail], one.level[one.tail]
+    for step in range(len(one.tiers) - 1):
+        assert observed.capacity_mbps[level == step].sum() == pytest.approx(
+            one.capacity_mbps[above == step].sum()
+        )
+    count = len(one.objects)
+    totals = [np.bincount(each.object, weights=each.clients, minlength=count) for each in (one, observed)]
+    assert totals[0] == pytest.approx(totals[1])
+    groups = one.clusters[one.level == len(one.tiers) - 1]
+    assert set(observed.regions) == set(groups["cluster"])
+    assert set(observed.regions.values()) == set(
+        observed.clusters["cluster"][observed.level == len(observed.tiers) - 1]
+    )
+    for _, mine in groups.groupby(groups["cluster"].map(dict(observed.regions))):
+        assert np.ptp(mine["latitude"]) * globe.km_per_degree(EARTH_KM) <= granularity_km
+    earliest = one.requests.groupby(["channel", "bitrate_kbps"])["arrival_s"].min()
+    pd.testing.assert_series_equal(
+        earliest, observed.requests.groupby(["channel", "bitrate_kbps"])["arrival_s"].min()
+    )
+
+
+def test_smaller_squares_give_more_regions() -> None:
+    one = small()
+    observed = [observe.observe_centrally(one, granularity_km=km) for km in (10.0, 100.0, 1000.0, 1e5)]
+    counts = [
+        len(set(each.regions.values())) for each in observed if isinstance(each, observe.ControllerView)
+    ]
+    assert counts[0] > counts[1] > counts[2] > counts[3]
+
+
+def test_regions_need_coordinates() -> None:
+    with pytest.raises(
+        InputError, match=r"^granularity_km: clusters have no latitude and longitude, so that"
+    ):
+        observe.observe_centrally(generators.ec2_testbed(videos=5), granularity_km=10.0)
+
+
+def test_a_controller_without_requests_plans_nothing() -> None:
+    one = small()
+    late = run(one.with_requests(one.requests.assign(arrival_s=30.0)), "vdn", age_s=60.0)
+    assert late.plan is not None
+    assert not len(late.plan.trees)
+    assert late.metrics["service_minus_cost"] == 0.0
+    assert late.metrics["join_s"] is None

@@ -1,0 +1,88 @@
+"""Sessions cut into windows, solved one after the other, and changes between them."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from planner import Options
+from planner.errors import InputError
+from planner.runs import rolling
+from planner.scenarios.scenario import load
+from planner_models.livevideo import check
+from planner_models.livevideo.designs.decomposition import decomposition
+from planner_models.livevideo.plan.plan import moved_objects
+from planner_models.livevideo.problem.series import count_windows, read_window, read_windows, window_requests
+from tests.commands import planner
+
+FOLDER = Path(str(files("planner_data") / "scenarios" / "livevideo" / "sessions"))
+QUICK = Options(time_limit_s=0.5, threads=1, gap=2e-3)
+
+
+def sessions() -> pd.DataFrame:
+    return pd.DataFrame(
+        [(0.0, 90.0, "A", "v", 400.0), (10.0, 20.0, "A", "v", 400.0), (61.0, 10.0, "B", "v", 400.0)],
+        columns=["start_s", "duration_s", "group", "channel", "bitrate_kbps"],
+    )
+
+
+def test_each_window_has_the_sessions_in_it() -> None:
+    assert count_windows(sessions(), 60.0) == 2
+    first = window_requests(sessions(), index=0, window_s=60.0)
+    assert first[["group", "clients", "arrival_s"]].to_numpy().tolist() == [["A", 2.0, 0.0]]
+    second = window_requests(sessions(), index=1, window_s=60.0)
+    assert second[["group", "clients", "arrival_s"]].to_numpy().tolist() == [["A", 1.0, 0.0], ["B", 1.0, 1.0]]
+    new = window_requests(sessions(), index=1, window_s=60.0, only_new=True)
+    assert new["group"].tolist() == ["B"]
+
+
+def test_a_window_after_the_end() -> None:
+    with pytest.raises(InputError, match="index is 99, the sessions last for 10 windows of 60 s"):
+        read_window(path=FOLDER, index=99)
+
+
+@pytest.mark.slow
+def test_most_moved_limits_the_changed_trees() -> None:
+    first, second = read_window(path=FOLDER, index=3), read_window(path=FOLDER, index=4)
+    before = decomposition.distribute(first, options=QUICK)
+    for most in (0, 3):
+        after = decomposition.distribute(second, options=QUICK, previous=before, most_moved=most)
+        assert before.plan is not None
+        assert after.plan is not None
+        assert not len(check(second, after.plan))
+        grown = moved_objects(before.plan, after.plan)
+        assert (grown["gained"] > 0).sum() <= most
+
+
+def test_windows_come_in_order() -> None:
+    whole = read_windows(path=FOLDER, window_s=200.0)
+    assert len(whole) == 3
+    assert [label for label, _ in whole] == ["000s", "200s", "400s"]
+    for index, (_, one) in enumerate(whole):
+        assert one.requests.equals(read_window(path=FOLDER, index=index, window_s=200.0).requests)
+    halves = [label for label, _ in read_windows(path=FOLDER, window_s=62.5)]
+    assert halves[:3] == ["000s", "062.5s", "125s"]
+    assert len(set(halves)) == len(halves)
+
+
+def test_an_interrupted_roll_keeps_finished_windows(tmp_path: Path) -> None:
+    scenario = load("livevideo/sessions", changes={"problem.window_s": 200.0}, options=QUICK)
+    begun = iter(rolling.start_roll(scenario, designs=["vdn_steady"], out=tmp_path))
+    next(begun)
+    del begun  # the run is over
+    kept = tmp_path / "vdn_steady" / "windows"
+    assert [path.name for path in kept.iterdir()] == ["000s"]
+    again = list(rolling.start_roll(scenario, designs=["vdn_steady"], out=tmp_path))
+    assert [read_window.kept for read_window in again] == [True, False, False]
+    assert all(read_window.exit_code == 0 and not read_window.run["violations"] for read_window in again)
+    assert again[1].run["metrics"]["moved_objects"] is not None
+
+
+def test_a_trace_cannot_be_solved_as_one_problem() -> None:
+    done = planner("solve", "livevideo/sessions")
+    assert done.code == 1
+    assert "planner roll" in done.err
+    assert len(done.err.splitlines()) == 1

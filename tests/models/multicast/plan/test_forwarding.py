@@ -1,0 +1,268 @@
+"""Packets through compiled tables: every member once, with shared entries and with failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner_models.multicast import Channels, Multicast
+from planner_models.multicast.designs import partitioned, partitioned_aggregated
+from planner_models.multicast.plan import forwarding, rerouting
+from planner_models.multicast.plan.forwarding import _Packet
+from planner_models.multicast.problem import failures
+from tests.models.multicast.fabrics import PLANNING, fat_of_kind, tree
+
+TREES = [("ab", 4, 1), ("ab", 4, 2), ("ab", 8, 2), ("standard", 8, 2), ("portland", 8, 2), ("portland", 8, 1)]
+
+
+def member_ports(problem: Multicast, group: int) -> set[tuple[int, int]]:
+    hosts = problem.host_of[problem.group_of == group]
+    ports = problem.hosts["port"].to_numpy(int)
+    return {(int(problem.edge_of_host[host]), int(ports[host])) for host in hosts}
+
+
+def in_hardware(problem: Multicast, plan: Channels) -> list[int]:
+    names = problem.groups["group"].tolist()
+    return [names.index(name) for name in plan.partitions["group"]]
+
+
+def allowed_ports(problem: Multicast, plan: Channels, group: int) -> set[tuple[int, int]]:
+    """Return ports of the group and of groups that share an entry with it, from memberships alone."""
+    names = problem.groups["group"].tolist()
+    found = set()
+    for edge in {edge for edge, _ in member_ports(problem, group)}:
+        switch = problem.wiring.edges[edge]
+        at = plan.meta_groups[plan.meta_groups["switch"] == switch].astype({"group": str})
+        entry = at.loc[at["group"] == names[group], "meta_group"]
+        mates = at.loc[at["meta_group"].isin(entry), "group"] if len(entry) else [names[group]]
+        for mate in mates:
+            found |= {place for place in member_ports(problem, names.index(mate)) if place[0] == edge}
+    return found
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(
+    st.sampled_from(TREES),
+    st.integers(0, 99),
+    st.sampled_from(["near", "random"]),
+    st.sampled_from(PLANNING),
+    st.integers(0, 10**6),
+)
+def test_every_member_gets_a_packet_exactly_once(
+    shape: tuple[str, int, int], seed: int, placement: str, design: Any, pick: int
+) -> None:
+    problem = fat_of_kind(*shape, seed, placement=placement)
+    plan = design.decide(problem).plan
+    tables = forwarding.compile_tables(problem, plan)
+    for group in in_hardware(problem, plan):
+        sources = problem.host_of[problem.group_of == group]
+        source = int(sources[pick % len(sources)])
+        got = forwarding.send_packet(problem, plan, tables, group=group, source=source)
+        assert set(got.copies.values()) == {1}
+        assert set(got.copies) == allowed_ports(problem, plan, group)
+        assert member_ports(problem, group) <= set(got.copies)
+        assert max(got.links.values()) <= 6
+
+
+@pytest.mark.parametrize("design", PLANNING, ids=lambda design: design.name)
+@pytest.mark.parametrize("shape", [("ab", 8, 2), ("portland", 4, 1)])
+def test_tables_have_the_entries_that_the_plan_counts(design: Any, shape: tuple[str, int, int]) -> None:
+    problem = fat_of_kind(*shape, 1, placement="random")
+    plan = design.decide(problem).plan
+    tables = forwarding.compile_tables(problem, plan)
+    assert np.array_equal(tables.entries(), plan.entries["entries"].to_numpy(int))
+
+
+def test_packets_on_a_tree_by_tables() -> None:
+    problem = Multicast.from_tables(tree())
+    plan = partitioned_aggregated.partition_and_share(problem).plan
+    tables = forwarding.compile_tables(problem, plan)
+    assert np.array_equal(tables.entries(), plan.entries["entries"].to_numpy(int))
+    for group in in_hardware(problem, plan):
+        source = int(problem.host_of[problem.group_of == group][0])
+        got = forwarding.send_packet(problem, plan, tables, group=group, source=source)
+        assert set(got.copies.values()) == {1}
+        assert set(got.copies) == allowed_ports(problem, plan, group)
+
+
+# --- failures -----------------------------------------------------------------------------
+
+
+def reachable_pods(
+    problem: Multicast, plan: Channels, group: int, source: int, state: failures.WorkingLinks
+) -> set[int]:
+    """Return the pods that can be served, by brute force over chains of working links."""
+    row = plan.partitions.set_index("group").loc[problem.groups["group"].iloc[group]]
+    held = problem.distribution(int(row["copies"]))
+    part = int(row["partition"])
+    wires = problem.wiring
+    mine, cores = held.aggregation[:, part], held.core[:, part]
+    links = state.up & mine[:, None] & cores[None, :]
+    pod = wires.aggregation_pod
+    own = int(wires.edge_pod[problem.edge_of_host[source]])
+    edge = problem.edge_of_host[source]
+    reach: set[int] = set()
+    for a in np.flatnonzero(mine & (pod == own) & state.down[:, edge]).tolist():
+        reach.add(own)
+        for core in np.flatnonzero(links[a]).tolist():
+            seen, todo = {core}, [core]
+            while todo:  # detours of any length, through switches and cores of the partition
+                at = todo.pop()
+                for b in np.flatnonzero(links[:, at]).tolist():
+                    reach.add(int(pod[b]))
+                    joined = (state.down[b] & state.down).any(axis=1)
+                    for c in np.flatnonzero(joined & mine | (np.arange(len(pod)) == b)).tolist():
+                        for again in np.flatnonzero(links[c]).tolist():
+                            if again not in seen:
+                                seen.add(again)
+                                todo.append(again)
+    return reach
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(
+    st.sampled_from(TREES),
+    st.integers(0, 99),
+    st.integers(0, 12),
+    st.booleans(),
+    st.sampled_from(PLANNING),
+)
+def test_with_failures_members_get_a_packet_once_or_cannot_be_reached(
+    shape: tuple[str, int, int], seed: int, count: int, links: bool, design: Any
+) -> None:
+    problem = fat_of_kind(*shape, seed, placement="random")
+    rng = np.random.default_rng(seed)
+    wires = problem.wiring
+    switches = failures.draw_failures(wires, min(count, len(wires.aggregations) // 3), rng)
+    cut = [(wires.aggregations[a], wires.cores[c]) for a, c in np.argwhere(wires.up)[: 2 * links]]
+    state = failures.find_working_links(wires, switches=switches, links=cut)
+    plan = design.decide(problem).plan
+    tables = forwarding.compile_tables(problem, plan)
+    for group in in_hardware(problem, plan):
+        source = int(problem.host_of[problem.group_of == group][0])
+        got = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
+        assert set(got.copies.values()) <= {1}
+        pods = reachable_pods(problem, plan, group, source, state)
+        everywhere = member_ports(problem, group)
+        if len({edge for edge, _ in everywhere}) == 1:
+            assert everywhere <= set(got.copies)
+            continue
+        reached = {int(wires.edge_pod[edge]) for edge, _ in got.copies}
+        assert {place for place in everywhere if int(wires.edge_pod[place[0]]) in reached} <= set(got.copies)
+        assert set(got.copies) <= allowed_ports(problem, plan, group)
+        assert reached <= pods
+        if got.root is not None:  # else even the source's pod has no way up
+            row = plan.partitions.set_index("group").loc[problem.groups["group"].iloc[group]]
+            held = problem.distribution(int(row["copies"]))
+            found = rerouting.find_detours(wires, held, int(row["partition"]), state)
+            hops = found.hops[found.cores.tolist().index(got.root)]
+            own = int(wires.edge_pod[problem.edge_of_host[source]])
+            spans = {int(wires.edge_pod[edge]) for edge, _ in everywhere}
+            assert reached == {pod for pod in spans if np.isfinite(hops[pod])} | {own} & spans
+
+
+def test_one_failed_switch_is_bypassed_in_three_hops_on_ab_and_five_on_standard_trees() -> None:
+    for kind, extra in (("ab", 2), ("portland", 2), ("standard", 4)):
+        problem = fat_of_kind(kind, 8, 2, 5, placement="random")
+        plan = partitioned.partition_addresses(problem).plan
+        tables = forwarding.compile_tables(problem, plan)
+        detours = set()
+        for switch in problem.wiring.aggregations:
+            state = failures.find_working_links(problem.wiring, switches=[switch])
+            for group in in_hardware(problem, plan)[:5]:
+                source = int(problem.host_of[problem.group_of == group][0])
+                before = forwarding.send_packet(problem, plan, tables, group=group, source=source)
+                after = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
+                assert set(after.copies) == set(before.copies)
+                assert set(after.copies.values()) == {1}
+                detours |= {after.links[place] - before.links[place] for place in before.links}
+        assert detours == {0, extra}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(TREES), st.integers(0, 999), st.integers(0, 14))
+def test_ways_are_those_of_packets(shape: tuple[str, int, int], seed: int, count: int) -> None:
+    problem = fat_of_kind(*shape, 0)
+    wires = problem.wiring
+    rng = np.random.default_rng(seed)
+    state = failures.find_working_links(
+        wires, switches=failures.draw_failures(wires, min(count, len(wires.aggregations)), rng)
+    )
+    held = problem.distribution(shape[2])
+    plan = partitioned.partition_addresses(problem).plan
+    tables = forwarding.compile_tables(problem, plan)
+    for part in range(held.partitions):
+        found = rerouting.find_detours(wires, held, part, state)
+        packet = _Packet(wires=wires, held=held, part=part, group=0, tables=tables, state=state)
+        for row, core in enumerate(found.cores.tolist()):
+            for pod in range(wires.pods):
+                way = packet.enter_pod(core, pod)
+                assert found.hops[row, pod] == (np.inf if way is None else way[1])
+
+
+def test_a_failed_link_within_a_pod_is_bypassed_with_two_more_links() -> None:
+    problem = fat_of_kind("ab", 8, 2, 4, placement="random")
+    plan = partitioned_aggregated.partition_and_share(problem).plan
+    tables = forwarding.compile_tables(problem, plan)
+    wires = problem.wiring
+    cut = [
+        (edge, wires.aggregations[4 * int(pod)])
+        for edge, pod in zip(wires.edges[::3], wires.edge_pod[::3], strict=True)
+    ]
+    state = failures.find_working_links(wires, links=cut)
+    longer = 0
+    for group in in_hardware(problem, plan):
+        source = int(problem.host_of[problem.group_of == group][0])
+        before = forwarding.send_packet(problem, plan, tables, group=group, source=source)
+        after = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
+        assert after.copies == before.copies
+        assert {after.links[place] - before.links[place] for place in before.links} <= {0, 2}
+        longer += sum(after.links.values()) > sum(before.links.values())
+    assert longer
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(2, 4),
+    st.integers(2, 4),
+    st.integers(0, 99),
+    st.sampled_from(PLANNING),
+    st.integers(0, 4),
+)
+def test_packets_on_drawn_trees_arrive_once_with_and_without_failures(
+    pods: int, switches: int, seed: int, design: Any, count: int
+) -> None:
+    problem = Multicast.from_tables(tree(pods=pods, switches=switches, cores=2 * switches, seed=seed))
+    wires = problem.wiring
+    plan = design.decide(problem).plan
+    tables = forwarding.compile_tables(problem, plan)
+    state = failures.find_working_links(
+        wires, switches=failures.draw_failures(wires, count, np.random.default_rng(seed))
+    )
+    held = problem.distribution(problem.aggregation_copies)
+    for group in in_hardware(problem, plan):
+        source = int(problem.host_of[problem.group_of == group][-1])
+        whole = forwarding.send_packet(problem, plan, tables, group=group, source=source)
+        assert set(whole.copies.values()) == {1}
+        assert set(whole.copies) == allowed_ports(problem, plan, group)
+        got = forwarding.send_packet(problem, plan, tables, group=group, source=source, state=state)
+        assert set(got.copies.values()) <= {1}
+        assert set(got.copies) <= set(whole.copies)
+        reached = {int(wires.edge_pod[edge]) for edge, _ in got.copies}
+        assert {place for place in whole.copies if int(wires.edge_pod[place[0]]) in reached} == set(
+            got.copies
+        )
+    for part in range(held.partitions):
+        found = rerouting.find_detours(wires, held, part, state)
+        packet = _Packet(wires=wires, held=held, part=part, group=0, tables=tables, state=state)
+        for row, core in enumerate(found.cores.tolist()):
+            for pod in range(pods):
+                way = packet.enter_pod(core, pod)
+                assert found.hops[row, pod] == (np.inf if way is None else way[1])

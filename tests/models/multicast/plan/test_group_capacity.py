@@ -1,0 +1,103 @@
+"""Group capacity against plain counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner_models.multicast import Multicast
+from planner_models.multicast.plan import group_capacity
+from planner_models.multicast.problem import generators
+from planner_models.multicast.problem.problem import LAYERS
+from tests.models.multicast.fabrics import datacenter
+
+
+def list_entries(problem: Multicast) -> list[list[tuple[str, object]]]:
+    """Return layer and switch of every entry of every group, from the member table."""
+    members = problem.members.astype(str).merge(problem.hosts, on="host")
+    held = problem.distribution(problem.aggregation_copies)
+    of_group = dict(list(members.groupby("group")))
+    found = []
+    for row, name in enumerate(problem.groups["group"]):
+        at = of_group[name]
+        partition = row % held.partitions
+        ports = at.groupby(["pod", "edge"])["port"].nunique()
+        edges = [(int(pod), int(edge)) for pod, edge in ports.index]
+        pods = {pod for pod, _ in edges}
+        switches: list[tuple[str, object]] = [("edge", edge) for edge in edges]
+        switches += [("several", edge) for edge, count in zip(edges, ports, strict=True) if count > 1]
+        if len(pods) > 1:
+            switches += [("core", core) for core in np.flatnonzero(held.core[:, partition]).tolist()]
+        for pod in pods:
+            if len(pods) > 1 or len([1 for p, _ in edges if p == pod]) > 1:
+                here = (problem.wiring.aggregation_pod == pod) & held.aggregation[:, partition]
+                switches += [("aggregation", a) for a in np.flatnonzero(here).tolist()]
+        found.append(switches)
+    return found
+
+
+def count_entries(problem: Multicast, groups: int) -> dict[str, Counter[object]]:
+    """Return the entries of every switch for the first `groups` groups."""
+    count: dict[str, Counter[object]] = {layer: Counter() for layer in (*LAYERS, "several")}
+    for layer, switch in chain.from_iterable(list_entries(problem)[:groups]):
+        count[layer][switch] += 1
+    return count
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.integers(0, 99), st.sampled_from(["near", "random"]))
+def test_first_overflow_of_any_table_is_where_counting_finds_it(seed: int, placement: str) -> None:
+    problem = datacenter(groups=40, k=4, aggregation_copies=1, seed=seed, placement=placement)
+    found = group_capacity.problem_capacity(problem, largest=50)
+    most = {layer: [0] * 41 for layer in (*LAYERS, "several")}
+    count: Counter[tuple[str, object]] = Counter()
+    for groups, taken in enumerate(list_entries(problem), start=1):
+        count.update(taken)
+        for layer in most:
+            most[layer][groups] = max((n for (name, _), n in count.items() if name == layer), default=0)
+    for layer, column in (*zip(LAYERS, LAYERS, strict=True), ("several", group_capacity.EDGE_SEVERAL_PORTS)):
+        for size in (0, 1, 3, 8, 20):
+            fits = found[column][size]
+            expected = next((g - 1 for g in range(1, 41) if most[layer][g] > size), None)
+            assert (None if np.isnan(fits) else fits) == expected
+    tightest = group_capacity.supported_groups(found)
+    assert (tightest.dropna().diff().dropna() >= 0).all()
+    assert (group_capacity.supported_groups(found, shared=["edge"]).fillna(99) >= tightest.fillna(99)).all()
+
+
+def test_needed_entries_are_the_plain_count() -> None:
+    problem = datacenter()
+    need = group_capacity.required_entries(problem)
+    plain = count_entries(problem, 200)
+    for layer in LAYERS:
+        mine = need[need["layer"] == layer]
+        assert mine["needed"].max() == max(plain[layer].values())
+        assert mine["needed"].sum() == sum(plain[layer].values())
+    over = need[need["groups"].notna()]
+    assert (over["needed"] > over["free"]).all()
+    row = over.sort_values("groups").iloc[0]
+    before = count_entries(problem, int(row["groups"]))
+    after = count_entries(problem, int(row["groups"]) + 1)
+    assert max(max(before[layer].values(), default=0) for layer in LAYERS) == 25
+    assert max(after[row["layer"]].values()) == 26
+
+
+def test_workload_and_problem_agree() -> None:
+    problem = generators.datacenter(k=8, aggregation_copies=2, tenants=20, largest_tenant=60, groups=150)
+    drawn = group_capacity.workload_capacity(
+        k=8,
+        aggregation_copies=2,
+        groups=150,
+        placement="near",
+        sizes="wve",
+        arrangement=0,
+        largest=40,
+        tenants=20,
+        largest_tenant=60,
+    )
+    pd.testing.assert_frame_equal(drawn, group_capacity.problem_capacity(problem, largest=40))

@@ -1,0 +1,61 @@
+"""Statistics of local rerouting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner_models.multicast.designs import partitioned
+from planner_models.multicast.plan import rerouting
+from planner_models.multicast.problem import failures
+from tests.models.multicast.fabrics import fat, fat_of_kind
+
+
+def test_without_failures_nothing_is_longer_and_nobody_is_lost() -> None:
+    problem = fat_of_kind("ab", 8, 2, 0, placement="random")
+    plan = partitioned.partition_addresses(problem).plan
+    found = rerouting.reroute_groups(problem, plan, failures.find_working_links(problem.wiring))
+    assert (found.stretch == 1).all()
+    assert (found.unreachable == 0).all()
+
+
+def test_pods_are_lost_as_often_as_all_their_copies_fail() -> None:
+    problem = fat(k=8, aggregation_copies=2, groups=60, table_size=60, placement="random", tenants=1)
+    plan = partitioned.partition_addresses(problem, choose="arrival").plan
+    for failed in (4, 8):
+        lost = []
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            state = failures.find_working_links(
+                problem.wiring, switches=failures.draw_failures(problem.wiring, failed, rng)
+            )
+            held = problem.distribution(2)
+            each_part = [
+                rerouting.find_detours(problem.wiring, held, part, state) for part in range(held.partitions)
+            ]
+            lost += [np.isinf(each.hops).all(axis=0).mean() for each in each_part]
+        expected = rerouting.expected_unreachable(switches=32, copies=2, failed=failed)
+        assert np.mean(lost) == pytest.approx(expected, rel=0.2)
+        found = rerouting.reroute_groups(problem, plan, state, rng=np.random.default_rng(0))
+        assert np.nanmin(found.stretch) >= 1
+        assert ((found.unreachable >= 0) & (found.unreachable <= 1)).all()
+
+
+def test_more_failures_reach_fewer() -> None:
+    problem = fat(k=8, aggregation_copies=2, groups=60, table_size=60, placement="random")
+    plan = partitioned.partition_addresses(problem, choose="arrival").plan
+    order = np.random.default_rng(0).permutation(len(problem.wiring.aggregations))
+    last = 0.0
+    for count in (0, 5, 10, 20, 32):
+        names = problem.wiring.aggregations[order[:count]].tolist()
+        state = failures.find_working_links(problem.wiring, switches=names)
+        mean = rerouting.reroute_groups(problem, plan, state).unreachable.mean()
+        assert mean >= last - 1e-9
+        last = mean
+    assert last > 0.5
+
+
+def test_cost_of_section_3_3_1() -> None:
+    assert rerouting.rerouting_cost(48) == rerouting.ReroutingCost(
+        identifiers=72, identifier_bits=7, edge_rules=24, aggregation_rules=72
+    )

@@ -1,0 +1,38 @@
+"""Joins and leaves: compiled events against plain Python, and a replay with sets of hosts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner_models.multicast.problem import churn
+from tests.models.multicast.fabrics import fat, of_one_tenant
+
+
+def test_compiled_events_are_those_of_plain_python() -> None:
+    problem = of_one_tenant(fat(groups=4, seed=2))
+    group = np.sort(np.random.default_rng(0).integers(0, 4, size=200))
+    arguments = (
+        group,
+        np.random.default_rng(1).random(200) < 0.5,
+        np.random.default_rng(2).random(200),
+        churn.tenant_hosts(problem),
+        churn.list_members(problem),
+        0,
+    )
+    compiled, plain = churn._replay_events(*arguments), churn._replay_events.py_func(*arguments)
+    for one, two in zip(compiled[:4], plain[:4], strict=True):
+        assert np.array_equal(one, two)
+    # replayed with sets of hosts
+    joined, at, at_edge_only, _, strange = plain
+    assert strange == -1
+    for g in range(4):
+        spread = dict.fromkeys(range(problem.edge_count), 0)
+        for edge, there, _ in zip(*(column.tolist() for column in problem.at_edge), strict=True):
+            if there == g:
+                mask = problem.at_edge[2][(problem.at_edge[0] == edge) & (problem.at_edge[1] == g)][0]
+                spread[edge] = int(mask).bit_count()
+        for i in np.flatnonzero(group == g).tolist():
+            edge = int(problem.edge_of_host[at[i]])
+            assert at_edge_only[i] == (spread[edge] == (0 if joined[i] else 1))
+            spread[edge] += 1 if joined[i] else -1
+            assert spread[edge] >= 0

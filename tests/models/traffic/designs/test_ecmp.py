@@ -1,0 +1,64 @@
+"""Equal-cost multipath: worked examples, and what its variants share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.contract.design import Decision
+from planner_models.traffic import Traffic, check, measure
+from planner_models.traffic.designs import ecmp
+from planner_models.traffic.problem import generators
+from tests.models.traffic.networks import both_ways, network, problems
+
+DIAMOND = both_ways([("s", "a", 1.0), ("s", "b", 1.0), ("a", "t", 1.0), ("b", "t", 1.0)])
+
+
+def loads(decision: Decision[Any]) -> list[float]:
+    assert decision.plan is not None
+    return [float(load) for load in decision.plan.links["load_mbps"]]
+
+
+def test_ecmp_halves_over_two_equal_paths() -> None:
+    assert loads(ecmp.route(network(DIAMOND, [("s", "t", 1.0)])))[:4] == [0.5] * 4
+
+
+def test_hashing_keeps_a_flow_whole() -> None:
+    found = {
+        tuple(loads(ecmp.route_hashed(network(DIAMOND, [("s", "t", 1.0)]), seed=seed))[:4])
+        for seed in range(20)
+    }
+    assert found == {(1.0, 0.0, 1.0, 0.0), (0.0, 1.0, 0.0, 1.0)}
+
+
+def test_a_single_path_is_the_first_of_the_table() -> None:
+    assert loads(ecmp.route_single(network(DIAMOND, [("s", "t", 1.0)])))[:4] == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_weights_decide_which_paths_are_equal() -> None:
+    problem = network(DIAMOND, [("s", "t", 1.0)], weight=[2.0, *([1.0] * 7)])
+    assert loads(ecmp.route(problem))[:4] == [0.0, 1.0, 0.0, 1.0]
+
+
+@given(problems(), st.integers(0, 50))
+def test_every_demand_is_served_over_shortest_paths(problem: Traffic, seed: int) -> None:
+    decisions = [
+        ecmp.route(problem),
+        ecmp.route_hashed(problem, seed=seed),
+        ecmp.route_single(problem),
+    ]
+    for decision in decisions:
+        assert decision.plan is not None
+        assert check(problem, decision.plan).of_limits({"demand"}).frame.empty
+        assert measure(problem, decision.plan, None)["mean_path_stretch"] == pytest.approx(1.0)
+
+
+def test_hashing_many_flows_comes_close_to_splitting() -> None:
+    """The mean over many hashes is the even split."""
+    problem = generators.fat_tree(k=4)
+    mean = np.mean([loads(ecmp.route_hashed(problem, seed=seed)) for seed in range(300)], axis=0)
+    assert mean == pytest.approx(np.array(loads(ecmp.route(problem))), abs=250.0)

@@ -1,0 +1,276 @@
+"""The optimum against closed forms, networkx, SciPy, the formal model and every backend."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from planner import Options, Status
+from planner.contract.design import Decision
+from planner.errors import InputError
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.traffic import SYSTEM, Traffic, check, measure
+from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs import path_flow_program as candidates
+from tests.models.traffic.networks import as_graph, both_ways, network, problems
+
+BACKENDS = ["highs", "ortools:glop", "ortools:pdlp", "pyomo:highs"]
+OBJECTIVES = ["concurrent", "utilization", "total", "cost"]
+
+
+def objective(decision: Decision[Any]) -> float:
+    assert decision.proof.status is Status.OPTIMAL, decision.proof
+    assert decision.proof.objective is not None
+    return decision.proof.objective
+
+
+def solve(problem: Traffic, **parameters: Any) -> Any:
+    """Run `optimum` through the engine, which checks plan and guarantees in every test."""
+    entry = Entry(label="optimum", design=SYSTEM.design("optimum"), parameters=parameters)
+    return evaluate(SYSTEM, problem, entry)
+
+
+# --- known answers ------------------------------------------------------------------------
+
+DIAMOND = [("s", "a", 10.0), ("a", "t", 10.0), ("s", "b", 5.0), ("b", "t", 5.0)]
+
+
+def test_two_routes_share_what_one_cannot_carry() -> None:
+    problem = network(DIAMOND, [("s", "t", 12.0)])
+    assert objective(optimum.route(problem, objective="concurrent")) == pytest.approx(15 / 12)
+    assert objective(optimum.route(problem, objective="utilization")) == pytest.approx(12 / 15)
+    assert objective(optimum.route(problem, objective="total")) == pytest.approx(12)
+    assert objective(optimum.route(problem.scale_demands(2), objective="total")) == pytest.approx(15)
+
+
+def test_cost_takes_the_cheap_route_until_it_is_full() -> None:
+    problem = network(DIAMOND, [("s", "t", 12.0)], cost=[1.0, 1.0, 3.0, 3.0])
+    assert objective(optimum.route(problem, objective="cost")) == pytest.approx(10 * 2 + 2 * 6)
+
+
+def test_one_demand_is_a_maximum_flow() -> None:
+    graph = nx.gnp_random_graph(12, 0.3, seed=3, directed=True)
+    links = [(str(u), str(v), float(1 + (u * 7 + v * 3) % 9)) for u, v in graph.edges]
+    problem = network(links, [("0", "11", 1.0)])
+    for _, _, data in (g := as_graph(problem)).edges(data=True):
+        assert data["capacity"] > 0
+    flow = nx.maximum_flow_value(nx.DiGraph(g), "0", "11")
+    assert objective(optimum.route(problem, objective="concurrent")) == pytest.approx(flow)
+
+
+def test_three_demands_on_a_triangle() -> None:
+    ring = both_ways([("a", "b", 1.0), ("b", "c", 1.0), ("c", "a", 1.0)])
+    problem = network(ring, [("a", "b", 1.0), ("b", "c", 1.0), ("c", "a", 1.0)])
+    # each demand has its own link, and the way round uses two links of the others' way back
+    assert objective(optimum.route(problem, objective="concurrent")) == pytest.approx(1.5)
+
+
+def test_demands_that_do_not_fit_are_cut_by_the_same_share() -> None:
+    problem = network([("s", "t", 10.0)], [("s", "t", 40.0)])
+    run = solve(problem, objective="concurrent")
+    assert run.metrics["concurrent_flow"] == pytest.approx(0.25)
+    assert run.metrics["total_flow_mbps"] == pytest.approx(10.0)
+    assert run.violations.frame["limit"].tolist() == ["demand"]
+
+
+def test_overload_under_utilization_is_a_result() -> None:
+    run = solve(network([("s", "t", 10.0)], [("s", "t", 40.0)]), objective="utilization")
+    assert run.metrics["max_utilization"] == pytest.approx(4.0)
+    assert run.metrics["unserved_mbps"] == 0
+    assert run.violations.sentences() == ["capacity: violated 1 time, worst s->t 40 against 10 Mbit/s"]
+
+
+def test_an_infeasible_cost_problem_is_explained() -> None:
+    problem = network([("s", "t", 10.0), ("t", "s", 9.0)], [("s", "t", 40.0)], cost=[1.0, 1.0])
+    decision = optimum.route(problem, objective="cost")
+    assert decision.proof.status is Status.INFEASIBLE
+    assert decision.plan is None
+    assert any("capacity[s->t]" in reason for reason in decision.proof.reasons)
+
+
+def test_no_demand_at_all() -> None:
+    problem = network([("s", "t", 10.0)], [("s", "t", 0.0)])
+    assert optimum.route(problem, objective="concurrent").proof.status is Status.UNBOUNDED
+    assert objective(optimum.route(problem, objective="utilization")) == 0
+
+
+def test_tiny_demands_are_served_too() -> None:
+    problem = network(DIAMOND, [("s", "t", 1e4), ("a", "t", 1e-5)]).scale_demands(1e-3)
+    run = solve(problem, objective="concurrent")
+    assert run.metrics["unserved_mbps"] == 0
+    assert run.metrics["concurrent_flow"] == pytest.approx(run.proof.objective, rel=1e-6)
+
+
+def test_cost_without_prices_is_refused() -> None:
+    with pytest.raises(InputError, match="links: column 'cost' is missing; objective 'cost' needs it"):
+        optimum.route(network(DIAMOND, [("s", "t", 1.0)]), objective="cost")
+
+
+def test_a_hop_limit_needs_paths() -> None:
+    with pytest.raises(InputError, match="a hop limit needs a number of paths"):
+        optimum.route(network(DIAMOND, [("s", "t", 1.0)]), max_hops=3)
+
+
+# --- independent witnesses ----------------------------------------------------------------
+
+
+def by_all_paths(problem: Traffic, goal: str) -> float | None:
+    """Return the optimum over every simple path, by SciPy: small networks only."""
+    graph = as_graph(problem)
+    paths: list[tuple[int, list[int]]] = []
+    for k, row in problem.demands.iterrows():
+        walks = nx.all_simple_edge_paths(graph, row["source"], row["target"])
+        paths += [(int(k), [key for _, _, key in walk]) for walk in walks]
+    uses = np.zeros((len(problem.links), len(paths)))
+    serves = np.zeros((len(problem.demands), len(paths)))
+    for p, (k, links) in enumerate(paths):
+        uses[links, p] = 1
+        serves[k, p] = 1
+    rate, capacity = problem.rate_mbps, problem.capacity_mbps
+    if goal == "concurrent":
+        result = linprog(
+            np.r_[np.zeros(len(paths)), -1.0],
+            A_ub=np.c_[uses, np.zeros(len(capacity))],
+            b_ub=capacity,
+            A_eq=np.c_[serves, -rate],
+            b_eq=np.zeros(len(rate)),
+        )
+        return float(-result.fun)
+    if goal == "utilization":
+        result = linprog(
+            np.r_[np.zeros(len(paths)), 1.0],
+            A_ub=np.c_[uses, -capacity],
+            b_ub=np.zeros(len(capacity)),
+            A_eq=np.c_[serves, np.zeros(len(rate))],
+            b_eq=rate,
+        )
+        return float(result.fun)
+    if goal == "total":
+        result = linprog(-np.ones(len(paths)), A_ub=np.r_[uses, serves], b_ub=np.r_[capacity, rate])
+        return float(-result.fun)
+    price = problem.links["cost"].to_numpy(float)
+    result = linprog(price @ uses, A_ub=uses, b_ub=capacity, A_eq=serves, b_eq=rate)
+    return float(result.fun) if result.status == 0 else None
+
+
+@pytest.mark.parametrize("goal", OBJECTIVES)
+@given(problem=problems(max_nodes=5, costs=True))
+def test_equals_the_best_mix_of_all_simple_paths(goal: str, problem: Traffic) -> None:
+    decision = optimum.route(problem, objective=goal)
+    expected = by_all_paths(problem, goal)
+    if expected is None:
+        assert decision.proof.status is Status.INFEASIBLE
+    else:
+        assert objective(decision) == pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize(("goal", "backend"), list(itertools.product(OBJECTIVES, BACKENDS[1:])))
+@given(problem=problems(costs=True))
+def test_every_backend_finds_the_same_optimum(goal: str, backend: str, problem: Traffic) -> None:
+    fast = optimum.route(problem, objective=goal)
+    other = optimum.route(problem, objective=goal, options=Options(backend=backend))
+    assert other.proof.status is fast.proof.status
+    if fast.proof.objective is not None:
+        assert other.proof.objective == pytest.approx(fast.proof.objective, rel=1e-6, abs=1e-7)
+
+
+@given(problem=problems(), goal=st.sampled_from(["concurrent", "utilization", "total"]))
+def test_plans_pass_the_check_and_are_worth_what_they_claim(problem: Traffic, goal: str) -> None:
+    run = solve(problem, objective=goal)
+    assert run.proof.gap == pytest.approx(0, abs=1e-6)
+    assert run.metrics[run.proof.metric] == pytest.approx(run.proof.objective, rel=1e-6)
+
+
+@given(problem=problems(), factor=st.sampled_from([1e-9, 1e-6, 0.1, 3.0, 1e6, 1e9]))
+def test_twice_the_demand_is_half_the_growth(problem: Traffic, factor: float) -> None:
+    for paths in ("any", 2):
+        one, other = solve(problem, paths=paths), solve(problem.scale_demands(factor), paths=paths)
+        assert other.proof.objective * factor == pytest.approx(one.proof.objective, rel=1e-6)
+        assert other.proof.gap <= 1e-6
+
+
+@given(problem=problems())
+def test_the_names_and_order_of_nodes_mean_nothing(problem: Traffic) -> None:
+    renamed = Traffic.from_tables(
+        {
+            "nodes": problem.nodes.iloc[::-1].replace("^n", "node ", regex=True).reset_index(drop=True),
+            "links": problem.links.iloc[::-1].replace("^n", "node ", regex=True).reset_index(drop=True),
+            "demands": problem.demands.replace("^n", "node ", regex=True),
+        }
+    )
+    assert objective(optimum.route(renamed)) == pytest.approx(objective(optimum.route(problem)), rel=1e-6)
+
+
+@given(problem=problems(), link=st.integers(0, 100))
+def test_more_capacity_never_hurts(problem: Traffic, link: int) -> None:
+    links = problem.links.copy()
+    links.loc[link % len(links), "capacity_mbps"] *= 2
+    wider = Traffic(nodes=problem.nodes, links=links, demands=problem.demands)
+    assert objective(optimum.route(wider)) >= objective(optimum.route(problem)) * (1 - 1e-6)
+
+
+# --- over paths ---------------------------------------------------------------------------
+
+
+@given(problem=problems(), count=st.integers(1, 4), choice=st.sampled_from(["shortest", "disjoint"]))
+def test_paths_never_beat_all_routes(problem: Traffic, count: int, choice: candidates.PathChoice) -> None:
+    free = objective(optimum.route(problem))
+    bound = optimum.route(problem, paths=count, path_choice=choice)
+    assert objective(bound) <= free * (1 + 1e-6)
+    assert bound.proof.bound_scope is not None, "its bound holds for its paths only, and must say so"
+
+
+@given(problem=problems(max_nodes=4))
+def test_all_paths_are_as_good_as_all_routes(problem: Traffic) -> None:
+    assert objective(optimum.route(problem, paths=60)) == pytest.approx(
+        objective(optimum.route(problem)), rel=1e-6
+    )
+
+
+def test_a_plan_over_paths_lists_its_routes() -> None:
+    problem = network(DIAMOND, [("s", "t", 12.0)])
+    run = solve(problem, paths=2)
+    routes = run.plan.routes.sort_values("path")
+    assert routes["path"].tolist() == ['["s", "a", "t"]', '["s", "b", "t"]']
+    assert routes["rate_mbps"].tolist() == pytest.approx([8.0, 4.0])
+
+
+def test_routes_alone_make_the_plan_again() -> None:
+    problem = network([*DIAMOND, ("s", "a", 3.0)], [("s", "t", 15.0)])
+    plan = solve(problem, paths=5).plan
+    again = SYSTEM.plan.from_tables(problem, {"routes": plan.routes})
+    assert not len(check(problem, again))
+    assert measure(problem, again, None) == pytest.approx(measure(problem, plan, None))
+
+
+def test_a_hop_limit_leaves_the_long_way_out() -> None:
+    problem = network([("s", "t", 1.0), ("s", "a", 9.0), ("a", "b", 9.0), ("b", "t", 9.0)], [("s", "t", 1.0)])
+    assert objective(optimum.route(problem, paths=4)) == pytest.approx(10)
+    assert objective(optimum.route(problem, paths=4, max_hops=2)) == pytest.approx(1)
+    longer = network([("s", "a", 9.0), ("a", "b", 9.0), ("b", "t", 9.0)], [("s", "t", 1.0)])
+    with pytest.raises(InputError, match=r"demands row 1: no path for s->t within max_hops 2"):
+        optimum.route(longer, paths=4, max_hops=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("backend", ["highs", "ortools", "pyomo:highs"])
+def test_backends_agree_on_a_real_network_in_one_process(backend: str, threads: int) -> None:
+    problem = SYSTEM.problem.presets["germany50"]()
+    decision = optimum.route(problem, options=Options(backend=backend, threads=threads))
+    assert objective(decision) == pytest.approx(1.2774305, rel=1e-6)
+
+
+def test_the_same_input_gives_the_same_plan() -> None:
+    problem = SYSTEM.problem.presets["abilene"]()
+    one, other = solve(problem).plan, solve(problem).plan
+    pd.testing.assert_frame_equal(one.flows, other.flows)

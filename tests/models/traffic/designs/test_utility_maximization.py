@@ -1,0 +1,149 @@
+"""Fair optima against Clarabel, plain filling by linear programs, and their own bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+
+from planner import Options, Status
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.traffic import SYSTEM, Traffic, measure
+from planner_models.traffic.designs import link_flow_program, optimum, utility_maximization
+from planner_models.traffic.problem import generators
+from tests.models.traffic.networks import both_ways, network, problems
+
+
+def solve(problem: Traffic, **parameters: Any) -> Any:
+    """Run `utility` through the engine, which checks plan and guarantees in every test."""
+    return evaluate(SYSTEM, problem, Entry(label="u", design=SYSTEM.design("utility"), parameters=parameters))
+
+
+def by_clarabel(problem: Traffic) -> float:
+    """Return the largest mean of log(share) over all routings, as exponential cones over links."""
+    model = link_flow_program.build(problem, "total").program
+    wanted = problem.rate_mbps[problem.rate_mbps > 0]
+    size, count = model.cost.size, len(wanted)
+    rows, right, cones = [], [], []
+    fixed = model.row_lower == model.row_upper
+    for matrix, limit, cone in (
+        (model.matrix[fixed], model.row_upper[fixed], clarabel.ZeroConeT),
+        (model.matrix[~fixed], model.row_upper[~fixed], clarabel.NonnegativeConeT),
+        (-sp.eye_array(size), np.zeros(size), clarabel.NonnegativeConeT),
+    ):
+        rows.append(sp.hstack([matrix, sp.csr_array((matrix.shape[0], count))]))
+        right.append(limit)
+        cones.append(cone(len(limit)))
+    served = size - count + np.arange(count)
+    rows.append(sp.csr_array((1 / wanted, (np.arange(count), served)), shape=(count, size + count)))
+    right.append(np.ones(count))
+    cones.append(clarabel.NonnegativeConeT(count))
+    for k in range(count):
+        places = ([0, 2], [size + k, size - count + k])
+        rows.append(sp.csr_array(([-1.0, -1 / wanted[k]], places), shape=(3, size + count)))
+        right.append(np.array([0.0, 1.0, 0.0]))
+        cones.append(clarabel.ExponentialConeT())
+    config = clarabel.DefaultSettings()
+    config.verbose = False
+    whole = size + count
+    solver = clarabel.DefaultSolver(
+        sp.csc_matrix((whole, whole)),
+        np.r_[np.zeros(size), -np.ones(count)],
+        sp.csc_matrix(sp.vstack(rows)),
+        np.concatenate(right),
+        cones,
+        config,
+    )
+    return -float(solver.solve().obj_val) / count
+
+
+@settings(max_examples=25)
+@given(problems(max_nodes=5, max_demands=4))
+def test_proportional_is_what_clarabel_finds(problem: Traffic) -> None:
+    run = solve(problem)
+    assert run.proof.status is Status.OPTIMAL
+    best = np.exp(by_clarabel(problem))
+    assert run.metrics["geometric_rate_share"] == pytest.approx(best, rel=2e-4)
+    assert run.proof.bound >= best * (1 - 1e-5)
+
+
+@settings(max_examples=25)
+@given(problems(max_nodes=5, max_demands=4))
+def test_max_min_begins_where_concurrent_flow_ends_and_leaves_nothing(problem: Traffic) -> None:
+    run = solve(problem, fairness="max-min")
+    assert run.proof.status is Status.OPTIMAL
+    first = optimum.route(problem, objective="concurrent").proof.objective
+    assert first is not None
+    assert run.metrics["min_rate_share"] == pytest.approx(min(1.0, first), rel=1e-6)
+    # no demand can have more unless one that has no more gets less
+    share = _served(problem, run.plan) / problem.rate_mbps
+    for k in range(len(share)):
+        if share[k] >= 1 - 1e-6:
+            continue
+        floor = np.where(share <= share[k] + 1e-6, share, share[k])
+        floor[k] = share[k]
+        assert _most(problem, floor, k) <= share[k] + 1e-4
+
+
+def _served(problem: Traffic, plan: Any) -> np.ndarray:
+    from planner_models.traffic.plan.check import verify_flow
+
+    return verify_flow(problem, plan).served_mbps
+
+
+def _most(problem: Traffic, floor: np.ndarray, k: int) -> float:
+    """Return the largest share of demand k when every demand j gets at least floor[j], by SciPy."""
+    from scipy.optimize import linprog
+
+    model = link_flow_program.build(problem, "total").program
+    count = len(problem.rate_mbps)
+    cost = np.zeros(model.cost.size)
+    served = model.cost.size - count
+    cost[served + k] = -1 / problem.rate_mbps[k]
+    fixed = model.row_lower == model.row_upper
+    lower = np.r_[np.zeros(served), floor * problem.rate_mbps * (1 - 1e-7)]
+    found = linprog(
+        cost,
+        A_ub=sp.csc_matrix(model.matrix[~fixed]),
+        b_ub=model.row_upper[~fixed] * (1 + 1e-9),
+        A_eq=sp.csc_matrix(model.matrix[fixed]),
+        b_eq=model.row_upper[fixed],
+        bounds=np.column_stack([lower, model.upper]),
+    )
+    assert found.status == 0
+    return float(-found.fun)
+
+
+def test_the_textbook_example() -> None:
+    # a demand over both links, and one over each: 1/3 and 2/3, or a half each
+    links = both_ways([("a", "b", 1.0), ("b", "c", 1.0)])
+    problem = network(links, [("a", "c", 1.0), ("a", "b", 1.0), ("b", "c", 1.0)])
+    proportional, fair = solve(problem), solve(problem, fairness="max-min")
+    assert _served(problem, proportional.plan) == pytest.approx([1 / 3, 2 / 3, 2 / 3], rel=0.03)
+    assert _served(problem, fair.plan) == pytest.approx([0.5, 0.5, 0.5])
+
+
+def test_a_fat_tree_serves_everyone() -> None:
+    problem = generators.fat_tree(k=4)
+    for fairness in ("proportional", "max-min"):
+        assert solve(problem, fairness=fairness).metrics["min_rate_share"] == pytest.approx(1.0)
+
+
+def test_a_time_limit_leaves_a_bound_or_nothing() -> None:
+    decision = utility_maximization.route(
+        generators.abilene().scale_demands(3), options=Options(time_limit_s=1e-6)
+    )
+    assert decision.proof.status in (Status.UNDECIDED, Status.FEASIBLE)
+
+
+def test_without_demand_there_is_nothing_to_share() -> None:
+    problem = network(both_ways([("a", "b", 1.0)]), [("a", "b", 0.0)])
+    decision = utility_maximization.route(problem)
+    assert decision.plan is not None
+    assert decision.plan.links["load_mbps"].tolist() == [0.0, 0.0]
+    assert measure(problem, decision.plan, None)["mean_rate_share"] is None

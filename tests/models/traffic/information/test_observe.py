@@ -1,0 +1,186 @@
+"""Observations by age of information, measurement noise and granularity."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner_models.traffic import Traffic
+from planner_models.traffic.information import observe
+from planner_models.traffic.problem import generators
+from planner_models.traffic.problem.problem import sum_by_index
+from tests.models.traffic.networks import both_ways, network, problems
+
+ABILENE = generators.abilene()
+
+LINE = network(
+    both_ways([("a", "b", 10.0), ("b", "c", 10.0), ("c", "d", 10.0)]),
+    [("a", "c", 1.0), ("a", "d", 2.0), ("b", "c", 3.0), ("b", "d", 6.0), ("a", "b", 5.0), ("d", "a", 4.0)],
+    weight=[1.0, 5.0, 1.0, 1.0, 5.0, 1.0],
+)
+
+
+def sent_between(problem: Traffic, region: np.ndarray) -> np.ndarray:
+    """Return the sums of rates between regions."""
+    places = region[problem.source] * len(region) + region[problem.target]
+    return sum_by_index(places, problem.rate_mbps, len(region) ** 2)
+
+
+# --- the truth ----------------------------------------------------------------------------
+
+
+def test_an_observation_without_degradation_is_the_problem_itself() -> None:
+    assert observe.observe_reports(ABILENE) is ABILENE
+    assert observe.observe_locally(ABILENE) is ABILENE
+    assert observe.observe_reports(ABILENE, age_s=0.0, noise=0.0, granularity=0, seed=9) is ABILENE
+    assert observe.observe_reports(ABILENE, age_s=600.0, swing=0.0) is ABILENE, "demands that never move"
+
+
+def test_regions_of_one_node_report_every_demand() -> None:
+    assert observe.observe_reports(ABILENE, granularity=1) is ABILENE
+
+
+# --- noise --------------------------------------------------------------------------------
+
+
+def test_noise_of_own_measurements_and_of_reports_is_the_same() -> None:
+    one, other = (
+        observe.observe_locally(ABILENE, noise=0.3, seed=4),
+        observe.observe_reports(ABILENE, noise=0.3, seed=4),
+    )
+    np.testing.assert_array_equal(one.rate_mbps, other.rate_mbps)
+    factors = np.log(one.rate_mbps / ABILENE.rate_mbps)
+    assert factors.std() == pytest.approx(0.3, rel=0.2)
+    assert abs(np.median(factors)) < 0.1
+    assert not np.array_equal(one.rate_mbps, observe.observe_locally(ABILENE, noise=0.3, seed=5).rate_mbps)
+
+
+# --- age ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("age_s", [60.0, 3600.0, 1e9])
+def test_old_rates_differ_from_current_ones_as_two_times_of_the_process(age_s: float) -> None:
+    """Against the process itself, followed in small steps from equilibrium."""
+    swing, memory_s = 0.5, 3600.0
+    random = np.random.default_rng(7)
+    then = random.normal(0.0, swing, 20_000)
+    now, steps = then.copy(), 50
+    keep = math.exp(-age_s / memory_s / steps)
+    for _ in range(steps):
+        now = keep * now + random.normal(0.0, swing * math.sqrt(1 - keep**2), len(now))
+    drifts = [
+        np.log(observe.observe_reports(ABILENE, age_s=age_s, seed=seed).rate_mbps / ABILENE.rate_mbps)
+        for seed in range(40)
+    ]
+    assert np.std(drifts) == pytest.approx(np.std(now - then), rel=0.03)
+    assert abs(np.mean(drifts)) < 0.03
+
+
+def test_old_rates_of_slowly_changing_demands_have_smaller_errors() -> None:
+    def error(**given: float) -> float:
+        return float(np.std(np.log(observe.observe_reports(ABILENE, **given).rate_mbps / ABILENE.rate_mbps)))
+
+    assert error(age_s=60) < error(age_s=600) < error(age_s=6000)
+    assert error(age_s=600, memory_s=86_400) < error(age_s=600) < error(age_s=600, swing=1.0)
+
+
+def test_age_and_noise_are_independent() -> None:
+    aged = np.log(
+        observe.observe_reports(ABILENE, age_s=1e9, swing=math.sqrt(0.5)).rate_mbps / ABILENE.rate_mbps
+    )
+    noisy = np.log(observe.observe_reports(ABILENE, noise=1.0).rate_mbps / ABILENE.rate_mbps)
+    assert abs(np.corrcoef(aged, noisy)[0, 1]) < 0.3
+
+
+@pytest.mark.parametrize(("swing", "memory_s"), [(0.5, 3600.0), (0.2, 900.0)])
+def test_the_drift_of_a_series_is_found(swing: float, memory_s: float) -> None:
+    """A process of known drift, with a common daily cycle and demands of all sizes."""
+    random, times, demands = np.random.default_rng(3), 4_000, 40
+    keep = math.exp(-300.0 / memory_s)
+    level = np.empty((times, demands))
+    level[0] = random.normal(0.0, swing, demands)
+    for step in range(1, times):
+        level[step] = keep * level[step - 1] + random.normal(0.0, swing * math.sqrt(1 - keep**2), demands)
+    day = np.sin(np.arange(times) * 2 * math.pi / 288)[:, None]
+    rates = np.exp(level + day + random.normal(0.0, 2.0, demands))
+    rates[5, 0] = 0.0
+    found = observe.estimate_drift(rates, step_s=300.0)
+    assert found == pytest.approx((swing, memory_s), rel=0.1)
+
+
+def test_a_constant_series_has_no_drift() -> None:
+    assert observe.estimate_drift(np.full((5, 3), 2.0), step_s=60.0) == (0.0, math.inf)
+    with pytest.raises(ValueError, match="needs three times"):
+        observe.estimate_drift(np.ones((2, 3)), step_s=60.0)
+
+
+# --- granularity --------------------------------------------------------------------------------
+
+
+def test_regions_consist_of_close_nodes() -> None:
+    region = observe.group_nodes(LINE, 2)
+    a, b, c, d = (region[LINE.node_index.get_loc(name)] for name in "abcd")
+    assert a == b
+    assert c == d
+    assert a != c
+    assert len(set(observe.group_nodes(LINE, 4))) == 1
+
+
+def test_rates_between_nodes_of_regions_are_estimated_by_gravity() -> None:
+    """By hand: {a, b} send 12 to {c, d}; in total a sends 8 and b 9, c receives 4 and d 8."""
+    observed = observe.observe_reports(LINE, granularity=2)
+    rate = dict(zip(observed.demand_labels, observed.rate_mbps, strict=True))
+    weight = {"a->c": 8 * 4, "a->d": 8 * 8, "b->c": 9 * 4, "b->d": 9 * 8}
+    for pair, value in weight.items():
+        assert rate[pair] == pytest.approx(12 * value / sum(weight.values()))
+    assert rate["a->b"] == pytest.approx(5.0), "alone within its region"
+    assert rate["d->a"] == pytest.approx(4.0), "alone between its regions"
+
+
+@settings(max_examples=25)
+@given(problem=problems(max_nodes=6), granularity=st.integers(2, 8))
+def test_sums_between_regions_are_reported_exactly(problem: Traffic, granularity: int) -> None:
+    observed = observe.observe_reports(problem, granularity=granularity)
+    region = observe.group_nodes(problem, granularity)
+    np.testing.assert_allclose(sent_between(observed, region), sent_between(problem, region), rtol=1e-9)
+    assert observed.links is problem.links
+    assert ((observed.rate_mbps > 0) == (problem.rate_mbps > 0)).all()
+
+
+@settings(max_examples=25)
+@given(problem=problems(max_nodes=6), granularity=st.integers(2, 6), coarser=st.integers(2, 6))
+def test_regions_are_nested_and_no_more_than_needed(problem: Traffic, granularity: int, coarser: int) -> None:
+    small, large = (
+        observe.group_nodes(problem, granularity),
+        observe.group_nodes(problem, max(granularity, coarser)),
+    )
+    assert len(set(small)) <= math.ceil(len(small) / granularity)
+    for one in set(small):
+        assert len(set(large[small == one])) == 1
+
+
+def test_noise_of_sums_is_one_factor_for_a_pair_of_regions() -> None:
+    plain, noisy = (
+        observe.observe_reports(LINE, granularity=2),
+        observe.observe_reports(LINE, granularity=2, noise=0.7, seed=1),
+    )
+    factor = dict(zip(LINE.demand_labels, noisy.rate_mbps / plain.rate_mbps, strict=True))
+    assert factor["a->c"] == pytest.approx(factor["b->d"])
+    assert len({round(value, 9) for value in factor.values()}) == 3
+
+
+def test_gravity_of_one_region_is_exact_where_demands_are_gravity() -> None:
+    """Every demand is proportional to the masses of its ends, so one region estimates it exactly.
+
+    This needs separate sources and targets: without demands from a node to itself, gravity among
+    all nodes is not a fixed point.
+    """
+    links = both_ways([("a", "b", 9.0), ("b", "c", 9.0), ("c", "d", 9.0)])
+    mass = {"a": 1.0, "b": 3.0}
+    want = {"c": 2.0, "d": 5.0}
+    problem = network(links, [(s, t, m * w) for s, m in mass.items() for t, w in want.items()])
+    np.testing.assert_allclose(observe.observe_reports(problem, granularity=4).rate_mbps, problem.rate_mbps)

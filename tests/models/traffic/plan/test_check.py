@@ -1,0 +1,226 @@
+"""Corrupted plans: rejected, or reported with the amounts of violations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.contract.design import Decision, Design, Mechanism
+from planner.contract.proof import Proof, Status
+from planner.errors import InputError, PlanRejected
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.traffic import SYSTEM, Routing, Traffic, check
+from planner_models.traffic.designs import ecmp, optimum
+from tests.models.traffic.networks import network, problems
+
+CHAIN = network([("a", "b", 10.0), ("b", "c", 10.0), ("a", "c", 4.0)], [("a", "c", 6.0), ("b", "c", 3.0)])
+
+
+def plan() -> Routing:
+    """Return a plan with 6 from a over b to c and 3 from b to c: load 6 on a->b, 9 on b->c."""
+    links = CHAIN.links[["tail", "head"]].assign(load_mbps=[6.0, 9.0, 0.0], utilization=[0.6, 0.9, 0.0])
+    flows = pd.DataFrame(
+        [("a", "c", "a", "b", 1, 6.0), ("a", "c", "b", "c", 1, 6.0), ("b", "c", "b", "c", 1, 3.0)],
+        columns=["source", "target", "tail", "head", "parallel", "rate_mbps"],
+    )
+    return Routing(flows=flows, links=links.assign(parallel=1))
+
+
+def change(**cells: Any) -> Routing:
+    """Return the plan with changed cells of its flows, such as `rate_mbps_1=5.0`; link totals follow."""
+    flows = plan().flows.copy()
+    for name, value in cells.items():
+        column, row = name.rsplit("_", 1)
+        flows.loc[int(row), column] = value
+    return with_totals(flows)
+
+
+def with_totals(flows: pd.DataFrame) -> Routing:
+    load = flows.groupby(["tail", "head"])["rate_mbps"].sum()
+    links = plan().links.assign(
+        load_mbps=[
+            float(load.get((tail, head), 0.0)) for tail, head in CHAIN.links[["tail", "head"]].to_numpy()
+        ]
+    )
+    return Routing(flows=flows, links=links.assign(utilization=links["load_mbps"] / CHAIN.capacity_mbps))
+
+
+def test_a_correct_plan_has_no_violations() -> None:
+    assert not len(check(CHAIN, plan()))
+
+
+REJECTED = {
+    "a lost unit of flow": (change(rate_mbps_1=5.0), "flows a->c: at b 1 Mbit/s are lost"),
+    "a unit from nowhere": (change(rate_mbps_1=7.0), "flows a->c: at b 1 Mbit/s appear from nowhere"),
+    "a made-up link": (change(head_1="a"), "flows row 2: b->a is no link of the network"),
+    "a made-up parallel link": (change(parallel_1=2), "flows row 2: b->c#2 is no link of the network"),
+    "a made-up node": (change(head_1="z"), "flows row 2: b->z is no link of the network"),
+    "a made-up demand": (change(target_2="a"), "flows row 3: b->a is no demand of the problem"),
+    "a negative rate": (change(rate_mbps_2=-3.0), "flows row 3: rate_mbps is -3.0, must be at least 0"),
+    "no number": (change(rate_mbps_2=float("nan")), "flows row 3: rate_mbps is nan, must be at least 0"),
+    "more than wanted": (
+        change(rate_mbps_2=4.0),
+        "flows b->c: at b 4 Mbit/s are sent, the demand is 3 Mbit/s",
+    ),
+    "a link total that is no sum": (
+        replace(plan(), links=plan().links.assign(load_mbps=[6.0, 8.0, 0.0])),
+        "links: b->c has load_mbps 8, its flows add up to 9 Mbit/s",
+    ),
+    "a link without a total": (replace(plan(), links=plan().links.iloc[:2]), "links: a->c is missing"),
+}
+
+
+@pytest.mark.parametrize("fault", REJECTED)
+def test_a_plan_that_is_no_flow_is_rejected(fault: str) -> None:
+    corrupted, message = REJECTED[fault]
+    with pytest.raises(PlanRejected) as caught:
+        check(CHAIN, corrupted)
+    assert str(caught.value) == message
+
+
+def test_an_overloaded_link_is_reported_with_its_amount() -> None:
+    busy = Traffic(
+        nodes=CHAIN.nodes, links=CHAIN.links.assign(capacity_mbps=[10.0, 8.0, 4.0]), demands=CHAIN.demands
+    )
+    assert check(busy, plan()).frame.to_dict(orient="records") == [
+        {"limit": "capacity", "where": "b->c", "amount": 9.0, "allowed": 8.0, "unit": "Mbit/s"}
+    ]
+
+
+def test_an_unserved_demand_is_reported_with_its_amount() -> None:
+    left_out = with_totals(plan().flows.iloc[:2])
+    assert check(CHAIN, left_out).frame.to_dict(orient="records") == [
+        {"limit": "demand", "where": "b->c", "amount": 0.0, "allowed": 3.0, "unit": "Mbit/s"}
+    ]
+
+
+def test_flows_without_a_source_are_checked_by_target() -> None:
+    flows = (
+        plan()
+        .flows.drop(columns="source")
+        .groupby(["target", "tail", "head", "parallel"], as_index=False)
+        .sum()
+    )
+    assert not len(check(CHAIN, with_totals(flows)))
+    lost = flows.assign(rate_mbps=[6.0, 5.0])
+    with pytest.raises(PlanRejected, match="flows to c: at b 1 Mbit/s are lost"):
+        check(CHAIN, with_totals(lost))
+
+
+@given(problem=problems(), data=st.data())
+def test_every_lost_flow_is_rejected(problem: Traffic, data: st.DataObject) -> None:
+    routing = ecmp.route(problem).plan
+    assert routing is not None
+    row = data.draw(st.integers(0, len(routing.flows) - 1))
+    share = data.draw(st.floats(0.01, 0.99))
+    flows = routing.flows.copy()
+    lost = flows.loc[row, "rate_mbps"] * share
+    flows.loc[row, "rate_mbps"] -= lost
+    places = routing.links.set_index(["tail", "head", "parallel"]).index
+    place = places.get_loc(tuple(flows.loc[row, ["tail", "head", "parallel"]]))
+    links = routing.links.copy()
+    links.loc[place, "load_mbps"] -= lost
+    ends_there = flows.loc[row, ["tail", "head"]].tolist() == flows.loc[row, ["source", "target"]].tolist()
+    corrupted = Routing(flows=flows, links=links)
+    if ends_there:  # on a demand's only hop nothing is lost on the way: it is served less
+        assert "demand" in check(problem, corrupted).frame["limit"].tolist()
+    else:
+        with pytest.raises(PlanRejected, match=r"are lost|appear from nowhere|are sent"):
+            check(problem, corrupted)
+
+
+# --- what the engine does with it ---------------------------------------------------------
+
+
+def claims(made: Routing, **proof: Any) -> Entry:
+    """Return a design that always decides on this plan with this proof."""
+
+    def decide(problem: Traffic, *, options: Any, previous: Any) -> Decision[Routing]:
+        return Decision(plan=made, proof=Proof(**{"status": Status.FEASIBLE, **proof}))
+
+    design = Design(name="liar", decide=decide, mechanism=Mechanism.NONE, source="tests")
+    return Entry(label="liar", design=design)
+
+
+def test_a_violated_guarantee_is_rejected() -> None:
+    busy = Traffic(
+        nodes=CHAIN.nodes, links=CHAIN.links.assign(capacity_mbps=[10.0, 8.0, 4.0]), demands=CHAIN.demands
+    )
+    with pytest.raises(
+        PlanRejected,
+        match=r"liar: the plan violates constraints that it guarantees: capacity: .* 9 against 8",
+    ):
+        evaluate(SYSTEM, busy, claims(plan()))
+
+
+def test_an_objective_other_than_that_of_the_plan_is_rejected() -> None:
+    with pytest.raises(PlanRejected, match=r"concurrent_flow is 1\.11\d*, but the design claimed 1\.5"):
+        evaluate(SYSTEM, CHAIN, claims(plan(), metric="concurrent_flow", objective=1.5))
+
+
+def test_a_plan_better_than_its_bound_is_rejected() -> None:
+    claim = claims(plan(), metric="concurrent_flow", objective=10 / 9, bound=1.0)
+    with pytest.raises(PlanRejected, match=r"better than its proven bound 1\.0"):
+        evaluate(SYSTEM, CHAIN, claim)
+
+
+def test_noise_makes_overload_a_result() -> None:
+    problem = SYSTEM.problem.presets["abilene"](peak_utilization=0.8)
+    entry = Entry(
+        label="optimum",
+        design=SYSTEM.design("optimum"),
+        parameters={"objective": "utilization"},
+        information={"noise": 1.0},
+    )
+    run = evaluate(SYSTEM, problem, entry)
+    best = optimum.route(problem, objective="utilization").proof.objective
+    assert not run.omniscient
+    assert run.metrics["max_utilization"] > best * 1.01, "it optimized what it observed, not what is"
+    assert run.metrics["unserved_mbps"] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"links": plan().links}, "plan: has neither a table 'flows' nor 'routes'"),
+        (
+            {
+                "routes": pd.DataFrame(
+                    [("a", "c", "a,b,c", 1.0)], columns=["source", "target", "path", "rate_mbps"]
+                )
+            },
+            "routes row 1: path is 'a,b,c', must be a JSON list of node names",
+        ),
+        (
+            {
+                "routes": pd.DataFrame(
+                    [("a", "c", '["a", "b"]', 1.0)], columns=["source", "target", "path", "rate_mbps"]
+                )
+            },
+            "routes row 1: a->c has a path from a to b",
+        ),
+        (
+            {
+                "routes": pd.DataFrame(
+                    [("c", "a", '["c", "a"]', 1.0)], columns=["source", "target", "path", "rate_mbps"]
+                )
+            },
+            "routes row 1: c->a is no demand of the problem",
+        ),
+    ],
+)
+def test_tables_that_are_no_plan(tables: dict[str, pd.DataFrame], message: str) -> None:
+    with pytest.raises(PlanRejected) as caught:
+        SYSTEM.plan.from_tables(CHAIN, tables)
+    assert str(caught.value) == message
+
+
+def test_flows_must_have_their_columns() -> None:
+    with pytest.raises(InputError, match="plan: flows: column 'rate_mbps' is missing"):
+        SYSTEM.plan.from_tables(CHAIN, {"flows": plan().flows.drop(columns="rate_mbps")})

@@ -1,0 +1,220 @@
+"""Networks of the package topohub as tables."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.contract.tables import validate
+from planner.errors import InputError
+from planner_models.traffic.problem.problem import TABLES
+from planner_models.traffic.problem.readers import topohub
+
+NAMES = topohub.names()
+SNDLIB = [name for name in NAMES if name.startswith("sndlib/")]
+
+
+def raw(name: str) -> dict[str, Any]:
+    graph: dict[str, Any] = json.loads(
+        (files("topohub") / "data" / f"{name}.json").read_text(encoding="utf-8")
+    )
+    return graph
+
+
+def test_every_collection_has_networks() -> None:
+    assert {name.split("/")[0] for name in NAMES} == {"backbone", "caida", "gabriel", "sndlib", "topozoo"}
+    assert len(SNDLIB) == 26
+
+
+@pytest.mark.parametrize("name", [*SNDLIB, "topozoo/Uninett2011", "caida/2024-08/2847", "gabriel/5/0"])
+def test_network_is_valid(name: str) -> None:
+    tables = topohub.read(name)
+    for table in TABLES:
+        validate(table, tables[table.name])
+    graph = raw(name)
+    assert len(tables["nodes"]) == len(graph["nodes"])
+    assert len(tables["links"]) == 2 * len(graph["edges"])
+    nodes = set(tables["nodes"]["node"])
+    assert nodes.issuperset(tables["links"]["tail"])
+    assert nodes.issuperset(tables["demands"]["target"])
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "links", "demands"),
+    [
+        ("sndlib/abilene", 12, 30, 132),  # a demand each way for every pair
+        ("sndlib/germany50", 50, 176, 1324),  # 662 undirected ones
+        ("sndlib/sun", 27, 102, 67),  # mostly one way, but two pairs go both ways: directed
+        ("topozoo/Abilene", 11, 28, 110),  # gravity
+    ],
+)
+def test_sizes(name: str, nodes: int, links: int, demands: int) -> None:
+    tables = topohub.read(name)
+    assert [len(tables[table]) for table in ("nodes", "links", "demands")] == [nodes, links, demands]
+
+
+def test_undirected_demands_go_both_ways_unless_listed() -> None:
+    both = topohub.read("sndlib/germany50")["demands"]
+    rate = dict(zip(zip(both["source"], both["target"], strict=True), both["rate_mbps"], strict=True))
+    assert all(rate[target, source] == value for (source, target), value in rate.items())
+    assert len(topohub.read("sndlib/germany50", demand_direction="listed")["demands"]) == 662
+
+
+@pytest.mark.parametrize("name", SNDLIB)
+def test_loads_equal_those_that_topohub_states(name: str) -> None:
+    """The package states each link's load in % (equal-cost multipath on hops, demands both ways)."""
+    graph = raw(name)
+    published = np.array([[e["ecmp_fwd"]["org"], e["ecmp_bwd"]["org"]] for e in graph["edges"]]).reshape(-1)
+    tables = topohub.read(name, demand_direction="both")
+    assert load(tables) / 10_000 * 100 == pytest.approx(published, abs=0.0051)
+
+
+def load(tables: dict[str, pd.DataFrame]) -> np.ndarray:
+    from planner_models.traffic.problem.readers.shortest_path_load import shortest_path_load
+
+    index = pd.Index(tables["nodes"]["node"])
+    links, demands = tables["links"], tables["demands"]
+    return shortest_path_load(
+        nodes=len(index),
+        tail=index.get_indexer(links["tail"]),
+        head=index.get_indexer(links["head"]),
+        weight=links["weight"].to_numpy(),
+        source=index.get_indexer(demands["source"]),
+        target=index.get_indexer(demands["target"]),
+        rate=demands["rate_mbps"].to_numpy(),
+    )
+
+
+@pytest.mark.parametrize("name", ["sndlib/germany50", "topozoo/Abilene"])
+@pytest.mark.parametrize("weight", ["hops", "distance"])
+def test_classes_are_the_smallest_that_fit_the_load(name: str, weight: Any) -> None:
+    tables = topohub.read(name, weight=weight)
+    carried, capacity = load(tables), tables["links"]["capacity_mbps"].to_numpy()
+    assert carried.max() == pytest.approx(10_000)
+    busier = np.maximum(carried[::2], carried[1::2])
+    assert np.array_equal(capacity[::2], capacity[1::2])
+    for edge_capacity, most in zip(capacity[::2], busier, strict=True):
+        assert edge_capacity == min(c for c in (1_000, 2_500, 4_000, 10_000) if c >= most * (1 - 1e-9))
+
+
+def test_peak_utilization_scales_only_demands() -> None:
+    full, half = topohub.read("sndlib/abilene"), topohub.read("sndlib/abilene", peak_utilization=0.5)
+    pd.testing.assert_frame_equal(full["links"], half["links"])
+    assert half["demands"]["rate_mbps"].tolist() == pytest.approx((full["demands"]["rate_mbps"] / 2).tolist())
+    assert load(half).max() == pytest.approx(5_000)
+
+
+def test_unit_capacities() -> None:
+    tables = topohub.read("sndlib/abilene", capacity="unit", peak_utilization=1.2)
+    assert set(tables["links"]["capacity_mbps"]) == {1_000.0}
+    assert load(tables).max() == pytest.approx(1_200)
+
+
+def test_gravity_is_the_same_for_a_seed() -> None:
+    one, same, other = (topohub.read("sndlib/abilene", demands="gravity", seed=seed) for seed in (1, 1, 2))
+    for table in one:
+        pd.testing.assert_frame_equal(one[table], same[table])
+    assert not one["demands"].equals(other["demands"])
+    assert len(one["demands"]) == 132
+
+
+def test_pairs_keeps_the_largest() -> None:
+    all_, few = topohub.read("sndlib/abilene")["demands"], topohub.read("sndlib/abilene", pairs=10)["demands"]
+    top = all_.nlargest(10, "rate_mbps").sort_index()
+    assert few[["source", "target"]].values.tolist() == top[["source", "target"]].values.tolist()
+
+
+def test_lengths_and_positions() -> None:
+    tables = topohub.read("sndlib/germany50", weight="distance")
+    first = tables["links"].iloc[0]
+    assert (first["tail"], first["head"], first["weight"]) == ("Aachen", "Koeln", 61.63)
+    assert first["latency_ms"] == pytest.approx(0.30815)
+    assert tables["nodes"].iloc[0].tolist() == ["Aachen", 50.76, 6.04]
+
+
+def test_nodes_in_the_same_place_have_a_positive_distance() -> None:
+    tables = topohub.read("topozoo/Uninett2011", weight="distance")
+    assert tables["links"]["weight"].min() == 1.0
+    assert tables["links"]["latency_ms"].min() == 0.0
+
+
+@pytest.mark.parametrize("name", ["sndlib/atlanta", "sndlib/india35"])
+def test_networks_in_pixels_have_neither_positions_nor_lengths(name: str) -> None:
+    tables = topohub.read(name)
+    assert list(tables["nodes"]) == ["node"]
+    assert list(tables["links"]) == ["tail", "head", "capacity_mbps", "weight"]
+    with pytest.raises(InputError) as caught:
+        topohub.read(name, weight="distance")
+    assert (
+        str(caught.value) == f"weight: '{name}' is drawn in pixels: links have no length; set weight = 'hops'"
+    )
+
+
+def test_synthetic_graphs_have_lengths_on_a_plane() -> None:
+    tables = topohub.read("gabriel/5/0", weight="distance")
+    assert list(tables["nodes"]) == ["node"]
+    assert "latency_ms" in tables["links"]
+
+
+def test_labels_are_unique_and_keep_odd_names() -> None:
+    twice = topohub.read("topozoo/Uninett2011")["nodes"]["node"]
+    assert twice.is_unique
+    assert {"UiO (0)", "UiO (1)"} <= set(twice)
+    unnamed = topohub.read("caida/2024-08/2847")["nodes"]["node"]
+    assert unnamed.is_unique
+    assert not (unnamed.str.strip() == "").any()
+
+
+def test_only_cities_of_a_backbone_have_demands() -> None:
+    tables = topohub.read("backbone/south_america_nosc", pairs=100)
+    graph = raw("backbone/south_america_nosc")
+    cities = {node["name"] for node in graph["nodes"] if node["type"] == "City"}
+    assert len(cities) < len(graph["nodes"])
+    assert cities.issuperset(tables["demands"]["source"])
+
+
+@pytest.mark.slow
+def test_the_largest_backbone() -> None:
+    tables = topohub.read("backbone/world")
+    assert [len(tables[table]) for table in ("nodes", "links", "demands")] == [3815, 10378, 1246 * 1245]
+    assert tables["nodes"]["node"].is_unique
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("germany50", "topohub: no such network 'germany50'; did you mean 'sndlib/germany50'?"),
+        ("sndlib/Germany50", "topohub: no such network 'sndlib/Germany50'; did you mean 'sndlib/germany50'?"),
+        ("sndlib/germny50", "topohub: no such network 'sndlib/germny50'; did you mean 'sndlib/germany50'?"),
+        (
+            "abilene",
+            "topohub: no such network 'abilene'; did you mean 'sndlib/abilene' or 'topozoo/Abilene'?",
+        ),
+        ("", "topohub: no such network ''; there are 707, such as 'sndlib/germany50'"),
+        ("../x", "topohub: no such network '../x'; there are 707, such as 'sndlib/germany50'"),
+    ],
+)
+def test_unknown_name(name: str, line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        topohub.read(name)
+    assert str(caught.value) == line
+
+
+def test_given_demands_where_there_are_none() -> None:
+    with pytest.raises(InputError) as caught:
+        topohub.read("topozoo/Abilene", demands="given")
+    assert str(caught.value) == "demands: 'topozoo/Abilene' comes without demands; set demands = 'gravity'"
+
+
+def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: str) -> None:
+        raise ModuleNotFoundError
+
+    monkeypatch.setattr("importlib.resources.files", gone)
+    with pytest.raises(InputError, match="pip install topohub"):
+        topohub.names()

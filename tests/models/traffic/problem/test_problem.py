@@ -1,0 +1,108 @@
+"""Faults of traffic problems, and their arrays."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from planner.errors import InputError
+from planner_models.traffic import Traffic
+from tests.models.traffic.networks import as_graph, network, problems
+
+LINKS = [("a", "b", 10.0), ("b", "c", 10.0)]
+DEMANDS = [("a", "c", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("links", "demands", "messages"),
+    [
+        ([("a", "b", 0.0)], [("a", "b", 1.0)], ["links row 1: capacity_mbps is 0.0, must be greater than 0"]),
+        (
+            [("a", "b", -3.0)],
+            [("a", "b", 1.0)],
+            ["links row 1: capacity_mbps is -3.0, must be greater than 0"],
+        ),
+        (
+            [("a", "b", float("inf"))],
+            [("a", "b", 1.0)],
+            ["links row 1: capacity_mbps is inf, must be a finite number"],
+        ),
+        (LINKS, [("a", "c", -1.0)], ["demands row 1: rate_mbps is -1.0, must be at least 0"]),
+        (
+            LINKS,
+            [("a", "cc", 1.0)],
+            ["demands row 1: target 'cc' is no node of the network; did you mean 'c'?"],
+        ),
+        (LINKS, [("a", "a", 1.0)], ["demands row 1: source and target are both 'a', must differ"]),
+        ([*LINKS, ("c", "c", 1.0)], DEMANDS, ["links row 3: tail and head are both 'c', must differ"]),
+        (LINKS, [("c", "a", 1.0)], ["demands row 1: no path from 'c' to 'a'"]),
+        (LINKS, [*DEMANDS, *DEMANDS], ["demands row 2: source 'a', target 'c' is there already in row 1"]),
+        (LINKS, [], ["demands: holds no rows"]),
+        (
+            [("a", "b", -3.0), ("b", "c", 0.0)],
+            [("a", "c", -1.0)],
+            [
+                "links row 1: capacity_mbps is -3.0, must be greater than 0",
+                "links row 2: capacity_mbps is 0.0, must be greater than 0",
+                "demands row 1: rate_mbps is -1.0, must be at least 0",
+            ],
+        ),
+    ],
+)
+def test_every_fault_is_one_line(
+    links: list[tuple[str, str, float]], demands: list[tuple[str, str, float]], messages: list[str]
+) -> None:
+    with pytest.raises(InputError) as caught:
+        network(links, demands)
+    assert list(caught.value.faults) == messages
+
+
+def test_of_many_similar_faults_only_the_first_are_listed() -> None:
+    with pytest.raises(InputError) as caught:
+        network(LINKS, [("a", f"x{i}", 1.0) for i in range(9)])
+    assert len(caught.value.faults) == 6
+    assert caught.value.faults[-1] == "demands: 4 more rows with an unknown target"
+
+
+def test_odd_labels_stay_the_same() -> None:
+    names = ["007", "NA", "São Paulo", 'quo"te', "a,b", " "]
+    links = [(names[i], names[(i + 1) % 6], 1.0) for i in range(6)]
+    problem = network(links, [(names[0], names[3], 1.0)])
+    assert problem.nodes["node"].tolist() == names
+    assert problem.link_labels[2] == 'São Paulo->quo"te'
+
+
+def test_parallel_links_are_numbered() -> None:
+    problem = network([("a", "b", 1.0), ("b", "a", 2.0), ("a", "b", 3.0)], [("a", "b", 1.0)])
+    assert problem.link_labels == ["a->b", "b->a", "a->b#2"]
+
+
+def test_tables_make_the_problem_again() -> None:
+    problem = network(LINKS, DEMANDS, latency_ms=[1.0, 2.0])
+    again = Traffic.from_tables(problem.to_tables())
+    for name, frame in problem.to_tables().items():
+        pd.testing.assert_frame_equal(frame, again.to_tables()[name])
+
+
+@given(problem=problems())
+def test_distances_equal_those_of_networkx(problem: Traffic) -> None:
+    reverse = nx.DiGraph()
+    for tail, head, data in as_graph(problem).edges(data=True):
+        old = reverse.get_edge_data(head, tail, {"weight": float("inf")})["weight"]
+        reverse.add_edge(head, tail, weight=min(old, data["weight"]))
+    names = problem.nodes["node"].tolist()
+    for row, target in enumerate(problem.targets):
+        lengths = nx.single_source_dijkstra_path_length(reverse, names[target])
+        expected = [lengths.get(name, float("inf")) for name in names]
+        assert problem.distance[row].tolist() == pytest.approx(expected)
+
+
+@given(problem=problems())
+def test_the_incidence_has_each_link_once_at_either_end(problem: Traffic) -> None:
+    balance = problem.incidence.toarray()
+    assert balance.sum(axis=0).tolist() == [0.0] * len(problem.links)
+    assert np.abs(balance).sum() == 2 * len(problem.links)
+    assert (balance[problem.tail, np.arange(len(problem.links))] == 1).all()

@@ -1,0 +1,94 @@
+"""Flow size distributions: reading, drawing, means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import InputError
+from planner_models.traffic.simulation import flow_sizes
+from planner_models.traffic.simulation.flow_sizes import FlowSizes
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "sizes.txt"
+    path.write_text(text)
+    return path
+
+
+def test_sizes_between_two_points_are_equally_likely(tmp_path: Path) -> None:
+    sizes = flow_sizes.read(written(tmp_path, "# bytes, probability\n0 0\n100\t0.5\n\n300,1\n"))
+    assert sizes.mean_bytes() == 0.5 * 50 + 0.5 * 200
+    assert sizes.quantile([0.25, 0.5, 0.75]).tolist() == [50.0, 100.0, 200.0]
+    assert sizes.share_below(200) == 0.75
+    assert sizes.share_below(-1) == 0.0
+    assert sizes.share_below(300) == 1.0
+
+
+def test_percent_and_a_first_point_above_zero(tmp_path: Path) -> None:
+    sizes = flow_sizes.read(written(tmp_path, "10 40\n20 100\n"))
+    assert sizes.mean_bytes() == pytest.approx(0.4 * 10 + 0.6 * 15)
+    assert sizes.share_below(10) == 0.4
+    assert sizes.quantile([0.0, 0.4]).tolist() == [10.0, 10.0]
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> FlowSizes:
+    count = draw(st.integers(2, 8))
+    size = sorted(draw(st.lists(st.integers(0, 10**6), min_size=count, max_size=count)))
+    steps = draw(st.lists(st.integers(0, 100), min_size=count - 1, max_size=count - 1))
+    probability = np.cumsum([0, *steps]) / max(sum(steps), 1)
+    return FlowSizes(
+        size_bytes=np.array(size, float) + np.arange(count), probability=np.r_[probability[:-1], 1.0]
+    )
+
+
+@given(distributions(), st.integers(0, 100))
+def test_draws_follow_the_distribution(sizes: FlowSizes, seed: int) -> None:
+    drawn = sizes.sample(np.random.default_rng(seed), 4000)
+    assert drawn.dtype == np.int64
+    assert drawn.min() >= 1
+    assert drawn.max() <= max(1, round(sizes.size_bytes[-1]))
+    spread = sizes.size_bytes[-1] - sizes.size_bytes[0]
+    assert abs(drawn.mean() - sizes.mean_bytes()) <= 5 * spread / np.sqrt(4000) + 1
+    for point in sizes.size_bytes[1:-1]:
+        assert abs((drawn <= point + 0.5).mean() - sizes.share_below(point + 0.5)) <= 0.05
+    assert (sizes.sample(np.random.default_rng(seed), 4000) == drawn).all()
+
+
+def test_real_distributions(traces: Path) -> None:
+    vl2 = flow_sizes.read(traces / "flowsizes" / "VL2_CDF.txt")
+    assert vl2.share_below(125e3) == pytest.approx(0.829, abs=0.001)  # published: over 86 percent
+    assert vl2.quantile(0.95) == 3_160_000
+    for name in ("DCTCP", "FB"):
+        assert flow_sizes.read(traces / "flowsizes" / f"{name}_CDF.txt").mean_bytes() > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "sizes.txt: holds 0 points, needs at least two lines of size and probability"),
+        ("1 0\nabc\n", "sizes.txt line 2: is 'abc', must be a size and a probability"),
+        ("1 0 7\n2 1\n", "sizes.txt line 1: is '1 0 7', must be a size and a probability"),
+        ("5 0\n1 1\n", "sizes.txt: flow sizes, point 2: size 1 is less than 5 before it"),
+        ("0 0.5\n1 0.2\n2 1\n", "sizes.txt: flow sizes, point 2: probability 0.2 is less than 0.5 before it"),
+        ("0 0\n1 0.9\n", "sizes.txt: flow sizes: the last probability is 0.9, must be 1"),
+        ("0 0\n1 1.5\n", "sizes.txt: flow sizes, point 2: probability is 1.5, must be from 0 to 1"),
+        ("-1 0\n1 1\n", "sizes.txt: flow sizes, point 1: size is -1 bytes, must be finite and at least 0"),
+        ("nan 0\n1 1\n", "sizes.txt: flow sizes, point 1: size is nan bytes, must be finite and at least 0"),
+        ("0 0\n0 1\n", "sizes.txt: flow sizes: the largest size is 0 bytes"),
+    ],
+)
+def test_bad_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        flow_sizes.read(written(tmp_path, text))
+    assert str(caught.value).splitlines()[0] == message
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        flow_sizes.read(tmp_path / "nothing.txt")

@@ -1,0 +1,63 @@
+"""Simulation from a scenario: deterministic by seed, and traffic is conserved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.contract.simulation import SimulationResult
+from planner.options import Options
+from planner.runs.simulate import simulate
+from planner_models.traffic import SYSTEM
+from planner_models.traffic.problem import generators
+from planner_models.traffic.simulation import study
+from planner_models.traffic.simulation.flow_network import FLOWS, PROGRESS
+
+
+def run(name: str = "localflow", **parameters: Any) -> SimulationResult:
+    return study.run(
+        generators.fat_tree(k=4, seed=1),
+        design=SYSTEM.design(name),
+        information={},
+        decision_parameters={},
+        options=Options(),
+        **{"until_s": 0.2, "interval_s": 0.02, **parameters},
+    )
+
+
+@pytest.mark.parametrize("arrivals", ["closed_loop", "poisson"])
+def test_traffic_is_conserved_and_tables_are_as_declared(arrivals: str) -> None:
+    result = run(arrivals=arrivals, load=0.3)
+    flows, progress = result.tables["flows"], result.tables["progress"]
+    assert list(flows) == list(FLOWS.columns)
+    assert list(progress) == list(PROGRESS.columns)
+    assert progress["sent_mbit"].iloc[-1] == pytest.approx(flows["sent_bytes"].sum() * 8e-6)
+    ended = flows["end_s"].notna()
+    assert flows.loc[ended, "sent_bytes"].to_numpy() == pytest.approx(flows.loc[ended, "size_bytes"])
+    assert (flows["sent_bytes"] <= flows["size_bytes"] * (1 + 1e-9)).all()
+    assert result.metrics["ended_flows"] == ended.sum()
+    assert result.metrics["active_flows"] == (~ended).sum()
+    assert result.metrics["throughput_mbps"] == pytest.approx(progress["sent_mbit"].iloc[-1] / 0.2)
+
+
+def test_equal_seeds_give_equal_runs_and_others_differ() -> None:
+    one, two, other = run(seed=3), run(seed=3), run(seed=4)
+    pd.testing.assert_frame_equal(one.tables["flows"], two.tables["flows"])
+    assert one.metrics == two.metrics
+    assert not np.array_equal(one.tables["flows"]["size_bytes"], other.tables["flows"]["size_bytes"])
+
+
+def test_metrics_are_those_declared() -> None:
+    assert set(run(warm_up_s=0.1).metrics) == {metric.name for metric in study.METRICS}
+
+
+def test_the_shipped_scenario_compares_its_designs() -> None:
+    result = simulate("traffic/flow_simulation", designs=["ecmp_hash", "localflow"])
+    assert [single.error for single in result.runs] == [None, None]
+    throughput = [single.result.metrics["throughput_mbps"] for single in result.runs if single.result]
+    assert throughput[1] is not None
+    assert throughput[0] is not None
+    assert throughput[1] > throughput[0]

@@ -1,0 +1,73 @@
+"""The one call to every backend: refusals, missing packages, and the imports that it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import scipy.sparse as sp
+
+from planner.backends import solve
+from planner.backends.linear_program import LinearProgram, Rows
+from planner.errors import InputError
+from planner.options import Options
+
+REFUSED = [  # backend, other options, integer?, start of the line
+    ("highs", {"algorithm": "pdlp"}, True, "highs has no algorithm 'pdlp' for integer programs"),
+    ("ortools", {"algorithm": "interior-point"}, False, "ortools has no algorithm 'interior-point'"),
+    ("ortools", {"algorithm": "pdlp", "seed": 1}, False, "ortools:pdlp takes no 'seed': leave it unset"),
+    ("ortools:glop", {"algorithm": "pdlp"}, False, "ortools:glop has no algorithm 'pdlp'"),
+    (
+        "ortools:glop",
+        {},
+        True,
+        "ortools:glop solves no integer programs: use 'ortools:cp-sat' or 'ortools:scip'",
+    ),
+    ("ortools:pdlp", {"seed": 1}, False, "ortools:pdlp takes no 'seed': leave it unset"),
+    (
+        "ortools:cp-sat",
+        {},
+        False,
+        "ortools:cp-sat takes integer variables only, and 2 are continuous: use 'ortools:scip'",
+    ),
+    (
+        "ortools:scip",
+        {"algorithm": "simplex"},
+        True,
+        "ortools:scip has no algorithm 'simplex' for integer programs: leave it at 'auto'",
+    ),
+    ("pyomo:highs", {"algorithm": "simplex"}, True, "pyomo:highs has no algorithm 'simplex' for integer"),
+    ("scip", {"algorithm": "pdlp"}, False, "scip has no algorithm 'pdlp': leave it at 'auto'"),
+    ("pyomo:hihgs", {}, False, "pyomo finds no solver 'hihgs'; did you mean 'highs'?"),
+]
+
+
+@pytest.mark.parametrize(("backend", "others", "integer", "line"), REFUSED)
+@pytest.mark.parametrize("contradictory", [False, True])
+def test_options_and_models_beyond_a_backend_are_refused_by_name(
+    backend: str, others: dict[str, Any], integer: bool, line: str, contradictory: bool
+) -> None:
+    row = Rows("r", sp.csr_array([[1.0, 1.0]]), lower=1.0, upper=0.0 if contradictory else 2.0)
+    model = LinearProgram.build(cost=[1.0, 1.0], rows=[row], upper=3.0, integer=integer)
+    with pytest.raises(InputError) as refusal:
+        solve(model, Options(backend=backend, **others))
+    assert len(refusal.value.faults) == 1
+    assert refusal.value.faults[0].startswith(line)
+
+
+def test_importing_the_backends_loads_no_solver() -> None:
+    code = (
+        "import sys, planner.backends\n"
+        "heavy = {'numpy', 'scipy', 'pandas', 'highspy', 'ortools', 'pyomo'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "planner.backends.ortools", raising=False)
+    monkeypatch.setitem(sys.modules, "ortools.linear_solver.python.model_builder_helper", None)
+    with pytest.raises(InputError, match="backend 'ortools' needs the package 'ortools"):
+        solve(LinearProgram.build(cost=[1.0]), Options(backend="ortools:glop"))

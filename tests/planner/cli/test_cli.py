@@ -1,0 +1,189 @@
+"""The command line as a person, a script and a README use it."""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from planner import cli
+from planner.backends.registry import solver_names
+from planner.scenarios.scenario import scenario_names
+from tests.commands import planner
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_list_names_every_system() -> None:
+    done = planner("list")
+    assert done.code == 0
+    assert "traffic" in done.out
+    plain = json.loads(planner("list", "--json").out)
+    assert "traffic" in [system["system"] for system in plain]
+
+
+def test_list_of_a_system_names_every_parameter() -> None:
+    done = planner("list", "traffic")
+    assert done.code == 0
+    for word in ("objective", "path_choice", "capacity_mbps", "concurrent_flow", "peak_utilization", "noise"):
+        assert word in done.out
+
+
+def test_json_is_one_object_and_nothing_else() -> None:
+    done = planner("compare", "traffic/abilene", "--json")
+    plain = json.loads(done.out)
+    assert list(plain) == ["system", "problem", "runs"]
+    assert plain["problem"]["size"] == {"nodes": 12, "links": 30, "demands": 132}
+    run = plain["runs"][0]
+    for key in ("design", "mechanism", "status", "objective", "bound", "gap", "seconds", "backend"):
+        assert run[key] is not None
+    assert run["violations"]
+    assert run["metrics"]["share_of_bound"] == pytest.approx(1.0)
+
+
+def test_a_table_says_the_same_as_json() -> None:
+    table = planner("compare", "traffic/abilene").out
+    plain = json.loads(planner("compare", "traffic/abilene", "--json").out)
+    for run in plain["runs"]:
+        assert run["design"] in table
+        assert f"{run['metrics']['concurrent_flow']:.4g}" in table
+
+
+def test_out_keeps_everything_needed_to_go_on(tmp_path: Path) -> None:
+    done = planner("compare", "traffic/abilene", "--out", tmp_path, "--table-format", "csv")
+    assert done.code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ecmp",
+        "optimum",
+        "report.txt",
+        "scenario.toml",
+        "shortest_path",
+    ]
+    for name in ("flows.csv", "links.csv"):
+        assert len(pd.read_csv(tmp_path / "ecmp" / "plan" / name))
+    metrics = pd.read_csv(tmp_path / "ecmp" / "metrics.csv").set_index("metric")
+    run = json.loads((tmp_path / "ecmp" / "run.json").read_text())
+    assert metrics.loc["max_utilization", "value"] == pytest.approx(run["metrics"]["max_utilization"])
+    assert "Share of bound" in (tmp_path / "report.txt").read_text()
+
+    again = planner("solve", tmp_path / "scenario.toml", "--design", "ecmp", "--json")
+    assert json.loads(again.out)["runs"][0]["metrics"]["max_utilization"] == run["metrics"]["max_utilization"]
+    checked = planner("check", tmp_path / "scenario.toml", "--plan", tmp_path / "ecmp" / "plan", "--json")
+    assert checked.code == 0
+    # what a design exchanged for a plan is not known of one that is made elsewhere
+    worth = {
+        name: value for name, value in run["metrics"].items() if name not in ("messages", "signalling_bytes")
+    }
+    assert json.loads(checked.out)["metrics"] == pytest.approx(worth)
+
+
+def test_generate_makes_a_problem_that_solves(tmp_path: Path) -> None:
+    made = planner(
+        "generate", "traffic", "--preset", "fat_tree", "--set", "k=4", "--seed", 7, "--out", tmp_path
+    )
+    assert made.code == 0, made.err
+    done = planner("compare", tmp_path / "scenario.toml", "--designs", "optimum,ecmp", "--json")
+    runs = json.loads(done.out)["runs"]
+    assert runs[0]["metrics"]["concurrent_flow"] == pytest.approx(1.0), "a fat tree has full bisection"
+    first = (tmp_path / "demands.csv").read_text()
+    planner("generate", "traffic", "--preset", "fat_tree", "--seed", 8, "--out", tmp_path)
+    assert (tmp_path / "demands.csv").read_text() != first
+
+
+@pytest.mark.parametrize("format_", ["lp", "mps"])
+def test_another_solver_reads_the_exported_model(tmp_path: Path, format_: str) -> None:
+    import highspy
+
+    path = tmp_path / f"model.{format_}"
+    assert planner("export", "traffic/abilene", "--out", path, "--format", format_).code == 0
+    solver = highspy.Highs()
+    solver.silent()
+    solver.readModel(str(path))
+    solver.run()
+    expected = json.loads(planner("solve", "traffic/abilene", "--backend", "ortools:glop", "--json").out)
+    assert solver.getInfo().objective_function_value == pytest.approx(
+        expected["runs"][0]["objective"], rel=1e-6
+    )
+
+
+def test_an_mps_file_in_or_tools(tmp_path: Path) -> None:
+    from ortools.linear_solver.python import model_builder
+
+    path = tmp_path / "model.mps"
+    planner("export", "traffic/abilene", "--out", path)
+    model, solver = model_builder.Model(), model_builder.Solver("GLOP")
+    assert model.import_from_mps_file(str(path))
+    solver.solve(model)
+    expected = json.loads(planner("solve", "traffic/abilene", "--json").out)["runs"][0]["objective"]
+    assert solver.objective_value == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_backends_agree_in_one_process_with_changing_threads() -> None:
+    objectives = []
+    for backend, threads in [("highs", 1), ("ortools", 2), ("pyomo:highs", 1), ("highs", 2), ("ortools", 1)]:
+        words = ("traffic/germany50", "--backend", backend, "--threads", threads, "--json")
+        objectives.append(json.loads(planner("solve", *words).out)["runs"][0]["objective"])
+    assert objectives == pytest.approx([objectives[0]] * len(objectives), rel=1e-6)
+
+
+def test_doctor_finds_every_backend_that_is_installed() -> None:
+    done = planner("doctor", "--json")
+    assert done.code == 0
+    found = {one["backend"]: one["passed"] for one in json.loads(done.out)}
+    assert {name for name in solver_names() if name != "pyomo:SOLVER"} | {"pyomo:highs"} <= set(found)
+    assert all(found.values())
+
+
+def test_set_changes_any_key() -> None:
+    words = ("traffic/abilene", "--set", "problem.peak_utilization=0.5", "--set", "designs.optimum.paths=2")
+    run = json.loads(planner("solve", *words, "--json").out)["runs"][0]
+    assert run["bound_scope"] == "the 2 shortest paths of each demand"
+    assert run["violations"] == []
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"planner \d+\.\d+\.\d+\n", planner("--version").out)
+
+
+# --- documents ----------------------------------------------------------------------------
+
+
+def commands() -> list[str]:
+    return [command.name or command.callback.__name__ for command in cli.app.registered_commands]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_documented_and_has_help(command: str) -> None:
+    done = planner(command, "--help")
+    assert done.code == 0
+    assert f"planner {command}" in (ROOT / "README.md").read_text()
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text()
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
+    ours = [line.split("#")[0].split() for line in lines if line.startswith("planner ")]
+    assert len(ours) >= 5
+    monkeypatch.chdir(tmp_path)
+    for words in ours:
+        done = planner(*words[1:])
+        assert done.code == 0, (words, done.err)
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_every_shipped_scenario_has_its_source() -> None:
+    patterns = re.findall(r"\b[a-z]+/[\w*]+", (ROOT / "data" / "SOURCES.md").read_text())
+    for name in scenario_names():
+        assert any(fnmatch(name, pattern) for pattern in patterns), f"{name} is not in data/SOURCES.md"

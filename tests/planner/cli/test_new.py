@@ -1,0 +1,111 @@
+"""`planner new`: what it writes installs, conforms, solves, sweeps and explains, as CONTRIBUTING claims."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from planner.runs.run import evaluate
+from planner.scenarios.catalogue import find_system
+from planner.scenarios.scenario import Entry
+from tests.commands import planner
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new system, installed for child processes beside planner."""
+    folder = tmp_path_factory.mktemp("new") / "toy_system"
+    done = planner("new", "system", "toy_system", "--out", folder)
+    assert done.code == 0, done.err
+    metadata = folder / "toy_system-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-system\nVersion: 0.1.0\n")
+    (metadata / "entry_points.txt").write_text("[planner.systems]\ntoy_system = toy_system:SYSTEM\n")
+    return folder
+
+
+def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    paths = [str(folder), *(path for path in sys.path if path)]
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_new_system_conforms(toy: Path) -> None:
+    done = run(toy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_the_new_system_is_solved_explained_and_swept(toy: Path, tmp_path: Path) -> None:
+    done = run(toy, "-m", "planner.cli", "compare", "scenarios/example.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    by_design = {one["design"]: one["metrics"]["served_value"] for one in json.loads(done.stdout)["runs"]}
+    assert by_design["optimum"] >= by_design["greedy"] > 0
+    done = run(toy, "-m", "planner.cli", "explain", "scenarios/example.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["explanation"]["sentences"]
+    store = tmp_path / "store"
+    done = run(toy, "-m", "planner.cli", "sweep", "scenarios/example.toml", "--out", store, "--workers", 1)
+    assert done.returncode == 0, done.stderr
+    assert "9 of 9 points" in done.stderr
+
+
+def test_a_new_design_decides_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    done = planner("new", "design", "traffic", "mine", "--out", path)
+    assert done.code == 0, done.err
+    module = load(path)
+    system = find_system("traffic")
+    problem = system.problem.presets["abilene"]()
+    made = evaluate(system, problem, Entry(label="mine", design=module.DESIGN))
+    default = evaluate(system, problem, Entry(label="default", design=system.designs[0]))
+    assert made.metrics == {name: default.metrics[name] for name in made.metrics}
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("system", "../evil"), "../evil: is no name"),
+        (("system", "Toy"), "Toy: is no name"),
+        (("system", "class"), "class: is no name"),
+        (("system", "traffic"), "traffic: a system of this name is installed"),
+        (("system", "json"), "json: a Python module of this name is installed"),
+        (("design", "traffic", "ecmp"), "ecmp: traffic has a design of this name"),
+        (("design", "trafic", "mine"), "trafic: no such system; did you mean 'traffic'?"),
+    ],
+)
+def test_bad_names_are_one_line(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
+    done = planner("new", *words, "--out", tmp_path / "x")
+    assert done.code == 1
+    assert line in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_with_files_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("mine")
+    done = planner("new", "system", "fresh_system", "--out", tmp_path)
+    assert done.code == 1
+    assert "is not an empty folder" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]

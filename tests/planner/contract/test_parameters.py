@@ -1,0 +1,100 @@
+"""Parameters are read from signatures, checked, and put in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from planner.contract.parameters import REQUIRED, check_parameters, parameters_of
+
+
+def solver(
+    problem: Any,
+    *,
+    mode: Annotated[Literal["fast", "exact"], Field(description="how")] = "fast",
+    paths: Annotated[Annotated[int, Field(gt=0)] | Literal["any"], Field(description="which")] = "any",
+    share: Annotated[float, Field(ge=0, le=1, description="how much")] = 0.5,
+    table: Annotated[Path | None, Field(description="a file")] = None,
+    names: tuple[str, ...] = (),
+    quiet: bool = False,
+    options: Any = None,
+    previous: Any = None,
+) -> object:
+    return mode, paths, share, table, names, quiet
+
+
+def check(**given: Any) -> tuple[dict[str, Any], list[str]]:
+    return check_parameters(solver, given, where="designs.s", what="design s", folder=Path("/base"))
+
+
+def test_what_the_engine_hands_over_is_no_parameter() -> None:
+    assert list(parameters_of(solver)) == ["mode", "paths", "share", "table", "names", "quiet"]
+
+
+def test_words() -> None:
+    assert {name: parameter.values for name, parameter in parameters_of(solver).items()} == {
+        "mode": "fast | exact",
+        "paths": "integer > 0 | any",
+        "share": "number >= 0 <= 1",
+        "table": "file | none",
+        "names": "list of text",
+        "quiet": "true | false",
+    }
+    assert parameters_of(solver)["share"].about == "how much"
+    assert parameters_of(solver)["share"].default == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"mode": "exact"}, {"mode": "exact"}),
+        ({"paths": 3}, {"paths": 3}),
+        ({"paths": "any"}, {"paths": "any"}),
+        ({"share": 1}, {"share": 1.0}),
+        ({"names": ["a", "b"]}, {"names": ("a", "b")}),
+        ({"table": "x/links.csv"}, {"table": Path("/base/x/links.csv")}),
+        ({"table": "/abs/links.csv"}, {"table": Path("/abs/links.csv")}),
+        ({"quiet": True}, {"quiet": True}),
+    ],
+)
+def test_right_values(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert check(**given) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"moed": "fast"}, "designs.s.moed: no such parameter of design s; did you mean 'mode'?"),
+        ({"mode": "exat"}, "designs.s.mode is 'exat', must be fast | exact; did you mean 'exact'?"),
+        ({"mode": 3}, "designs.s.mode is 3, must be fast | exact"),
+        ({"paths": 0}, "designs.s.paths is 0, must be integer > 0 | any"),
+        ({"paths": 2.5}, "designs.s.paths is 2.5, must be integer > 0 | any"),
+        ({"share": 1.5}, "designs.s.share is 1.5, must be less than or equal to 1"),
+        ({"share": "0.5"}, "designs.s.share is '0.5', must be a valid number"),
+        ({"share": float("nan")}, "designs.s.share is nan, "),
+        ({"share": True}, "designs.s.share is true, must be a valid number"),
+        ({"quiet": 1}, "designs.s.quiet is 1, must be a valid boolean"),
+        ({"names": "a"}, "designs.s.names is 'a', must be a valid array"),
+    ],
+)
+def test_wrong_values(given: dict[str, Any], fault: str) -> None:
+    values, faults = check(**given)
+    assert values == {}
+    assert len(faults) == 1
+    assert faults[0].startswith(fault)
+
+
+def test_all_faults_at_once() -> None:
+    assert len(check(moed=1, share=2, paths=-1)[1]) == 3
+
+
+def test_a_parameter_without_default_is_needed() -> None:
+    def read(name: Annotated[str, Field(description="which network")], *, seed: int = 0) -> object:
+        return name, seed
+
+    assert parameters_of(read)["name"].default is REQUIRED
+    _, faults = check_parameters(read, {}, where="problem", what="source 'x'")
+    assert faults == ["problem.name: is missing; source 'x' needs it (which network)"]

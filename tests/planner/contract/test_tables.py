@@ -1,0 +1,168 @@
+"""Tables: rules, defaults, rows by name, round trips and digests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import pandas as frames
+
+from planner.contract.tables import Table, digest, label, number, row_name, validate
+from planner.errors import InputError
+from planner.io.table_files import find_tables, read_table, read_tables, write_table
+from planner.io.text_files import read_text
+
+PARTS = Table(
+    name="parts",
+    about="a part",
+    columns={
+        "part": label("its name"),
+        "mass_kg": number("mass", more_than=0),
+        "share": number("share", at_least=0, at_most=1, optional=True, default=0.5),
+        "note": number("rest", optional=True),
+    },
+    key=("part",),
+)
+
+
+def test_defaults_types_and_order() -> None:
+    frame = validate(PARTS, pd.DataFrame({"mass_kg": [1, 2], "part": [7, "b"]}))
+    assert frame.columns.tolist() == ["part", "mass_kg", "share"]
+    assert frame["part"].tolist() == ["7", "b"]
+    assert frame["mass_kg"].dtype == float
+    assert frame["share"].tolist() == [0.5, 0.5]
+    assert PARTS.signature() == "parts(part, mass_kg, share?, note?)"
+
+
+def test_the_callers_frame_stays_as_it_is() -> None:
+    given_ = pd.DataFrame({"part": ["a"], "mass_kg": [1]})
+    before = given_.copy()
+    validate(PARTS, given_)
+    pd.testing.assert_frame_equal(given_, before)
+
+
+def test_faults_stand_in_the_order_of_rows() -> None:
+    frame = pd.DataFrame({"part": ["a", "", "c"], "mass_kg": [1.0, 1.0, -1.0], "share": [2.0, 0.0, 0.0]})
+    with pytest.raises(InputError) as caught:
+        validate(PARTS, frame)
+    assert caught.value.faults == (
+        "parts row 1: share is 2.0, must be at most 1",
+        "parts row 2: part is '', must not be empty",
+        "parts row 3: mass_kg is -1.0, must be greater than 0",
+    )
+
+
+def test_a_true_is_no_number() -> None:
+    with pytest.raises(InputError, match="parts row 1: mass_kg is 'True', must be a number"):
+        validate(PARTS, pd.DataFrame({"part": ["a"], "mass_kg": [True]}))
+
+
+def test_rows_of_a_file_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "parts.csv"
+    path.write_text("part,mass_kg\n\na,1\n\nb,2\n")
+    frame = read_table(PARTS, path)
+    assert [row_name(frame, "parts", place) for place in (0, 1)] == ["parts.csv row 3", "parts.csv row 5"]
+
+
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"]), min_size=1
+)
+COLUMNS = [
+    frames.column("part", elements=NAMES, unique=True, dtype=object),
+    frames.column("mass_kg", elements=st.floats(1e-300, 1e300)),
+]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@given(frame=frames.data_frames(COLUMNS, index=frames.range_indexes(min_size=1)))
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, frame: pd.DataFrame
+) -> None:
+    path = tmp_path_factory.mktemp("t") / f"parts{suffix}"
+    write_table(frame, path)
+    again = read_table(PARTS, path)
+    assert again["part"].tolist() == frame["part"].tolist()
+    assert again["mass_kg"].tolist() == frame["mass_kg"].tolist()
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name], "nothing half-written stays"
+
+
+def test_faults_of_all_tables_come_together(tmp_path: Path) -> None:
+    other = Table(name="others", about="", columns={"x": number("")})
+    (tmp_path / "parts.csv").write_text("part,mass_kg\na,-1\n")
+    (tmp_path / "others.csv").write_text("x\ny\n")
+    files = find_tables([PARTS, other], tmp_path)
+    with pytest.raises(InputError) as caught:
+        read_tables([PARTS, other], files)
+    assert len(caught.value.faults) == 2
+
+
+def test_optional_tables_may_be_absent(tmp_path: Path) -> None:
+    assert find_tables([PARTS], tmp_path, optional=["parts"]) == {}
+
+
+def test_text_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"\xef\xbb\xbfhello\r\n")
+    assert read_text(path) == "hello\n"
+
+
+def test_digests_tell_contents_apart() -> None:
+    one = {"a": pd.DataFrame({"x": [1.0, 2.0], "n": ["p", "q"]})}
+    same = {"a": pd.DataFrame({"x": [1, 2], "n": ["p", "q"]})}
+    other = {"a": pd.DataFrame({"x": [1.0, 2.0], "n": ["p", "r"]})}
+    assert digest(one) == digest(same)
+    assert len({digest(one), digest(other), digest({"b": one["a"]}), digest({})}) == 4
+
+
+LINKED = Table(
+    name="linked",
+    about="many rows of few names",
+    columns={"one": label(""), "two": label("")},
+    key=("one", "two"),
+    compact=True,
+)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_compact_tables_hold_their_names_as_categories(tmp_path: Path, suffix: str) -> None:
+    frame = pd.DataFrame({"one": ["a", "a", "b"], "two": ["1", "2", "NA"]})
+    path = tmp_path / f"linked.{suffix}"
+    write_table(frame, path)
+    read = read_table(LINKED, path)
+    assert all(isinstance(dtype, pd.CategoricalDtype) for dtype in read.dtypes)
+    assert read.astype(str).to_numpy().tolist() == frame.to_numpy().tolist()
+    assert digest({"linked": read}) == digest({"linked": frame})
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ({"one": ["a", "a"], "two": [1, 1]}, "row 2: one 'a', two '1' is there already in row 1"),
+        ({"one": ["a", None], "two": ["x", "y"]}, "row 2: one is empty"),
+        ({"one": ["a", ""], "two": ["x", "y"]}, "row 2: one is empty"),
+        ({"one": ["a", "b"], "tow": ["x", "y"]}, "column 'two' is missing; is it called 'tow'?"),
+    ],
+)
+def test_compact_tables_are_looked_at_as_others_are(
+    tmp_path: Path, rows: dict[str, list[object]], fault: str
+) -> None:
+    path = tmp_path / "linked.parquet"
+    pd.DataFrame(rows).to_parquet(path)
+    with pytest.raises(InputError) as caught:
+        read_table(LINKED, path)
+    assert any(fault in line for line in caught.value.faults)
+
+
+def test_numbers_and_their_texts_are_one_name() -> None:
+    frame = pd.DataFrame({"one": pd.Series([1, "1"], dtype=object), "two": ["x", "y"]})
+    assert validate(LINKED, frame)["one"].cat.categories.tolist() == ["1"]
+
+
+def test_long_tables_have_the_digest_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"n": [str(i) for i in range(10)]})
+    whole = digest({"a": frame})
+    monkeypatch.setattr("planner.contract.tables.DIGEST_ROWS", 3)
+    assert digest({"a": frame}) == whole

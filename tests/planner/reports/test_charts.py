@@ -1,0 +1,42 @@
+"""Charts of a comparison: a row of bars for every three metrics, however few there are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from planner.contract.metrics import Metric
+from planner.contract.system import Studies
+from planner.reports import charts
+
+
+@pytest.mark.parametrize("labels", [2, 9])
+@pytest.mark.parametrize("count", [1, 3, 4, 13])
+def test_each_metric_that_tells_designs_apart_has_bars(count: int, labels: int) -> None:
+    metrics = [Metric(name=f"m{i}", unit="", better="more", about="a figure") for i in range(count)]
+    alike = Metric(name="alike", unit="", better="less", about="the same for all")
+    runs = [
+        SimpleNamespace(
+            label=f"design {number}",
+            plan=object(),
+            metrics={"alike": 1.0, **{metric.name: float(number + i) for i, metric in enumerate(metrics)}},
+        )
+        for number in range(labels)
+    ]
+    result: Any = SimpleNamespace(
+        runs=runs, system=SimpleNamespace(metrics=[*metrics, alike], studies=Studies())
+    )
+    (figure,) = charts.comparison(result)
+    assert [len(bars.x) for bars in figure.data] == [labels] * count
+    titles = [title.text for title in figure.layout.annotations]
+    assert len(titles) == count
+    assert all(title.startswith(metric.label) for title, metric in zip(titles, metrics, strict=True))
+
+
+def test_designs_that_are_alike_have_no_chart() -> None:
+    metric = Metric(name="alike", unit="", better="less", about="the same for all")
+    runs = [SimpleNamespace(label=label, plan=object(), metrics={"alike": 1.0}) for label in "ab"]
+    result: Any = SimpleNamespace(runs=runs, system=SimpleNamespace(metrics=[metric], studies=Studies()))
+    assert charts.comparison(result) == []

@@ -1,0 +1,64 @@
+"""What is shown on a terminal: names are never cut, however narrow it is."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from planner.formatting import sizes
+from planner.reports import catalogue_pages, terminal
+from planner.reports.document import Part, table_of
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.description import section_parameters
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", system_names())
+def test_a_system_is_shown_whole(name: str, width: int) -> None:
+    shown = Console(width=width, file=io.StringIO(), record=True)
+    system = find_system(name)
+    terminal.show(catalogue_pages.system_page(system, section_parameters(system)), shown)
+    text = shown.export_text()
+    assert "…" not in text
+    letters = "".join(text.split())
+    for design in system.designs:
+        assert design.name[:8] in letters
+
+
+@pytest.mark.parametrize(
+    ("count", "what", "said"),
+    [
+        (1, "demands", "1 demand"),
+        (1, "entries", "1 entry"),
+        (1, "switches", "1 switch"),
+        (1, "wavelength", "1 wavelength"),
+        (0, "links", "0 links"),
+        (1_200, "links", "1,200 links"),
+    ],
+)
+def test_sizes_count_in_english(count: int, what: str, said: str) -> None:
+    assert sizes({what: count}) == said
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_first_column_of_a_wide_table_is_never_cut(width: int) -> None:
+    """Each piece of a table that is split repeats the whole row headers; long ones are folded."""
+    changes = ["links Frankfurt->Nuremberg and back with 10 Gbit/s more", "no change", "a" * 30]
+    figures = {f"metric_{place}": [1234.5, None, 1e9] for place in range(8)}
+    other = {"sentence": ["words that may be broken over many lines " * 2] * 3}
+    frame = pd.DataFrame({"change": changes, **other, **figures})
+    shown = Console(width=width, file=io.StringIO(), record=True)
+    terminal.show_part(Part(tables=[table_of(frame, title="Changes")]), shown)
+    text = shown.export_text()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    first_column = [line[1:].split("  ")[0] for line in text.splitlines()]
+    pieces = first_column.count("change")
+    assert pieces >= 1 + (width < 120)
+    assert first_column.count("no change") == pieces, "a short row header stays on its line"
+    letters = "".join("".join(first_column).split())
+    for change in changes:
+        assert letters.count("".join(change.split())) == pieces

@@ -1,0 +1,157 @@
+"""Rolling a series through designs: what is kept, what goes on, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from planner.runs import rolling, run
+from planner.scenarios.scenario import load
+from tests.commands import planner
+
+LINKS = "tail,head,capacity_mbps\ns,a,10\na,t,10\ns,b,5\nb,t,5\n"
+STEPS = "step,source,target,rate_mbps\n8:00,s,t,3\n9:00,s,t,6\n../x,s,t,12\n10:00,s,t,9\n"
+SCENARIO = """
+system = "traffic"
+[problem]
+source = "matrices"
+path = "steps.csv"
+network = "net"
+[designs.optimum]
+[designs.ecmp]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "links.csv").write_text(LINKS)
+    (tmp_path / "steps.csv").write_text(STEPS)
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def metrics(folder: Path) -> pd.DataFrame:
+    return pd.read_csv(folder / "windows.csv").drop(columns="seconds")
+
+
+def test_each_window_is_measured_and_kept(scenario: Path, tmp_path: Path) -> None:
+    done = planner("roll", scenario, "--out", tmp_path / "out", "--table-format", "csv")
+    assert done.code == 0, done.err
+    assert "saved 8 windows" in done.err
+    assert "4 windows, mean and worst" in done.out
+    optimum = metrics(tmp_path / "out" / "optimum")
+    assert optimum["window"].tolist() == ["8:00", "9:00", "../x", "10:00"]
+    assert optimum["max_utilization"].tolist() == pytest.approx([0.2, 0.4, 0.8, 0.6])
+    assert metrics(tmp_path / "out" / "ecmp")["max_utilization"].max() == pytest.approx(1.2)
+    plans = sorted(path.name for path in (tmp_path / "out" / "optimum" / "windows").iterdir())
+    assert plans == ["%2E.%2Fx", "10:00", "8:00", "9:00"], "a step's name leaves the folder by no way"
+    assert (tmp_path / "out" / "optimum" / "windows" / "8:00" / "plan" / "flows.csv").exists()
+
+
+def test_a_roll_that_was_stopped_goes_on_and_ends_the_same(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = rolling.start_roll(load(scenario), out=tmp_path / "whole")
+    expected = [window.row() for window in whole]
+    assert len(expected) == len(whole) == 8
+
+    started = iter(rolling.start_roll(load(scenario), out=tmp_path / "out"))
+    for _ in range(3):
+        next(started)
+    del started
+    # a kill may leave a window half written: it is no window yet
+    half = tmp_path / "out" / "optimum" / "windows" / ".10:00.partial"
+    half.mkdir()
+    (half / "run.json").write_text("{")
+
+    solved: list[Any] = []
+    evaluate = run.evaluate
+    monkeypatch.setattr(
+        rolling, "evaluate", lambda *given, **more: solved.append(given) or evaluate(*given, **more)
+    )
+    done = planner("roll", scenario, "--out", tmp_path / "out", "--json")
+    assert done.code == 0, done.err
+    assert len(solved) == 5
+    assert "of which 3 existed before" in done.err
+    for design in ("optimum", "ecmp"):
+        again, before = metrics(tmp_path / "out" / design), metrics(tmp_path / "whole" / design)
+        pd.testing.assert_frame_equal(again, before)
+    assert [row["window"] for row in json.loads(done.out)["runs"]] == [row["window"] for row in expected]
+
+
+def test_a_window_starts_from_the_last_plan_there_is(scenario: Path, tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def spy(design: Any) -> Any:
+        import dataclasses
+
+        def decide(problem: Any, *, options: Any, previous: Any = None) -> Any:
+            seen.append(None if previous is None else previous.plan)
+            return design.run(problem, options=options)
+
+        return dataclasses.replace(design, decide=decide)
+
+    loaded = load(scenario)
+    roll = rolling.start_roll(loaded, designs=["optimum"], out=tmp_path / "out")
+    roll.entries[0].__dict__["design"] = spy(roll.entries[0].design)
+    windows = iter(roll)
+    next(windows), next(windows)
+    assert seen[0] is None
+    assert seen[1] is not None
+    again = rolling.start_roll(load(scenario), designs=["optimum"], out=tmp_path / "out")
+    again.entries[0].__dict__["design"] = spy(again.entries[0].design)
+    seen.clear()
+    assert [window.kept for window in again] == [True, True, False, False]
+    assert len(seen) == 2
+    assert seen[0].to_tables()["flows"]["rate_mbps"].sum() == pytest.approx(12.0), "the kept plan of 9:00"
+
+
+def test_a_window_that_fails_is_told_and_the_rest_go_on(scenario: Path, tmp_path: Path) -> None:
+    text = SCENARIO.replace("[designs.ecmp]", "").replace(
+        "[designs.optimum]", '[designs.optimum]\nobjective = "cost"'
+    )
+    scenario.write_text(text)
+    links = (
+        LINKS.replace("capacity_mbps", "capacity_mbps,cost").replace("10\n", "10,1\n").replace("5\n", "5,2\n")
+    )
+    (scenario.parent / "net" / "links.csv").write_text(links)
+    (scenario.parent / "steps.csv").write_text(STEPS.replace("t,12", "t,99"))
+    done = planner("roll", scenario, "--out", tmp_path / "out")
+    assert done.code == 3
+    assert "optimum, ../x:" in done.out
+    table = metrics(tmp_path / "out" / "optimum")
+    assert table["status"].tolist() == ["optimal", "optimal", "infeasible", "optimal"]
+    again = planner("roll", scenario, "--out", tmp_path / "out")
+    assert again.code == 3
+    pd.testing.assert_frame_equal(metrics(tmp_path / "out" / "optimum"), table)
+
+
+def test_what_cannot_be_rolled_is_one_line(scenario: Path, tmp_path: Path) -> None:
+    one = planner("roll", "traffic/germany50", "--out", tmp_path / "out")
+    assert one.code == 1
+    assert one.err.startswith("traffic/germany50: problem.source gives one problem, but a roll needs")
+    many = planner("compare", scenario)
+    assert many.code == 1
+    assert "planner roll" in many.err
+    assert planner("roll", scenario, "--out", tmp_path / "out").code == 0
+    other = planner("roll", scenario, "--out", tmp_path / "out", "--set", "problem.scale=0.5")
+    assert other.code == 1
+    assert "has the plans of another scenario" in other.err
+    (tmp_path / "steps.csv").write_text(STEPS.replace("t,3", "t,4"))
+    changed = planner("roll", scenario, "--out", tmp_path / "out")
+    assert changed.code == 1
+    assert "was computed from other data" in changed.err
+    assert metrics(tmp_path / "out" / "optimum")["max_utilization"].iloc[0] == pytest.approx(0.2)
+
+
+def test_what_always_applies_changes_every_problem_of_a_series(scenario: Path) -> None:
+    loaded = load(scenario, changes={"problem.scale": 2.0})
+    assert loaded.make_series is not None
+    rates = [float(problem.rate_mbps.sum()) for _, problem in loaded.make_series()]
+    assert rates == [6.0, 12.0, 24.0, 18.0]

@@ -1,0 +1,143 @@
+"""Running designs on scenarios: comparing, rolling, and what Python users see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planner
+from planner.contract.design import Design
+from planner.contract.proof import Proof, Status
+from planner.errors import InputError
+from planner.options import Options
+from planner.runs.run import evaluate, roll
+from planner.scenarios.scenario import Entry, Scenario, from_document, load, scenario_names
+from planner_models.traffic import SYSTEM
+
+DIAMOND = "tail,head,capacity_mbps\ns,a,10\na,t,10\ns,b,5\nb,t,5\n"
+SCENARIO = {
+    "system": "traffic",
+    "problem": {"source": "tables", "path": "net"},
+    "designs": {"optimum": {}, "ecmp": {}, "two": {"design": "optimum", "paths": 2}},
+}
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Scenario:
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "links.csv").write_text(DIAMOND)
+    (tmp_path / "net" / "demands.csv").write_text("source,target,rate_mbps\ns,t,12\n")
+    return from_document(SCENARIO, name="s", folder=tmp_path)
+
+
+def test_compare_measures_every_design_alike(scenario: Any) -> None:
+    result = planner.compare(scenario)
+    assert result.exit_code == 0
+    metrics = result.metrics
+    assert metrics.index.tolist() == ["optimum", "ecmp", "two"]
+    assert metrics["max_utilization"].tolist() == pytest.approx([0.8, 1.2, 0.8])
+    assert metrics["share_of_bound"].tolist() == pytest.approx([1.0, 2 / 3, 1.0])
+    assert metrics["violations"].tolist() == [0, 2, 0]
+
+
+def test_a_bound_over_some_paths_is_no_bound_on_the_others(scenario: Any) -> None:
+    result = planner.compare(scenario, designs=["two", "ecmp"])
+    assert result.reference is None
+    assert result.metrics["share_of_bound"].isna().all()
+
+
+def test_a_bound_on_a_belief_is_no_bound_in_truth(tmp_path: Path, scenario: Any) -> None:
+    document = {**SCENARIO, "designs": {"optimum": {"information": {"noise": 0.5}}, "ecmp": {}}}
+    result = planner.compare(from_document(document, name="s", folder=scenario.folder))
+    assert not result.runs[0].omniscient
+    assert result.reference is None
+
+
+def test_solve_runs_the_first_design(scenario: Any) -> None:
+    assert planner.solve(scenario).label == "optimum"
+    assert planner.solve(scenario, design="shortest_path").label == "shortest_path", "the system's own too"
+
+
+def test_options_reach_the_solver(scenario: Any) -> None:
+    run = planner.solve(scenario, options=Options(backend="ortools:glop"))
+    assert "glop" in run.proof.backend
+
+
+def test_unknown_designs_are_all_named(scenario: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        planner.compare(scenario, designs=["optimun", "ecmpp", "ecmp"])
+    assert len(caught.value.faults) == 2
+
+
+def test_a_design_that_fails_does_not_stop_the_others(scenario: Any) -> None:
+    document = {**SCENARIO, "designs": {"cheap": {"design": "optimum", "objective": "cost"}, "ecmp": {}}}
+    result = planner.compare(from_document(document, name="s", folder=scenario.folder))
+    assert isinstance(result.runs[0].error, InputError)
+    assert result.runs[1].plan is not None
+    assert result.exit_code == 1
+
+
+def test_roll_hands_the_last_decision_on() -> None:
+    seen: list[Any] = []
+    problem = SYSTEM.problem.presets["fat_tree"]()
+    design = SYSTEM.design("ecmp")
+
+    def remembering(problem: Any, *, options: Options, previous: Any) -> Any:
+        seen.append(previous)
+        return design.run(problem, options=options, previous=previous)
+
+    entry = Entry(
+        label="x",
+        design=Design(name="x", decide=remembering, mechanism=design.mechanism, source="tests"),
+    )
+    runs = list(roll(SYSTEM, [problem, problem.scale_demands(0.5)], entry))
+    assert seen == [None, runs[0].decision]
+    assert runs[1].metrics["total_flow_mbps"] == pytest.approx(runs[0].metrics["total_flow_mbps"] / 2)
+
+
+def test_a_believed_problem_never_leaks_the_true_one() -> None:
+    problem = SYSTEM.problem.presets["abilene"]()
+    observed: list[Any] = []
+    design = SYSTEM.design("optimum")
+
+    def spying(problem: Any, *, options: Options, previous: Any) -> Any:
+        observed.append(problem)
+        return design.run(problem, options=options, previous=previous)
+
+    spy = Design(
+        name="spy", decide=spying, observe=design.observe, mechanism=design.mechanism, source="tests"
+    )
+    evaluate(SYSTEM, problem, Entry(label="spy", design=spy, information={"noise": 0.3, "seed": 1}))
+    assert observed[0] is not problem
+    assert (observed[0].rate_mbps != problem.rate_mbps).any()
+
+
+def test_a_scenario_saved_elsewhere_means_the_same(scenario: Any, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "out" / "deep"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "scenario.toml").write_text(scenario.to_toml(elsewhere))
+    again = load(elsewhere / "scenario.toml")
+    assert again.raw["problem"]["path"] == "../../net"
+    assert again.make_problem().size() == scenario.make_problem().size()
+
+
+@pytest.mark.parametrize("name", [name for name in scenario_names() if name.startswith("traffic/")])
+def test_shipped_scenarios_are_valid(name: str) -> None:
+    assert load(name).designs
+
+
+# --- proofs -------------------------------------------------------------------------------
+
+
+def test_gap_is_relative_and_unknown_is_none() -> None:
+    assert Proof(status=Status.FEASIBLE, objective=90.0, bound=100.0).gap == pytest.approx(0.1)
+    assert Proof(status=Status.FEASIBLE, objective=90.0).gap is None
+    assert Proof(status=Status.OPTIMAL, objective=0.0, bound=0.0).gap == 0
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), float("-inf")])
+def test_no_infinite_claims(value: float) -> None:
+    with pytest.raises(ValueError, match="unknown is None"):
+        Proof(status=Status.FEASIBLE, bound=value)

@@ -1,0 +1,75 @@
+"""Conformance of our systems, and that the conformance tests catch what is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.scenarios.catalogue import find_system, system_names
+from planner.testing import check_system
+from planner.testing.systems import Case, conformance_cases
+from planner_models.traffic.designs import ecmp
+from planner_models.traffic.problem.problem import Traffic
+
+SMALL: Mapping[str, Callable[[Any], Any]] = {
+    "brokering": lambda presets: presets["world"](clients=200, places=12, seed=1),
+    "circuitflows": lambda presets: presets["mixed"](racks=4, rings=1, horizon_us=10_000.0),
+    "circuits": lambda presets: presets["skewed"](racks=6, large=1, small=2, seed=1),
+    "livevideo": lambda presets: presets["heavy_tail"](
+        videos=12, edges=4, sources=1, reflectors=3, groups=10, requests_per_video=3.0, seed=1
+    ),
+    "multicast": lambda presets: presets["datacenter"](
+        k=4, aggregation_copies=1, tenants=3, groups=40, table_size=12
+    ),
+    "traffic": lambda presets: presets["fat_tree"](k=4, seed=1),
+}
+"""A small problem of each system, from its presets."""
+
+
+def cases_of(name: str) -> list[Case]:
+    """Return the conformance tests of a system; those of one system share their runs."""
+    system = find_system(name)
+    return conformance_cases(system, problems=[SMALL[name](system.problem.presets)])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=f"{name}: {case.name}") for name in system_names() for case in cases_of(name)],
+)
+def test_our_systems_conform(case: Case) -> None:
+    case.run()
+
+
+def lying(problem: Traffic) -> Decision[Any]:
+    """Claim an objective value that the plan does not have."""
+    plan = ecmp.route(problem).plan
+    proof = Proof(status=Status.OPTIMAL, objective=99.0, bound=99.0, metric="concurrent_flow")
+    return Decision(plan=plan, proof=proof)
+
+
+def too_tight(problem: Traffic) -> Decision[Any]:
+    """Claim a bound that every other design beats."""
+    proof = Proof(status=Status.UNDECIDED, bound=1e-3, metric="concurrent_flow")
+    return Decision(plan=None, proof=proof)
+
+
+@pytest.mark.parametrize(
+    ("decide", "line"),
+    [
+        (lying, "lying: decides, and its plan keeps what it claims: PlanRejected"),
+        (too_tight, "beats the bound"),
+    ],
+)
+def test_false_claims_are_found(decide: Callable[..., Any], line: str) -> None:
+    system = find_system("traffic")
+    ours = next(design for design in system.designs if design.name == "ecmp")
+    false = dataclasses.replace(ours, name=decide.__name__, decide=decide, model=None)
+    wrong = dataclasses.replace(system, designs=(ours, false))
+    with pytest.raises(AssertionError, match="system 'traffic' fails") as found:
+        check_system(wrong, problems=[SMALL["traffic"](system.problem.presets)])
+    assert line in str(found.value)
