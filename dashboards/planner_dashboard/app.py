@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+import streamlit as st
+
 # module, address, title and icon of each page (streamlit would show a docstring of this constant)
 PAGES: Final = (
     ("what_if", "what_if", "What if", ":material/tune:"),
@@ -18,8 +20,6 @@ PAGES: Final = (
 
 def main() -> None:
     """Show the page of the address."""
-    import streamlit as st  # here: worker processes import this file too, and show nothing
-
     st.set_page_config(
         page_title="planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
     )
@@ -37,8 +37,6 @@ def _page(module: str, title: str) -> Callable[[], None]:
     """Return a function that shows a page below its title; it imports the page at its first call."""
 
     def page() -> None:
-        import streamlit as st
-
         st.title(title)
         import_module(f"planner_dashboard.{module}").page()
 

@@ -7,10 +7,12 @@ another. The standard library's pool cannot.
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 import weakref
 from collections.abc import Callable
 from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,22 +29,35 @@ class Workers:
     """The worker processes, the same for all sessions of a server."""
 
     def __init__(self, count: int, memory_mb: int) -> None:
+        self.are_started = False
+        self._count, self._memory_mb = count, memory_mb
+        self._lock = threading.Lock()
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPool:
         # workers are forks of one process that has loaded everything: a stopped one is replaced at
         # once, and they share memory
-        self.are_started = False
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["planner_dashboard.preload"])
-        self._pool = ProcessPool(
-            max_workers=count, context=context, initializer=worker.limit_memory, initargs=[memory_mb]
+        return ProcessPool(
+            max_workers=self._count,
+            context=context,
+            initializer=worker.limit_memory,
+            initargs=[self._memory_mb],
         )
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, time_limit_s: float = TIME_LIMIT_S
     ) -> Job:
         """Submit a call; it waits while all workers are busy. The first one starts them, in seconds."""
-        future = self._pool.schedule(function, args=list(arguments), timeout=time_limit_s)
+        with self._lock:  # of the sessions' threads
+            if not self._pool.active:  # pebble gives up when a worker ends while none has a task
+                self.close()
+                self._pool = self._new_pool()
+            pool = self._pool
+            future = pool.schedule(function, args=list(arguments), timeout=time_limit_s)
         self.are_started = True
-        return Job(future, time_limit_s=time_limit_s)
+        return Job(future, pool, time_limit_s=time_limit_s)
 
     def close(self) -> None:
         """Stop all workers, also busy ones."""
@@ -55,6 +70,7 @@ class Job:
     """A submitted call. It is cancelled when nothing refers to it any more, as when its session ends."""
 
     future: ProcessFuture[Any]
+    pool: ProcessPool
     time_limit_s: float = TIME_LIMIT_S
     start: float = field(default_factory=time.monotonic)
 
@@ -63,13 +79,13 @@ class Job:
 
     @property
     def is_pending(self) -> bool:
-        """True until the job has a result: it runs, or waits for a worker."""
-        return not self.future.done()
+        """True until the job has a result, or its worker ended: it runs, or waits for a worker."""
+        return not self.future.done() and self.pool.active
 
     @property
     def is_waiting(self) -> bool:
         """True while all workers are busy with other jobs."""
-        return not self.future.running() and not self.future.done()
+        return self.is_pending and not self.future.running()
 
     @property
     def seconds(self) -> float:
@@ -85,7 +101,9 @@ class Job:
         raises  PlannerError as the worker raised it, or with the reason for having no result
         """
         try:
-            return self.future.result(timeout=0)
+            if not self.future.done():
+                raise BrokenProcessPool
+            return self.future.result()
         except PlannerError:
             raise
         except futures.CancelledError:
@@ -98,5 +116,7 @@ class Job:
             raise InputError(
                 "the worker ran out of memory, or was ended: the question is too large"
             ) from None
+        except BrokenProcessPool:
+            raise InputError("the worker was ended before it had the question: ask again") from None
         except Exception as error:
             raise PlannerError(f"a fault of planner: {type(error).__name__}: {error}"[:300]) from error

@@ -6,6 +6,17 @@ They run at lower priority, so that pages respond also while all workers solve.
 import os
 from contextlib import suppress
 from importlib import import_module
+from multiprocessing import spawn
+
+
+def _leave_out_main(_: str) -> None:
+    """Do nothing, where a new worker would run the file of its parent's `__main__` under another name.
+
+    Streamlit replaces that module by the script of each page that it runs, and never restores it.
+    """
+
+
+spawn._fixup_main_from_name = spawn._fixup_main_from_path = _leave_out_main  # type: ignore[attr-defined]
 
 os.nice(5)  # before the imports, which are work too
 for _name in (

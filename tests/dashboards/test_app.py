@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,12 @@ def one_server() -> Iterator[None]:
         yield
         session.workers().close()
         session.workers.clear()
+
+
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore the main module, which streamlit replaces by the script that it runs."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 def page(**query: str) -> AppTest:
@@ -249,7 +256,6 @@ def _sweeps() -> None:
     stored_runs.page()
 
 
-@pytest.mark.xfail(reason="open: its worker process may expire before it answers", strict=False, run=False)
 def test_a_target_is_run_and_has_verdicts() -> None:
     app = AppTest.from_function(_reproduction, default_timeout=TIME_LIMIT_S)
     app.query_params["target"] = "traffic/figure_1"

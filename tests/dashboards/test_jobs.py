@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -79,3 +84,54 @@ def test_a_job_over_its_limits_is_one_line(workers: Workers) -> None:
     wait_until(lambda: not bad.is_pending)
     with pytest.raises(InputError, match="no"):
         bad.result()
+
+
+def end() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def answer(workers: Workers) -> int:
+    job = workers.submit(sleep, 0.0)
+    wait_until(lambda: not job.is_pending)
+    return int(job.result())
+
+
+def test_a_worker_that_ends_is_replaced(workers: Workers) -> None:
+    ended = workers.submit(end)
+    wait_until(lambda: not ended.is_pending)
+    with pytest.raises(InputError, match="the worker ran out of memory, or was ended"):
+        ended.result()
+    assert answer(workers) != os.getpid()
+
+
+def test_workers_that_end_without_a_job_are_replaced(workers: Workers) -> None:
+    for _ in range(3):
+        first = answer(workers)
+        os.kill(first, signal.SIGKILL)
+        job = workers.submit(sleep, 0.0)  # before or after the pool sees it
+        wait_until(lambda job=job: not job.is_pending)  # type: ignore[misc]
+        if not job.future.done() or isinstance(job.future.exception(), BrokenProcessPool):
+            with pytest.raises(InputError, match="ask again"):
+                job.result()
+        else:
+            assert job.result() != first
+    workers._pool._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
+    assert answer(workers) != os.getpid()
+
+
+def test_workers_do_not_run_the_script_of_their_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "page.py"
+    script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nthis_name_is_unknown\n")
+    main = ModuleType("__main__")
+    main.__file__ = str(script)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    pool = Workers(1, 1024)
+    try:
+        assert answer(pool) != os.getpid()
+        script.unlink()
+        assert answer(pool) != os.getpid()
+    finally:
+        pool.close()
+    assert not list(tmp_path.iterdir())
