@@ -24,6 +24,7 @@ import numba
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Ints32
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.traffic.designs.column_generation import shortest_path_trees
@@ -43,7 +44,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Ints, allocate, dijkstra
+from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -111,7 +112,7 @@ class _Scheme:
         self.started = time.perf_counter()
         arcs = len(reduced.capacity_mbps)
         self.tree_number: dict[tuple[int, bytes], int] = {}
-        self.parent: list[Ints] = []
+        self.parent: list[Ints32] = []
         self.owner: list[int] = []
         self.amount: list[float] = []
         self.sent = np.zeros((len(reduced.roots), arcs))
@@ -197,7 +198,7 @@ class _Scheme:
         self.utilization = max(float((load / reduced.capacity_mbps).max()), reduced.fixed_utilization)
         return True
 
-    def _record(self, row: int, parent: Ints, amount: float) -> None:
+    def _record(self, row: int, parent: Ints32, amount: float) -> None:
         key = (row, parent.tobytes())
         if key not in self.tree_number:
             self.tree_number[key] = len(self.owner)

@@ -10,9 +10,9 @@ from typing import Annotated
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.next_hops import draw_link, enlarge
@@ -86,7 +86,7 @@ def route_annealing(
     return tcp.route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
 
 
-def estimate_demands(problem: Traffic) -> NDArray[np.float64]:
+def estimate_demands(problem: Traffic) -> Floats:
     """Estimate the rates of elastic demands if only links at sources and targets limited them, (K,), Mbit/s.
 
     These are max-min fair shares of the capacity that leaves each source and enters each target, no
@@ -103,7 +103,7 @@ def estimate_demands(problem: Traffic) -> NDArray[np.float64]:
     return tcp.max_min_rates(ends, np.r_[out, into], problem.rate_mbps)
 
 
-def _demand_mbps(problem: Traffic, rates: Fairness) -> NDArray[np.float64]:
+def _demand_mbps(problem: Traffic, rates: Fairness) -> Floats:
     return problem.rate_mbps if rates == "given" else estimate_demands(problem)
 
 

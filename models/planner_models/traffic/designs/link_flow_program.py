@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.tables import file_name
 from planner.errors import InputError
@@ -39,11 +39,11 @@ class LinkFlowModel:
     """
 
     program: LinearProgram
-    row: NDArray[np.int64]
-    link: NDArray[np.int64]
+    row: Ints
+    link: Ints
     shape: tuple[int, int]
 
-    def flow_mbps(self, x: NDArray[np.float64]) -> sp.coo_array:
+    def flow_mbps(self, x: Floats) -> sp.coo_array:
         """Return the flow to each target on each link in a solution, shape (D, E), Mbit/s."""
         return sp.coo_array((x[: len(self.link)], (self.row, self.link)), shape=self.shape)
 
@@ -64,7 +64,7 @@ def build(problem: Traffic, objective: Objective) -> LinkFlowModel:
     target = problem.targets[row]
 
     # a row for each (target, node but the target): what leaves less what enters
-    def balance_row(commodity: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.int64]:
+    def balance_row(commodity: Ints, node: Ints) -> Ints:
         return commodity * (nodes - 1) + node - (node > problem.targets[commodity])
 
     inner = problem.head[link] != target
@@ -152,7 +152,7 @@ def build(problem: Traffic, objective: Objective) -> LinkFlowModel:
     return LinkFlowModel(program=program, row=row, link=link, shape=(targets, links))
 
 
-def link_cost(problem: Traffic) -> NDArray[np.float64]:
+def link_cost(problem: Traffic) -> Floats:
     """Return the cost per Mbit/s of each link, shape (E,); InputError where links have none."""
     if "cost" not in problem.links:
         raise InputError(
@@ -161,7 +161,7 @@ def link_cost(problem: Traffic) -> NDArray[np.float64]:
     return problem.links["cost"].to_numpy(float)
 
 
-def _hstack(left: sp.coo_array, right: sp.coo_array | NDArray[np.float64]) -> sp.csr_array:
+def _hstack(left: sp.coo_array, right: sp.coo_array | Floats) -> sp.csr_array:
     return sp.csr_array(sp.hstack([left, sp.coo_array(right)], format="csr"))
 
 
@@ -172,7 +172,7 @@ def _pad_columns(matrix: sp.coo_array, columns: int) -> sp.csr_array:
     return wide
 
 
-def _flow_labels(problem: Traffic, row: NDArray[np.int64], link: NDArray[np.int64]) -> Sequence[str]:
+def _flow_labels(problem: Traffic, row: Ints, link: Ints) -> Sequence[str]:
     names = problem.nodes["node"].to_numpy()[problem.targets]
     return [f"{names[d]}: {problem.link_labels[e]}" for d, e in zip(row, link, strict=True)]
 

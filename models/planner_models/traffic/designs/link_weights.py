@@ -10,9 +10,9 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numba
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.contract.tables import Table, label, number
@@ -104,7 +104,7 @@ def route(
     return _make_decision(problem, weight)
 
 
-def congestion(problem: Traffic, load_mbps: NDArray[np.float64]) -> float:
+def congestion(problem: Traffic, load_mbps: Floats) -> float:
     """Return Fortz and Thorup's cost of a load (E,), Mbit/s: the sum of capacity times a convex function.
 
     The function of utilization starts with slope 1, changes slope at 1/3, 2/3, 9/10, 1 and 11/10, and
@@ -115,7 +115,7 @@ def congestion(problem: Traffic, load_mbps: NDArray[np.float64]) -> float:
 
 def _initial_weights(
     problem: Traffic, goal: Goal, largest: int, *, free: bool, previous: Decision[Routing] | None
-) -> NDArray[np.int64]:
+) -> Ints:
     if previous is not None and isinstance(previous.plan, WeightedRouting):
         tables = previous.plan.weights
         if (
@@ -136,7 +136,7 @@ def _initial_weights(
     return own if scores[0] <= scores[1] else other
 
 
-def _integer_weights(weight: NDArray[np.float64], largest: int) -> NDArray[np.int64]:
+def _integer_weights(weight: Floats, largest: int) -> Ints:
     """Return integers from 1 to `largest` in about the same proportions; integers in range stay."""
     if (weight == np.rint(weight)).all() and weight.max() <= largest:
         return np.asarray(weight, dtype=np.int64)
@@ -144,7 +144,7 @@ def _integer_weights(weight: NDArray[np.float64], largest: int) -> NDArray[np.in
     return np.asarray(np.clip(np.rint(scaled), 1, largest), dtype=np.int64)
 
 
-def _make_decision(problem: Traffic, weight: NDArray[np.int64]) -> Decision[Routing]:
+def _make_decision(problem: Traffic, weight: Ints) -> Decision[Routing]:
     tuned = replace(problem, links=problem.links.assign(weight=weight.astype(float)))
     share = next_hops.even_shares(next_hops.find_next_hops(tuned))
     share.data *= np.repeat(problem.rate_mbps, np.diff(share.indptr))
@@ -156,9 +156,7 @@ def _make_decision(problem: Traffic, weight: NDArray[np.int64]) -> Decision[Rout
         weights=ends.assign(parallel=problem.parallel, weight=weight.astype(float)),
     )
     proof = Proof(
-        status=Status.FEASIBLE,
-        objective=float(plain.links["utilization"].max()),
-        metric="max_utilization",
+        status=Status.FEASIBLE, objective=float(plain.links["utilization"].max()), metric="max_utilization"
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))
 
@@ -171,15 +169,15 @@ class _Network(NamedTuple):
     targets, rate             (D,), (D, N) Mbit/s from each node to each target
     """
 
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    capacity: NDArray[np.float64]
-    entering: NDArray[np.int64]
-    first_entering: NDArray[np.int64]
-    leaving: NDArray[np.int64]
-    first_leaving: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    rate: NDArray[np.float64]
+    tail: Ints
+    head: Ints
+    capacity: Floats
+    entering: Ints
+    first_entering: Ints
+    leaving: Ints
+    first_leaving: Ints
+    targets: Ints
+    rate: Floats
 
 
 class _Rules(NamedTuple):
@@ -200,26 +198,20 @@ class _State(NamedTuple):
     stalled               (1,) evaluations without progress
     """
 
-    origin: NDArray[np.int64]
-    weight: NDArray[np.int64]
-    best: NDArray[np.int64]
-    bank: NDArray[np.int64]
-    distance: NDArray[np.int64]
-    load: NDArray[np.float64]
-    score: NDArray[np.float64]
-    best_score: NDArray[np.float64]
-    stalled: NDArray[np.int64]
+    origin: Ints
+    weight: Ints
+    best: Ints
+    bank: Ints
+    distance: Ints
+    load: Floats
+    score: Floats
+    best_score: Floats
+    stalled: Ints
 
 
 class _Search:
     def __init__(
-        self,
-        problem: Traffic,
-        weight: NDArray[np.int64],
-        goal: Goal,
-        largest: int,
-        changes: int | None,
-        seed: int,
+        self, problem: Traffic, weight: Ints, goal: Goal, largest: int, changes: int | None, seed: int
     ) -> None:
         targets, nodes, links = len(problem.targets), len(problem.nodes), len(problem.links)
         self.random = np.random.default_rng(seed)

@@ -7,9 +7,10 @@ from typing import Annotated, Final, Literal
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.next_hops import NextHops, enlarge
@@ -100,7 +101,7 @@ def _iterate(
 def link_shares(
     problem: Traffic,
     hops: NextHops,
-    rate_mbps: NDArray[np.float64],
+    rate_mbps: Floats,
     *,
     delta: float,
     policy: Order = "increasing",
@@ -129,7 +130,7 @@ def schedule_switch(
     delta: float,
     policy: Order = "increasing",
     seed: int = 0,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[Ints, Ints, Floats]:
     """Run Algorithm 1 at one switch with links that all lead to every destination.
 
     destination, rate  (F,) target of each flow, numbered from 0, and its rate

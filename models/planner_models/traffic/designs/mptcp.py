@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner_models.traffic.designs import next_hops
@@ -37,11 +37,7 @@ MAX_ITERATIONS: Final = 100_000
 
 
 def route(
-    problem: Traffic,
-    *,
-    subflows: SubflowCount = 8,
-    coupling: Coupling = "coupled",
-    seed: Seed = 0,
+    problem: Traffic, *, subflows: SubflowCount = 8, coupling: Coupling = "coupled", seed: Seed = 0
 ) -> Decision[Routing]:
     """Route each demand over several subflows, hashed to equal-cost paths, at the rates of MPTCP.
 
@@ -64,9 +60,7 @@ def route(
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
 
 
-def uncoupled_rates(
-    uses: sp.csr_array, capacity: NDArray[np.float64], cap: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def uncoupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats) -> Floats:
     """Return max-min fair rates of subflows, shape (n K,); those of a demand add up to at most its cap (K,).
 
     uses  (n K, E) 1 where a subflow takes a link; subflow i of demand k is row n k + i
@@ -79,9 +73,7 @@ def uncoupled_rates(
     return tcp.max_min_rates(sp.hstack([uses, own]), limits, np.full(uses.shape[0], np.inf))
 
 
-def coupled_rates(
-    uses: sp.csr_array, capacity: NDArray[np.float64], cap: NDArray[np.float64], *, gap: float = DEFAULT_GAP
-) -> NDArray[np.float64]:
+def coupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats, *, gap: float = DEFAULT_GAP) -> Floats:
     """Return the rates of subflows (n K,) that maximize the sum over demands of log(total rate).
 
     Primal-dual hybrid gradient with restarts (Chambolle and Pock 2011). It ends when dual

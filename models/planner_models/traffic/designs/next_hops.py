@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
 from planner_models.traffic.problem.problem import Traffic
 
@@ -26,16 +26,16 @@ class NextHops(NamedTuple):
     and of the problem: source (K,), head (E,), targets (D,), nodes N.
     """
 
-    demand: NDArray[np.int64]
-    first_demand: NDArray[np.int64]
-    row: NDArray[np.int64]
-    node: NDArray[np.int64]
-    first_node: NDArray[np.int64]
-    link: NDArray[np.int64]
-    first_link: NDArray[np.int64]
-    source: NDArray[np.int64]
-    head: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    demand: Ints
+    first_demand: Ints
+    row: Ints
+    node: Ints
+    first_node: Ints
+    link: Ints
+    first_link: Ints
+    source: Ints
+    head: Ints
+    targets: Ints
     nodes: int
 
 
@@ -84,7 +84,7 @@ def draw_paths(hops: NextHops, random: np.random.Generator, *, copies: int = 1) 
     return path_matrix(hops, start, link)
 
 
-def path_matrix(hops: NextHops, start: NDArray[np.int64], link: NDArray[np.int64]) -> sp.csr_array:
+def path_matrix(hops: NextHops, start: Ints, link: Ints) -> sp.csr_array:
     """Return the matrix (P, E) that is 1 where a path takes a link; links of path p from start[p] on."""
     return sp.csr_array((np.ones(len(link)), link, start), shape=(len(start) - 1, len(hops.head)))
 

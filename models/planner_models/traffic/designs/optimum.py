@@ -8,10 +8,10 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import backends
+from planner.arrays import Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
@@ -186,7 +186,7 @@ def _solve_over_links(
 
 def _solve_formulation(
     problem: Traffic, objective: Objective, options: Options
-) -> tuple[Solution, sp.coo_array | None, NDArray[np.float64]]:
+) -> tuple[Solution, sp.coo_array | None, Floats]:
     """Solve the formal model through Pyomo: slow, an independent check of the fast program."""
     from planner.backends import pyomo
     from planner_models.traffic.designs.formulation import flow_mbps, formulation, rates_mbps
@@ -223,9 +223,7 @@ def _solve_over_paths(
     return solution, plan
 
 
-def _exact_rates(
-    problem: Traffic, objective: Objective, demand: NDArray[np.int64], rate: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _exact_rates(problem: Traffic, objective: Objective, demand: Ints, rate: Floats) -> Floats:
     """Return the rates of the paths, scaled to add up exactly to each demand."""
     sent = sum_by_index(demand, rate, len(problem.demands))
     wanted = np.minimum(sent, problem.rate_mbps) if objective == "total" else problem.rate_mbps
@@ -236,7 +234,7 @@ def _exact_rates(
     return rate / sent[demand] * wanted[demand]
 
 
-def _follow_splits(problem: Traffic, flow_mbps: sp.coo_array, served_mbps: NDArray[np.float64]) -> Routing:
+def _follow_splits(problem: Traffic, flow_mbps: sp.coo_array, served_mbps: Floats) -> Routing:
     """Return the plan that serves exactly `served_mbps` (K,) with the split ratios of the solver's flow.
 
     Solvers keep flow conservation to about 1e-7 only. Applying their split ratios makes it exact, and

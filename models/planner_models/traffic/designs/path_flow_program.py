@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra, yen
 
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.errors import InputError
@@ -31,7 +31,7 @@ class CandidatePaths:
     links   for each path its links in order
     """
 
-    demand: NDArray[np.int64]
+    demand: Ints
     links: tuple[tuple[int, ...], ...]
 
     @cached_property
@@ -101,11 +101,7 @@ def build(problem: Traffic, objective: Objective, paths: CandidatePaths) -> Line
         return problem.link_labels
 
     def model(
-        served: Rows,
-        carried: Rows,
-        cost: NDArray[np.float64],
-        factor: str | None = None,
-        maximize: bool = False,
+        served: Rows, carried: Rows, cost: Floats, factor: str | None = None, maximize: bool = False
     ) -> LinearProgram:
         return LinearProgram.build(
             sense="max" if maximize else "min",
@@ -151,7 +147,7 @@ def build(problem: Traffic, objective: Objective, paths: CandidatePaths) -> Line
             )
 
 
-def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: NDArray[np.float64]) -> pd.DataFrame:
+def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> pd.DataFrame:
     """Return the plan table `routes` for rates (P,), Mbit/s: a row for each path with a rate."""
     names = problem.nodes["node"].tolist()
     used = np.flatnonzero(rate_mbps > 0)
@@ -236,7 +232,7 @@ class _PathFinder:
         paths = [self._trace(row, source, target) for row in before]
         return [path for path in paths if path is not None]
 
-    def _trace(self, before: NDArray[np.int32], source: int, target: int) -> tuple[int, ...] | None:
+    def _trace(self, before: Ints32, source: int, target: int) -> tuple[int, ...] | None:
         nodes = [target]
         while nodes[-1] != source:
             nodes.append(int(before[nodes[-1]]))
@@ -246,7 +242,7 @@ class _PathFinder:
         links = [self.link_between[hop] for hop in itertools.pairwise(nodes)]
         return tuple(dict.fromkeys(links))  # the two halves of a parallel link are one link
 
-    def _graph(self, weight: NDArray[np.float64], keep: NDArray[np.bool_] | None = None) -> sp.csr_array:
+    def _graph(self, weight: Floats, keep: Bools | None = None) -> sp.csr_array:
         keep = np.ones(len(weight), dtype=bool) if keep is None else keep
         places = (self.tail[keep].astype(np.int32), self.head[keep].astype(np.int32))  # `yen` takes no others
         return sp.csr_array((weight[keep], places), shape=(self.size, self.size))

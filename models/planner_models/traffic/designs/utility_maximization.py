@@ -8,10 +8,10 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import backends
+from planner.arrays import Bools, Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
@@ -83,7 +83,7 @@ def _solve_proportional(problem: Traffic, options: Options, start: float) -> Dec
     share = np.tile(np.array(INITIAL_TANGENTS), (count, 1))
     demand = np.repeat(np.arange(count), len(INITIAL_TANGENTS))
     points = share.ravel()
-    best: tuple[float, NDArray[np.float64], Solution] | None = None
+    best: tuple[float, Floats, Solution] | None = None
     bound = np.inf
     last: Solution | None = None
     for _ in range(MAX_ROUNDS):
@@ -137,9 +137,7 @@ def _solve_proportional(problem: Traffic, options: Options, start: float) -> Dec
     )
 
 
-def _tangent_program(
-    model: LinkFlowModel, rate: NDArray[np.float64], demand: NDArray[np.int64], point: NDArray[np.float64]
-) -> LinearProgram:
+def _tangent_program(model: LinkFlowModel, rate: Floats, demand: Ints, point: Floats) -> LinearProgram:
     """Maximize the sum of u, u at most every tangent of log(share) at the points, shares at most 1.
 
     u_k <= log(p) + (x_k / r_k - p) / p, for point p of demand k.
@@ -227,9 +225,7 @@ def _solve_max_min(problem: Traffic, options: Options, start: float) -> Decision
     )
 
 
-def _level_program(
-    model: LinkFlowModel, rate: NDArray[np.float64], level: NDArray[np.float64], fixed: NDArray[np.bool_]
-) -> LinearProgram:
+def _level_program(model: LinkFlowModel, rate: Floats, level: Floats, fixed: Bools) -> LinearProgram:
     """Maximize t: demands that are not fixed get at least the share t, the fixed ones their level."""
     base, count = model.program, len(rate)
     flows, size = len(model.link), base.cost.size
@@ -258,11 +254,7 @@ def _level_program(
 
 
 def _decision(
-    problem: Traffic,
-    flow_mbps: sp.coo_array,
-    wanted: NDArray[np.int64],
-    share: NDArray[np.float64],
-    proof: Proof,
+    problem: Traffic, flow_mbps: sp.coo_array, wanted: Ints, share: Floats, proof: Proof
 ) -> Decision[Routing]:
     """Return the plan that serves exactly these shares with the split ratios of the solver's flow."""
     served = np.zeros(len(problem.demands))

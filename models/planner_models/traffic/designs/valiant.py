@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse.csgraph import dijkstra
 
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.errors import InputError, did_you_mean
 from planner_models.traffic.designs import next_hops
@@ -28,19 +28,13 @@ Via = Annotated[
     ),
 ]
 Split = Annotated[
-    bool,
-    Field(description="split every demand evenly over all intermediate nodes; else use one of them"),
+    bool, Field(description="split every demand evenly over all intermediate nodes; else use one of them")
 ]
 Seed = Annotated[int, Field(ge=0, description="with split = false: of the choice of node and path")]
 
 
 def route(
-    problem: Traffic,
-    *,
-    via: Via = (),
-    split: Split = True,
-    rates: Rates = "given",
-    seed: Seed = 0,
+    problem: Traffic, *, via: Via = (), split: Split = True, rates: Rates = "given", seed: Seed = 0
 ) -> Decision[Routing]:
     """Route each demand on shortest paths to an intermediate node, and from there to its target.
 
@@ -60,7 +54,7 @@ def route(
     return tcp.route_shares(problem, share, rates)
 
 
-def _intermediate_nodes(problem: Traffic, via: tuple[str, ...]) -> NDArray[np.int64]:
+def _intermediate_nodes(problem: Traffic, via: tuple[str, ...]) -> Ints:
     """Return the intermediate nodes; none where no demand has a rate."""
     names = problem.nodes["node"].tolist()
     wanted = problem.rate_mbps > 0
@@ -92,7 +86,7 @@ def _intermediate_nodes(problem: Traffic, via: tuple[str, ...]) -> NDArray[np.in
     return np.flatnonzero(chosen & usable)
 
 
-def _even_shares(problem: Traffic, middle: NDArray[np.int64]) -> sp.csr_array:
+def _even_shares(problem: Traffic, middle: Ints) -> sp.csr_array:
     """Return the mean over intermediate nodes of even shares on both legs, shape (K, E)."""
     wanted = problem.rate_mbps > 0
     demands = len(problem.demands)
@@ -115,7 +109,7 @@ def _even_shares(problem: Traffic, middle: NDArray[np.int64]) -> sp.csr_array:
     return sp.csr_array(share)
 
 
-def _hashed_shares(problem: Traffic, middle: NDArray[np.int64], random: np.random.Generator) -> sp.csr_array:
+def _hashed_shares(problem: Traffic, middle: Ints, random: np.random.Generator) -> sp.csr_array:
     """Return the paths of demands hashed to one intermediate node and one path per leg, shape (K, E)."""
     demands = len(problem.demands)
     share = sp.csr_array((demands, len(problem.links)))
@@ -141,7 +135,7 @@ def _hashed_shares(problem: Traffic, middle: NDArray[np.int64], random: np.rando
     return sp.csr_array(share)
 
 
-def _leg_problem(problem: Traffic, source: NDArray[np.int64], target: NDArray[np.int64]) -> Traffic:
+def _leg_problem(problem: Traffic, source: Ints, target: Ints) -> Traffic:
     """Return the same network with a demand of 1 for each leg."""
     names = problem.nodes["node"].to_numpy()
     legs = pd.DataFrame({"source": names[source], "target": names[target], "rate_mbps": 1.0})

@@ -6,10 +6,10 @@ import math
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse.csgraph import dijkstra
 
+from planner.arrays import Floats, Ints
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -67,7 +67,7 @@ def observe_reports(
     return problem if rate is problem.rate_mbps else problem.with_rates(rate)
 
 
-def estimate_drift(rate_mbps: NDArray[np.float64], *, step_s: float) -> tuple[float, float]:
+def estimate_drift(rate_mbps: Floats, *, step_s: float) -> tuple[float, float]:
     """Estimate `swing` and `memory_s` of `observe_reports` from a series of rates.
 
     rate_mbps  (T, K) rates of K demands at T times `step_s` apart; demands that are ever 0 are left
@@ -89,8 +89,8 @@ def estimate_drift(rate_mbps: NDArray[np.float64], *, step_s: float) -> tuple[fl
 
 
 def _estimate_from_sums(
-    problem: Traffic, rate: NDArray[np.float64], granularity: int, noise: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+    problem: Traffic, rate: Floats, granularity: int, noise: float, rng: np.random.Generator
+) -> Floats:
     """Return rates, (K,), estimated by gravity from their noisy sums between regions."""
     region = group_nodes(problem, granularity)
     count = len(problem.nodes)
@@ -104,7 +104,7 @@ def _estimate_from_sums(
     return np.asarray(sums[pair] * share)
 
 
-def group_nodes(problem: Traffic, granularity: int) -> NDArray[np.int64]:
+def group_nodes(problem: Traffic, granularity: int) -> Ints:
     """Return the region of each node, (N,): of `granularity` nodes on average, each of nodes that are close.
 
     Average-linkage clustering by the weight of shortest paths, the mean of both directions; regions

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
@@ -20,7 +20,7 @@ def realize(truth: Traffic, observed: Traffic, plan: Routing) -> Routing:
     per target, nodes split all traffic to a target as planned.
     """
 
-    def relative_to_observed(rate_mbps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def relative_to_observed(rate_mbps: Floats) -> Floats:
         """Return the rates over the observed ones, shape (K,); 0 where nothing was observed."""
         wanted = observed.rate_mbps
         return np.divide(rate_mbps, wanted, out=np.zeros(len(wanted)), where=wanted > 0)

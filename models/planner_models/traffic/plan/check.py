@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.traffic.plan.plan import Routing, require_links
@@ -27,8 +27,8 @@ class VerifiedFlow:
     served_mbps  (K,) traffic of each demand that arrives
     """
 
-    load_mbps: NDArray[np.float64]
-    served_mbps: NDArray[np.float64]
+    load_mbps: Floats
+    served_mbps: Floats
 
 
 def check(problem: Traffic, plan: Routing) -> Violations:
@@ -80,7 +80,7 @@ def verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     return VerifiedFlow(load_mbps=load, served_mbps=served)
 
 
-def _require_link_totals(problem: Traffic, plan: Routing, load: NDArray[np.float64]) -> None:
+def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> None:
     links = plan.links
     place = require_links(problem, links["tail"], links["head"], links["parallel"], "links")
     claimed = np.full(len(load), np.nan)
@@ -98,9 +98,7 @@ def _require_link_totals(problem: Traffic, plan: Routing, load: NDArray[np.float
         )
 
 
-def _identify_commodities(
-    problem: Traffic, flows: pd.DataFrame
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _identify_commodities(problem: Traffic, flows: pd.DataFrame) -> tuple[Ints, Ints]:
     """Return the commodity of each row, and the demand or (flows per target) the node of each commodity."""
     target = _require_nodes(problem, flows["target"], "target")
     if "source" not in flows:
@@ -115,7 +113,7 @@ def _identify_commodities(
     return demand, np.arange(len(problem.demands))
 
 
-def _require_nodes(problem: Traffic, names: pd.Series, column: str) -> NDArray[np.int64]:
+def _require_nodes(problem: Traffic, names: pd.Series, column: str) -> Ints:
     places = problem.find_nodes(names)
     if (places < 0).any():
         row = int(np.flatnonzero(places < 0)[0])
@@ -124,13 +122,8 @@ def _require_nodes(problem: Traffic, names: pd.Series, column: str) -> NDArray[n
 
 
 def _served_rates(
-    problem: Traffic,
-    surplus: sp.coo_array,
-    names: NDArray[np.int64],
-    tolerance_mbps: NDArray[np.float64],
-    *,
-    by_demand: bool,
-) -> NDArray[np.float64]:
+    problem: Traffic, surplus: sp.coo_array, names: Ints, tolerance_mbps: Floats, *, by_demand: bool
+) -> Floats:
     """Return the traffic of each demand that arrives, (K,), Mbit/s.
 
     PlanRejected where a node loses traffic, makes traffic up, or sends more than a demand's rate.
@@ -161,9 +154,7 @@ def _served_rates(
     return served
 
 
-def _correct_rounding(
-    problem: Traffic, flow: sp.csr_array, names: NDArray[np.int64], served: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _correct_rounding(problem: Traffic, flow: sp.csr_array, names: Ints, served: Floats) -> Floats:
     """Return served rates, (K,), moved within rounding errors to the share of all demands to the target.
 
     A node's surplus is the difference of the traffic that leaves and enters it; where much traffic

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.traffic.problem.problem import Traffic
 
 
@@ -27,9 +27,7 @@ def remove_cycles(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
     return sp.coo_array((amount[keep], (row[keep], link[keep])), shape=flow.shape)
 
 
-def cyclic_entries(
-    problem: Traffic, row: NDArray[np.int64], link: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def cyclic_entries(problem: Traffic, row: Ints, link: Ints) -> tuple[Ints, Bools]:
     """Find the entries of a flow (commodities, E) that lie on cycles.
 
     row, link  (n,) commodity and link of each entry
@@ -45,9 +43,7 @@ def cyclic_entries(
     return component[tail].astype(np.int64), component[tail] == component[head]
 
 
-def _cancel_cycles(
-    problem: Traffic, links: NDArray[np.int64], amount: NDArray[np.float64], arcs: NDArray[np.int64]
-) -> None:
+def _cancel_cycles(problem: Traffic, links: Ints, amount: Floats, arcs: Ints) -> None:
     """Reduce `amount` at `arcs` in place until no cycle is left: walk along arcs until a node repeats."""
     leaving: dict[int, list[tuple[int, int]]] = {}
     for arc, link in zip(arcs.tolist(), links.tolist(), strict=True):

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints32
 from planner.errors import InputError
 from planner_models.traffic.plan import cycle_removal
 from planner_models.traffic.plan import plan as routing
@@ -57,7 +57,7 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
     return tables
 
 
-def has_cycle(problem: Traffic, flow: sp.coo_array) -> NDArray[np.bool_]:
+def has_cycle(problem: Traffic, flow: sp.coo_array) -> Bools:
     """Return whether the flow of each commodity, (C, E), has a cycle, shape (C,)."""
     used = flow.data > 0
     _, cyclic = cycle_removal.cyclic_entries(problem, flow.row[used], flow.col[used])
@@ -116,7 +116,7 @@ def _next_hop_table(problem: Traffic, plan: Routing, by: By) -> pd.DataFrame:
     )
 
 
-def _path_table(problem: Traffic, plan: Routing, served: NDArray[np.float64]) -> pd.DataFrame:
+def _path_table(problem: Traffic, plan: Routing, served: Floats) -> pd.DataFrame:
     columns = ["source", "target", "path", "share"]
     if plan.routes is not None:
         routes = plan.routes
@@ -142,7 +142,7 @@ def _path_table(problem: Traffic, plan: Routing, served: NDArray[np.float64]) ->
 
 
 def _decompose_into_paths(
-    problem: Traffic, demand: int, links: NDArray[np.int32], amount: NDArray[np.float64]
+    problem: Traffic, demand: int, links: Ints32, amount: Floats
 ) -> list[tuple[list[int], float]]:
     """Decompose the flow of one demand into paths: follow the largest flow at each node until none remains.
 

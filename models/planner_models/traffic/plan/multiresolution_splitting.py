@@ -17,9 +17,10 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 
+from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
 from planner_models.traffic.plan import deployment
@@ -30,7 +31,7 @@ from planner_models.traffic.problem.problem import Traffic
 Match = Literal["flow", "target"]
 SplitOn = Literal["sequence", "counter", "source port"]
 
-_Ends = tuple[NDArray[np.int64] | None, NDArray[np.int64]]
+_Ends = tuple[Ints | None, Ints]
 """Source and target node of each commodity; no sources where a commodity is a target."""
 
 FIELD_BITS: Final = {"sequence": 32, "counter": 32, "source port": 16}
@@ -147,7 +148,7 @@ def compile_rules(
     commodities, nodes, all_links, wanted = (table[name].to_numpy() for name in columns)
     share = np.zeros(len(table))
     rules: list[tuple[Any, ...]] = []
-    entries: dict[int, NDArray[np.int64]] = {}
+    entries: dict[int, Ints] = {}
     for group in _group_rows(problem, table):
         commodity, node, links = int(commodities[group.start]), int(nodes[group.start]), all_links[group]
         width, low = int(bits[group.start]), int(lowest[group.start])
@@ -212,7 +213,7 @@ RULE_COLUMNS: Final = (
 )
 
 
-def apportion(shares: ArrayLike, bits: int) -> NDArray[np.int64]:
+def apportion(shares: ArrayLike, bits: int) -> Ints:
     """Return whole parts of 2^bits in proportion to the shares, shape (L,), by largest remainders.
 
     They add up to 2^bits; each differs from its share by less than one part. Of equal remainders the
@@ -220,7 +221,7 @@ def apportion(shares: ArrayLike, bits: int) -> NDArray[np.int64]:
     """
     exact = np.asarray(shares, dtype=float)
     exact = exact / exact.sum() * 2**bits
-    parts: NDArray[np.int64] = np.floor(exact + 1e-9).astype(np.int64)
+    parts: Ints = np.floor(exact + 1e-9).astype(np.int64)
     missing = 2**bits - int(parts.sum())
     order = np.argsort(-np.round(exact - parts, 9), kind="stable")
     parts[order[:missing]] += 1
@@ -261,11 +262,7 @@ def _group_rows(problem: Traffic, table: pd.DataFrame) -> list[slice]:
 
 
 def _ratio_table(
-    problem: Traffic,
-    ends: _Ends,
-    table: pd.DataFrame,
-    share: NDArray[np.float64],
-    bits: NDArray[np.int64],
+    problem: Traffic, ends: _Ends, table: pd.DataFrame, share: Floats, bits: Ints
 ) -> pd.DataFrame:
     names = problem.nodes["node"].to_numpy()
     commodity, link = table["commodity"].to_numpy(), table["link"].to_numpy()
@@ -283,9 +280,7 @@ def _ratio_table(
     )
 
 
-def _count_later_splits(
-    problem: Traffic, flow: sp.coo_array, table: pd.DataFrame
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _count_later_splits(problem: Traffic, flow: sp.coo_array, table: pd.DataFrame) -> tuple[Ints, Ints]:
     """Return, for each row, the largest number of splits on a path after its node, and the number at it."""
     nodes = len(problem.nodes)
     commodity, link = table["commodity"].to_numpy(), table["link"].to_numpy()
@@ -294,11 +289,11 @@ def _count_later_splits(
     splits = np.zeros(len(places) + 1, dtype=np.int64)  # the last place: traffic has arrived
     splits[:-1] = count > 1
     here = np.searchsorted(places, tail)
-    after: NDArray[np.int64] = np.searchsorted(places, head).astype(np.int64)
+    after: Ints = np.searchsorted(places, head).astype(np.int64)
     after[(after == len(places)) | (places[np.minimum(after, len(places) - 1)] != head)] = len(places)
     if deployment.has_cycle(problem, flow).any():
         raise InputError("the plan's routes form a cycle: no rules can follow them")
-    depth: NDArray[np.int64] = np.zeros(len(places) + 1, dtype=np.int64)
+    depth: Ints = np.zeros(len(places) + 1, dtype=np.int64)
     while True:
         deeper = depth.copy()
         np.maximum.at(deeper, here, depth[after] + splits[after])
@@ -309,14 +304,14 @@ def _count_later_splits(
 
 def _assign_bits(
     problem: Traffic,
-    target: NDArray[np.int64],
+    target: Ints,
     table: pd.DataFrame,
-    depth: NDArray[np.int64],
-    splits: NDArray[np.int64],
+    depth: Ints,
+    splits: Ints,
     on: SplitOn,
     start: int,
     resolution_bits: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Return, for each row, the number of bits that its node matches, and the lowest of them."""
     if not len(table):
         return depth, depth
@@ -324,7 +319,7 @@ def _assign_bits(
     if on == "counter":  # every switch has its own counter, so all may match the same bits
         depth = np.zeros_like(depth)
     commodity = table["commodity"].to_numpy()
-    longest: NDArray[np.int64] = np.ones(commodity.max() + 1, dtype=np.int64)
+    longest: Ints = np.ones(commodity.max() + 1, dtype=np.int64)
     np.maximum.at(longest, commodity, depth + splits)
     in_a_row = longest[commodity]
     bits = np.minimum(resolution_bits, available // in_a_row)

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import PlanRejected
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -136,7 +136,7 @@ def flow_by_target(problem: Traffic, plan: Routing) -> sp.csr_array:
 
 def require_links(
     problem: Traffic, tail: Iterable[str], head: Iterable[str], parallel: Iterable[float], where: str
-) -> NDArray[np.int64]:
+) -> Ints:
     """Return the link of each (tail, head, parallel); PlanRejected where there is no such link."""
     tails, heads, numbers = (pd.Series(column) for column in (tail, head, parallel))
     nth = numbers.to_numpy(np.int64, copy=False)
@@ -197,7 +197,7 @@ def _build_routing(
     return Routing(flows=flows, links=links, routes=routes)
 
 
-def _node_names(problem: Traffic, places: NDArray[np.int64]) -> pd.Categorical:
+def _node_names(problem: Traffic, places: Ints) -> pd.Categorical:
     return pd.Categorical.from_codes(places, categories=problem.node_index)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.contract.proof import Status
 from planner.contract.studies import Decided
@@ -38,7 +38,7 @@ class CapacityChange(Change[Traffic]):
     """A change of link capacities, (E,) Mbit/s; a link of capacity 0 is lost."""
 
     problem: Traffic | None = None
-    capacity_mbps: NDArray[np.float64]
+    capacity_mbps: Floats
 
 
 class CapacityReoptimization(Reoptimization[Traffic]):
@@ -104,13 +104,13 @@ class CapacityReoptimization(Reoptimization[Traffic]):
             return None
         return gain if abs(gain) > GAIN_TOLERANCE * max(abs(value), abs(self.objective)) else 0.0
 
-    def gain_bound(self, dual_value: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gain_bound(self, dual_value: Floats) -> Floats:
         """Return a bound on the gain from more capacity, given its value by dual prices."""
         if self._session is None:
             return np.full_like(dual_value, math.inf)
         return self._session.gain_bound(dual_value)
 
-    def _solve_at(self, capacity_mbps: NDArray[np.float64]) -> float | None:
+    def _solve_at(self, capacity_mbps: Floats) -> float | None:
         """Return the objective value; None where no plan serves what has to be served."""
         if self._session is not None and not self._runs_again:
             return self._session.solve_at(capacity_mbps)
@@ -156,7 +156,7 @@ class ProgramSession:
         self.price = dual * (objective if self._minimizes_utilization else 1.0)
         self.solver = highs.NAME
 
-    def solve_at(self, capacity_mbps: NDArray[np.float64]) -> float | None:
+    def solve_at(self, capacity_mbps: Floats) -> float | None:
         """Return the objective value under other capacities; None where the program is infeasible."""
         changed = np.flatnonzero(capacity_mbps != self._capacity).tolist()
         self._session.setBasis(self._basis)
@@ -167,7 +167,7 @@ class ProgramSession:
             self._set_capacity(link, float(self._capacity[link]))
         return value
 
-    def gain_bound(self, dual_value: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gain_bound(self, dual_value: Floats) -> Floats:
         """Return a bound on the gain from more capacity, given its value by dual prices."""
         if self._minimizes_utilization and self.objective > 0:  # U falls as 1 / (1 + x), not as 1 - x
             return self.objective - self.objective / (1 + dual_value / self.objective)

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.traffic.plan.cycle_removal import cyclic_entries
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -97,20 +97,16 @@ def complete_ratios(problem: Traffic, ratios: sp.coo_array) -> sp.coo_array:
             return joined
 
 
-def _keys(problem: Traffic, entries: sp.coo_array) -> NDArray[np.int64]:
+def _keys(problem: Traffic, entries: sp.coo_array) -> Ints:
     """Return a number for the commodity and the tail node of each entry."""
     return np.asarray(entries.row.astype(np.int64) * len(problem.nodes) + problem.tail[entries.col])
 
 
-def _entries(
-    problem: Traffic, row: NDArray[np.int64], link: NDArray[np.int64], value: NDArray[np.float64]
-) -> sp.coo_array:
+def _entries(problem: Traffic, row: Ints, link: Ints, value: Floats) -> sp.coo_array:
     return sp.coo_array((value, (row, link)), shape=(len(problem.targets), len(problem.links)))
 
 
-def _append(
-    problem: Traffic, ratios: sp.coo_array, others: sp.coo_array, chosen: NDArray[np.bool_]
-) -> sp.coo_array:
+def _append(problem: Traffic, ratios: sp.coo_array, others: sp.coo_array, chosen: Bools) -> sp.coo_array:
     """Return the ratios followed by the chosen entries of the others."""
     return _entries(
         problem,
@@ -120,9 +116,7 @@ def _append(
     )
 
 
-def apply_ratios_by_target(
-    problem: Traffic, ratios: sp.coo_array, rate_mbps: NDArray[np.float64]
-) -> sp.csr_array:
+def apply_ratios_by_target(problem: Traffic, ratios: sp.coo_array, rate_mbps: Floats) -> sp.csr_array:
     """Return the flow to each target, (D, E) Mbit/s, when rate_mbps (K,) follows the ratios (D, E).
 
     The sum of `apply_ratios` over sources, in the memory of one row for each target.
@@ -154,7 +148,7 @@ def apply_ratios_by_target(
     return sp.csr_array(flow)
 
 
-def apply_ratios(problem: Traffic, ratios: sp.coo_array, rate_mbps: NDArray[np.float64]) -> sp.coo_array:
+def apply_ratios(problem: Traffic, ratios: sp.coo_array, rate_mbps: Floats) -> sp.coo_array:
     """Return the flow of each demand, (K, E) Mbit/s, when rate_mbps (K,) follows the ratios (D, E).
 
     raises  ValueError where ratios keep traffic in a cycle
@@ -167,7 +161,7 @@ def apply_ratios(problem: Traffic, ratios: sp.coo_array, rate_mbps: NDArray[np.f
     demand = np.flatnonzero(rate_mbps > 0)
     row_of = np.searchsorted(problem.targets, problem.target)  # row of each demand's target
     node, amount = problem.source[demand], rate_mbps[demand]
-    flows: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+    flows: list[tuple[Ints, Ints, Floats]] = []
     # all traffic moves one hop a round; parts of a demand that meet at a node go on as one
     while len(demand):
         if len(flows) > MAX_HOPS:
@@ -191,7 +185,7 @@ def apply_ratios(problem: Traffic, ratios: sp.coo_array, rate_mbps: NDArray[np.f
     return flow
 
 
-def _count_up(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _count_up(lengths: Ints) -> Ints:
     """Return 0, 1, ..., length - 1 for each length in turn."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)

@@ -14,10 +14,11 @@ import numba
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 from scipy.sparse.linalg import splu
 
+from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import SolverFailure
@@ -38,7 +39,7 @@ DENSE_MAX_LINKS: Final = 400  # below, a dense factorization is faster than a sp
 DENSE_MIN_FILL: Final = 0.1  # share of nonzero entries; above, it is faster too
 
 
-def tcp_rates(problem: Traffic, share: sp.sparray, rates: Fairness) -> NDArray[np.float64]:
+def tcp_rates(problem: Traffic, share: sp.sparray, rates: Fairness) -> Floats:
     """Return the rate of each demand, (K,) Mbit/s, when its traffic takes links in the shares (K, E)."""
     if rates == "given":
         return problem.rate_mbps.copy()
@@ -65,7 +66,7 @@ def route_shares(problem: Traffic, share: sp.sparray, rates: Fairness) -> Decisi
 
 def max_min_rates(
     share: sp.sparray, capacity: ArrayLike, cap: ArrayLike, *, weight: ArrayLike | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return weighted max-min fair rates, (F,): no rate can grow without reducing one that is no larger.
 
     Progressive filling: all rates rise together, in proportion to their weights, until a flow is at
@@ -94,7 +95,7 @@ def max_min_rates(
 
 def _validate(
     share: sp.sparray, capacity: ArrayLike, cap: ArrayLike, weight: ArrayLike | None
-) -> tuple[sp.csr_array, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[sp.csr_array, Floats, Floats, Floats]:
     matrix = sp.csr_array(share, dtype=float)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
@@ -242,7 +243,7 @@ def proportional_rates(
     weight: ArrayLike | None = None,
     tolerance: float = 1e-9,
     iterations: int = 200,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the rates, (F,), that maximize the sum of weight * log(rate) within capacities and caps.
 
     Primal-dual interior point method with a strictly feasible start, so rates never exceed a
@@ -265,7 +266,7 @@ def _solve_proportional(
     weight: ArrayLike | None,
     tolerance: float,
     iterations: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Return proportionally fair rates (F,), and the dual price of each link (E,)."""
     share, capacity, cap, weight = _validate(share, capacity, cap, weight)
     share.eliminate_zeros()
@@ -296,13 +297,8 @@ def _solve_proportional(
 
 
 def _interior_point(
-    uses: sp.csr_array,
-    c: NDArray[np.float64],
-    cap: NDArray[np.float64],
-    w: NDArray[np.float64],
-    tolerance: float,
-    iterations: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    uses: sp.csr_array, c: Floats, cap: Floats, w: Floats, tolerance: float, iterations: int
+) -> tuple[Floats, Floats]:
     """Return rates x (F,) and prices z (E,) with x v = w, s z = 0 and u y = 0 in the limit.
 
     s = c - load and u = cap - x are the slacks, z and y their prices, v = uses @ z + y the price of a
@@ -327,7 +323,7 @@ def _interior_point(
         curvature, ratio = v / x + y / u, z / s
         solve = _normal_equations(transposed, uses, curvature, ratio)
 
-        def newton(aim: float) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+        def newton(aim: float) -> tuple[list[Floats], list[Floats]]:
             """Return the primal and dual steps towards s z = u y = aim and x v = w."""
             push_z, push_y = aim / s - z, np.where(capped, aim / u - y, 0.0)  # noqa: B023
             alone = (w / x - v - uses @ push_z - push_y) / curvature  # noqa: B023
@@ -355,12 +351,12 @@ def _interior_point(
     )
 
 
-def _highest_fill(uses: sp.csr_array, fill: NDArray[np.float64]) -> NDArray[np.float64]:
+def _highest_fill(uses: sp.csr_array, fill: Floats) -> Floats:
     """Return the largest value of `fill` (E,) among each flow's links, at least 1, shape (F,)."""
     return np.maximum(np.maximum.reduceat(fill[uses.indices], uses.indptr[:-1]), 1.0)
 
 
-def _max_step(at: list[NDArray[np.float64]], step: list[NDArray[np.float64]]) -> float:
+def _max_step(at: list[Floats], step: list[Floats]) -> float:
     """Return the largest step length before a value gets negative."""
     longest = np.inf
     for value, change in zip(at, step, strict=True):
@@ -371,8 +367,8 @@ def _max_step(at: list[NDArray[np.float64]], step: list[NDArray[np.float64]]) ->
 
 
 def _normal_equations(
-    transposed: sp.csr_array, uses: sp.csr_array, curvature: NDArray[np.float64], ratio: NDArray[np.float64]
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    transposed: sp.csr_array, uses: sp.csr_array, curvature: Floats, ratio: Floats
+) -> Callable[[Floats], Floats]:
     """Return a solver of (diag(1 / ratio) + uses.T diag(1 / curvature) uses) t = b, t of shape (E,)."""
     matrix = transposed @ (sp.diags_array(1 / curvature) @ uses) + sp.diags_array(1 / ratio)
     # scaled to a unit diagonal: near the optimum its entries differ by many orders

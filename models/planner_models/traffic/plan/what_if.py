@@ -14,9 +14,9 @@ from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Trial
 from planner.options import Options
@@ -72,9 +72,7 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def _explain_limits(
-    problem: Traffic, again: CapacityReoptimization, load: NDArray[np.float64]
-) -> tuple[Section, str]:
+def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Floats) -> tuple[Section, str]:
     """Return the binding links, by the value of a percent of their capacity."""
     metric, value = again.metric, again.objective
     capacity = problem.capacity_mbps
@@ -124,7 +122,7 @@ def _try_upgrades(
     problem: Traffic,
     again: CapacityReoptimization,
     lines: DuplexLines,
-    load: NDArray[np.float64],
+    load: Floats,
     share: float,
     candidates: int,
 ) -> tuple[Section, str]:
@@ -173,11 +171,7 @@ def _try_upgrades(
 
 
 def _try_losses(
-    problem: Traffic,
-    again: CapacityReoptimization,
-    lines: DuplexLines,
-    load: NDArray[np.float64],
-    candidates: int,
+    problem: Traffic, again: CapacityReoptimization, lines: DuplexLines, load: Floats, candidates: int
 ) -> tuple[Section, str]:
     """Remove one line at a time: first those that disconnect a demand, then by a lower bound of the loss."""
     capacity = problem.capacity_mbps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 
@@ -18,7 +18,7 @@ class DuplexLines:
     names    of each of the L lines: the name of its link, with <-> where it has both directions
     """
 
-    of_link: NDArray[np.int64]
+    of_link: Ints
     names: list[str]
 
     @classmethod
@@ -38,20 +38,18 @@ class DuplexLines:
         ]
         return cls(of_link=line, names=names)
 
-    def sum_over_links(self, of_links: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sum_over_links(self, of_links: Floats) -> Floats:
         """Return the sum over each line's links, shape (L,), of values per link, (E,)."""
         return sum_by_index(self.of_link, of_links, len(self.names))
 
-    def max_over_links(self, of_links: NDArray[np.float64]) -> NDArray[np.float64]:
+    def max_over_links(self, of_links: Floats) -> Floats:
         """Return the largest value of each line's links, shape (L,); values, (E,), are at least 0."""
         largest = np.zeros(len(self.names))
         np.maximum.at(largest, self.of_link, of_links)
         return largest
 
 
-def lines_that_may_disconnect(
-    problem: Traffic, lines: DuplexLines, candidates: NDArray[np.int64]
-) -> list[int]:
+def lines_that_may_disconnect(problem: Traffic, lines: DuplexLines, candidates: Ints) -> list[int]:
     """Return those of the candidate lines that may leave a demand without a path when they are lost.
 
     Where every link has an opposite, only bridges of the undirected network can.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import Table, file_name, label, row_name, shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
@@ -66,7 +66,7 @@ LostDemands = Annotated[
 ]
 
 
-_Groups = dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
+_Groups = dict[str, tuple[Ints, Ints]]
 """Links and nodes of each shared-risk group."""
 
 
@@ -85,7 +85,7 @@ class FailureSet:
         self.faults: list[str] = []
         self._groups = None if risk_groups is None else self._read_groups(risk_groups)
 
-    def match_links(self, name: str, where: str) -> NDArray[np.int64]:
+    def match_links(self, name: str, where: str) -> Ints:
         """Return the links that match `tail->head` or `tail<->head`; record a fault where none does."""
         patterns = _expand_directions(name)
         if not patterns:
@@ -105,7 +105,7 @@ class FailureSet:
             self.faults.append(f"{where}: '{name}' matches no link" + near)
         return np.array(sorted(rows), dtype=np.int64)
 
-    def match_nodes(self, name: str, where: str) -> NDArray[np.int64]:
+    def match_nodes(self, name: str, where: str) -> Ints:
         """Return the node of that name, or the nodes that match it; record a fault where none does."""
         nodes = self.problem.nodes["node"].tolist()
         rows = [nodes.index(name)] if name in nodes else _match_names(nodes, name)
@@ -144,7 +144,7 @@ class FailureSet:
                 near = did_you_mean(name, groups)
                 self.faults.append(f"problem.fail_groups: no such group '{name}'{near}")
 
-    def capacity_shares(self, down_rate: Mapping[str, float]) -> NDArray[np.float64]:
+    def capacity_shares(self, down_rate: Mapping[str, float]) -> Floats:
         """Return the share of its capacity that remains to each link, shape (E,)."""
         share = np.ones(len(self.problem.links))
         for name, rest in down_rate.items():
@@ -179,9 +179,7 @@ class FailureSet:
         chosen = up[self._draw("fail_random_links", "links", len(up), count, random)]
         self.link_down |= np.isin(line, chosen)
 
-    def _draw(
-        self, key: str, what: str, among: int, count: int, random: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def _draw(self, key: str, what: str, among: int, count: int, random: np.random.Generator) -> Ints:
         if count > among:
             self.faults.append(f"problem.{key} is {count}, but there are {among} {what} left to fail")
             return np.zeros(0, dtype=np.int64)
@@ -193,14 +191,14 @@ class FailureSet:
             self.faults.append(f"problem.{key}: needs problem.risk_groups, the table of groups")
         return self._groups
 
-    def _is_down(self, links: NDArray[np.int64], nodes: NDArray[np.int64]) -> bool:
+    def _is_down(self, links: Ints, nodes: Ints) -> bool:
         return bool(self.link_down[links].all() and self.node_down[nodes].all())
 
-    def _fail_group(self, links: NDArray[np.int64], nodes: NDArray[np.int64]) -> None:
+    def _fail_group(self, links: Ints, nodes: Ints) -> None:
         self.link_down[links] = True
         self._fail_nodes(nodes)
 
-    def _fail_nodes(self, nodes: NDArray[np.int64]) -> None:
+    def _fail_nodes(self, nodes: Ints) -> None:
         self.node_down[nodes] = True
         self.link_down |= self.node_down[self.problem.tail] | self.node_down[self.problem.head]
 
@@ -234,12 +232,7 @@ def _match_names(names: Sequence[str], pattern: str) -> list[int]:
     return [row for row, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
 
 
-def remove_failed(
-    problem: Traffic,
-    down: NDArray[np.bool_],
-    share: NDArray[np.float64],
-    lost_demands: LostDemandPolicy,
-) -> Traffic:
+def remove_failed(problem: Traffic, down: Bools, share: Floats, lost_demands: LostDemandPolicy) -> Traffic:
     """Return the problem on the links that are up, each with its share of the capacity."""
     if down.all():
         raise InputError("problem: failures leave no link")

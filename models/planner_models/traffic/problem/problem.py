@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import (
     Table,
     file_name,
@@ -67,14 +68,12 @@ PRECOMPUTED: Final = ("incidence", "_pairs", "_triples")
 """Those of them that are computed before rates change, so that all such problems share them."""
 
 
-def sum_by_index(index: NDArray[Any], amounts: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def sum_by_index(index: NDArray[Any], amounts: Floats, count: int) -> Floats:
     """Return the sum of the amounts of each index, shape (count,) or longer."""
     return np.bincount(index, weights=amounts, minlength=count).astype(float, copy=False)
 
 
-def lightest_links(
-    nodes: int, tail: NDArray[Any], head: NDArray[Any], weight: NDArray[np.float64]
-) -> sp.csr_array:
+def lightest_links(nodes: int, tail: NDArray[Any], head: NDArray[Any], weight: Floats) -> sp.csr_array:
     """Return the weight from tail to head, shape (N, N): of parallel links the smallest.
 
     A sparse matrix made of the links as they are would add up the weights of parallel ones.
@@ -85,7 +84,7 @@ def lightest_links(
     return sp.csr_array((weight[first], (tail[first], head[first])), shape=(nodes, nodes))
 
 
-def _look_up(keys: NDArray[np.int64], known: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
+def _look_up(keys: Ints, known: Ints, row: Ints) -> Ints:
     """Return the row of each key among the known ones, which ascend; -1 where it is none of them."""
     if not len(known):
         return np.full(len(keys), -1, dtype=np.int64)
@@ -153,7 +152,7 @@ class Traffic:
             capacity = self.capacity_mbps * factor
         return replace(self, links=self.links.assign(capacity_mbps=capacity))
 
-    def with_rates(self, rate_mbps: NDArray[np.float64]) -> Traffic:
+    def with_rates(self, rate_mbps: Floats) -> Traffic:
         """Return the same network and demands with other rates, shape (K,), Mbit/s."""
         rate = np.asarray(rate_mbps, dtype=float)
         demands = self.demands.assign(rate_mbps=rate)
@@ -174,42 +173,42 @@ class Traffic:
     # --- as arrays ------------------------------------------------------------------------
 
     @cached_property
-    def tail(self) -> NDArray[np.int64]:
+    def tail(self) -> Ints:
         """(E,) node where each link starts."""
         return self.find_nodes(self.links["tail"])
 
     @cached_property
-    def head(self) -> NDArray[np.int64]:
+    def head(self) -> Ints:
         """(E,) node where each link ends."""
         return self.find_nodes(self.links["head"])
 
     @cached_property
-    def source(self) -> NDArray[np.int64]:
+    def source(self) -> Ints:
         """(K,) node where each demand starts."""
         return self.find_nodes(self.demands["source"])
 
     @cached_property
-    def target(self) -> NDArray[np.int64]:
+    def target(self) -> Ints:
         """(K,) node where each demand ends."""
         return self.find_nodes(self.demands["target"])
 
     @cached_property
-    def capacity_mbps(self) -> NDArray[np.float64]:
+    def capacity_mbps(self) -> Floats:
         """(E,) capacity of each link, Mbit/s."""
         return self.links["capacity_mbps"].to_numpy(float)
 
     @cached_property
-    def weight(self) -> NDArray[np.float64]:
+    def weight(self) -> Floats:
         """(E,) routing metric of each link."""
         return self.links["weight"].to_numpy(float)
 
     @cached_property
-    def rate_mbps(self) -> NDArray[np.float64]:
+    def rate_mbps(self) -> Floats:
         """(K,) rate of each demand, Mbit/s."""
         return self.demands["rate_mbps"].to_numpy(float)
 
     @cached_property
-    def targets(self) -> NDArray[np.int64]:
+    def targets(self) -> Ints:
         """(D,) nodes where demands with a positive rate end, ascending."""
         return np.unique(self.target[self.rate_mbps > 0])
 
@@ -223,9 +222,9 @@ class Traffic:
         return sp.csr_array((signs, places), shape=(len(self.nodes), count))
 
     @cached_property
-    def distance(self) -> NDArray[np.float64]:
+    def distance(self) -> Floats:
         """(D, N) weight of the shortest path from each node to each of `targets`; inf without one."""
-        weights: NDArray[np.float64] = dijkstra(self.link_weights.T, indices=self.targets)
+        weights: Floats = dijkstra(self.link_weights.T, indices=self.targets)
         return weights
 
     @cached_property
@@ -236,7 +235,7 @@ class Traffic:
         return [f"{tail}->{head}" + (f"#{k}" if k > 1 else "") for tail, head, k in pairs]
 
     @cached_property
-    def parallel(self) -> NDArray[np.int64]:
+    def parallel(self) -> Ints:
         """(E,) 1 for the first link between its ends, 2 for the second, ... in the table's order."""
         return self.links.groupby(["tail", "head"]).cumcount().to_numpy(dtype=np.int64) + np.int64(1)
 
@@ -251,7 +250,7 @@ class Traffic:
         index: pd.Index = pd.Index(self.nodes["node"])
         return index
 
-    def find_nodes(self, names: pd.Series) -> NDArray[np.int64]:
+    def find_nodes(self, names: pd.Series) -> Ints:
         """Return the node of each name; -1 where there is none. Each category is looked up once."""
         if isinstance(names.dtype, pd.CategoricalDtype):
             codes = names.cat.codes.to_numpy()
@@ -259,18 +258,16 @@ class Traffic:
             return np.where(codes >= 0, np.append(known, -1)[codes], -1).astype(np.int64)
         return self.node_index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
 
-    def find_demands(self, table: pd.DataFrame) -> NDArray[np.int64]:
+    def find_demands(self, table: pd.DataFrame) -> Ints:
         """Return the demand of each row's `source` and `target`; -1 where there is none."""
         return self.demands_between(self.find_nodes(table["source"]), self.find_nodes(table["target"]))
 
-    def demands_between(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
+    def demands_between(self, source: Ints, target: Ints) -> Ints:
         """Return the demand from each source to each target, nodes by row; -1 where there is none."""
         pair = source * len(self.nodes) + target
         return _look_up(np.where((source < 0) | (target < 0), -1, pair), *self._pairs)
 
-    def find_links(
-        self, tail: NDArray[np.int64], head: NDArray[np.int64], nth: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def find_links(self, tail: Ints, head: Ints, nth: Ints) -> Ints:
         """Return the nth of the parallel links from tail to head, nodes by row; -1 where there is none."""
         most = int(self.parallel.max(initial=0))
         triple = (tail * len(self.nodes) + head) * most + nth - 1
@@ -278,14 +275,14 @@ class Traffic:
         return _look_up(np.where(none, -1, triple), *self._triples)
 
     @cached_property
-    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _pairs(self) -> tuple[Ints, Ints]:
         """(K,) key of each demand's source and target, ascending, and (K,) its demand."""
         pair = self.source * len(self.nodes) + self.target
         row = np.argsort(pair, kind="stable")
         return pair[row], row
 
     @cached_property
-    def _triples(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _triples(self) -> tuple[Ints, Ints]:
         """(E,) key of each link's tail, head and parallel number, ascending, and (E,) its link."""
         most = int(self.parallel.max(initial=0))
         triple = (self.tail * len(self.nodes) + self.head) * most + self.parallel - 1
@@ -297,7 +294,7 @@ class Traffic:
         """(N, N) weight from tail to head; of parallel links the smallest."""
         return lightest_links(len(self.nodes), self.tail, self.head, self.weight)
 
-    def disconnected_demands(self, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def disconnected_demands(self, up: Bools) -> Bools:
         """Return demands with a rate and without a path over the links that are up, shape (K,)."""
         count = len(self.nodes)
         ends = (self.head[up], self.tail[up])

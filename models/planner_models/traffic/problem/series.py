@@ -11,9 +11,9 @@ from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
@@ -61,11 +61,11 @@ class Series:
             rates[demand] = rate
             yield step, self.busiest.with_rates(rates)
 
-    def _steps(self) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
+    def _steps(self) -> Iterator[tuple[str, Ints, Floats]]:
         """Yield label, demands and rates of each step."""
         done: set[str] = set()
         step: str | None = None
-        parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        parts: list[tuple[Ints, Floats]] = []
         for frame in self._frames():
             demand = self.busiest.find_demands(frame)
             rate = frame["rate_mbps"].to_numpy(float)
@@ -87,11 +87,8 @@ class Series:
             yield self._join_parts(step, parts, None)
 
     def _join_parts(
-        self,
-        step: str,
-        parts: list[tuple[NDArray[np.int64], NDArray[np.float64]]],
-        frame: pd.DataFrame | None,
-    ) -> tuple[str, NDArray[np.int64], NDArray[np.float64]]:
+        self, step: str, parts: list[tuple[Ints, Floats]], frame: pd.DataFrame | None
+    ) -> tuple[str, Ints, Floats]:
         demand, rate = (np.concatenate(part) for part in zip(*parts, strict=True))
         twice = np.flatnonzero(np.bincount(demand, minlength=1) > 1)
         if len(twice):
@@ -151,8 +148,7 @@ def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps")
 def read_matrices(
     *,
     path: Annotated[
-        Path,
-        Field(description="a table of step, source, target, rate_mbps, or a folder of SNDlib files"),
+        Path, Field(description="a table of step, source, target, rate_mbps, or a folder of SNDlib files")
     ],
     network: Annotated[
         Path | None,

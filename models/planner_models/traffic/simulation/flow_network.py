@@ -14,8 +14,8 @@ from typing import Final, Literal
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import Table, label, number
 from planner.errors import InputError
 from planner_models.traffic.designs import next_hops
@@ -59,13 +59,13 @@ class _Flows:
     """The active flows, one entry each; `count` of the entries are in use."""
 
     count: int = 0
-    number: NDArray[np.int64] = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
-    demand: NDArray[np.int64] = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
-    route: NDArray[np.int64] = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
-    size: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64))
-    sent: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64))
-    rate: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64))
-    start: NDArray[np.float64] = field(default_factory=lambda: np.zeros(64))
+    number: Ints = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
+    demand: Ints = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
+    route: Ints = field(default_factory=lambda: np.zeros(64, dtype=np.int64))
+    size: Floats = field(default_factory=lambda: np.zeros(64))
+    sent: Floats = field(default_factory=lambda: np.zeros(64))
+    rate: Floats = field(default_factory=lambda: np.zeros(64))
+    start: Floats = field(default_factory=lambda: np.zeros(64))
 
     COLUMNS = ("number", "demand", "route", "size", "sent", "rate", "start")
 
@@ -79,7 +79,7 @@ class _Flows:
         self.size[i], self.sent[i], self.rate[i], self.start[i] = size, 0.0, 0.0, start
         self.count += 1
 
-    def remove(self, ended: NDArray[np.bool_]) -> None:
+    def remove(self, ended: Bools) -> None:
         """Remove the ended flows; the others keep their order, which is that of their numbers."""
         kept = np.flatnonzero(~ended)
         for name in self.COLUMNS:
@@ -222,7 +222,7 @@ class FlowNetwork:
         progress = pd.DataFrame(self._progress, columns=["at_s", "sent_mbit"])
         return {"flows": flows, "progress": progress}
 
-    def load_mbps(self) -> NDArray[np.float64]:
+    def load_mbps(self) -> Floats:
         """Return the present load of each link, shape (E,), Mbit/s."""
         active = self._active
         share = self._routes[active.route[: active.count]]
@@ -230,7 +230,7 @@ class FlowNetwork:
 
     # --- events ---------------------------------------------------------------------
 
-    def _end(self, ended: NDArray[np.bool_]) -> None:
+    def _end(self, ended: Bools) -> None:
         active = self._active
         gone = np.flatnonzero(ended)
         for i in gone.tolist():

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.control_loop import Controller, Round
 from planner.contract.design import Decision, Design
 from planner.errors import InputError
@@ -32,9 +32,9 @@ class FlowCounters:
     """
 
     at_s: float
-    flow: NDArray[np.int64]
-    demand: NDArray[np.int64]
-    sent_mbit: NDArray[np.float64]
+    flow: Ints
+    demand: Ints
+    sent_mbit: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,9 +47,9 @@ class RouteUpdate:
     decision  of the design
     """
 
-    flow: NDArray[np.int64]
+    flow: Ints
     share: sp.csr_array
-    decided: NDArray[np.bool_]
+    decided: Bools
     decision: Decision[Routing]
 
 
@@ -97,7 +97,7 @@ _NONE: Final = np.zeros(0, dtype=np.int64)
 _NOTHING: Final = np.zeros(0)
 
 
-def _measure_rates(problem: Traffic, now: FlowCounters, before: FlowCounters) -> NDArray[np.float64]:
+def _measure_rates(problem: Traffic, now: FlowCounters, before: FlowCounters) -> Floats:
     """Return the rate of each demand's active flows since the last measurement, shape (K,), Mbit/s."""
     passed_s = now.at_s - before.at_s
     if passed_s <= 0:
@@ -108,7 +108,7 @@ def _measure_rates(problem: Traffic, now: FlowCounters, before: FlowCounters) ->
     return sum_by_index(now.demand, (now.sent_mbit - earlier) / passed_s, len(problem.demands))
 
 
-def plan_shares(problem: Traffic, plan: Routing) -> tuple[sp.csr_array, NDArray[np.bool_]]:
+def plan_shares(problem: Traffic, plan: Routing) -> tuple[sp.csr_array, Bools]:
     """Return the share of each demand on each link by the plan (K, E), and whether it is served (K,).
 
     raises  InputError where the plan has flows per target, not per demand

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner.arrays import Floats, Ints
 from planner.contract.tables import SHOWN_ROWS, shorten_faults
 from planner.errors import InputError
 from planner.io.text_files import read_text
@@ -46,7 +47,7 @@ class Lognormal:
         if faults:
             raise InputError(*faults)
 
-    def sample(self, random: np.random.Generator, count: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, count: int) -> Floats:
         """Draw sizes in bytes, shape (count,), at least 1."""
         return np.maximum(self.median_bytes * np.exp(self.sigma * random.standard_normal(count)), 1.0)
 
@@ -63,8 +64,8 @@ class FlowSizes:
     probability  (P,) that a flow is no larger, ascending, from 0 to 1
     """
 
-    size_bytes: NDArray[np.float64]
-    probability: NDArray[np.float64]
+    size_bytes: Floats
+    probability: Floats
 
     def __post_init__(self) -> None:
         size, probability = np.asarray(self.size_bytes, float), np.asarray(self.probability, float)
@@ -78,16 +79,14 @@ class FlowSizes:
         object.__setattr__(self, "size_bytes", size)
         object.__setattr__(self, "probability", probability)
 
-    def sample(self, random: np.random.Generator, count: int) -> NDArray[np.int64]:
+    def sample(self, random: np.random.Generator, count: int) -> Ints:
         """Draw integer sizes in bytes, shape (count,), at least 1, by inverting the distribution."""
         drawn = self.quantile(random.random(count))
         return np.maximum(np.rint(drawn), 1.0).astype(np.int64)
 
-    def quantile(self, probability: ArrayLike) -> NDArray[np.float64]:
+    def quantile(self, probability: ArrayLike) -> Floats:
         """Return the size, in bytes, that flows exceed with 1 - probability."""
-        found: NDArray[np.float64] = np.interp(
-            np.asarray(probability, dtype=float), self.probability, self.size_bytes
-        )
+        found: Floats = np.interp(np.asarray(probability, dtype=float), self.probability, self.size_bytes)
         return found
 
     def share_below(self, size_bytes: float) -> float:
@@ -143,7 +142,7 @@ def read(path: Path) -> FlowSizes:
         raise InputError(*(f"{path.name}: {fault}" for fault in error.faults)) from None
 
 
-def _faults(size: NDArray[np.float64], probability: NDArray[np.float64]) -> Iterator[str]:
+def _faults(size: Floats, probability: Floats) -> Iterator[str]:
     for point in range(len(size)):
         where = f"flow sizes, point {point + 1}"
         if not (np.isfinite(size[point]) and size[point] >= 0):

@@ -19,17 +19,9 @@ from planner_models.traffic.simulation.flow_sizes import Lognormal
 
 METRICS: Final = (
     Metric(name="throughput_mbps", unit="Mbit/s", better="more", about="mean traffic of all flows together"),
+    Metric(name="mean_completion_s", unit="s", better="less", about="mean completion time of ended flows"),
     Metric(
-        name="mean_completion_s",
-        unit="s",
-        better="less",
-        about="mean completion time of ended flows",
-    ),
-    Metric(
-        name="worst_completion_s",
-        unit="s",
-        better="less",
-        about="largest completion time of ended flows",
+        name="worst_completion_s", unit="s", better="less", about="largest completion time of ended flows"
     ),
     Metric(name="ended_flows", unit="flows", better="more", about="flows that ended"),
     Metric(name="active_flows", unit="flows", better="less", about="flows that are active at the end"),
@@ -67,8 +59,7 @@ def run(
         float, Field(ge=0, description="one-way delay of measurements and of decisions, s")
     ] = 0.0,
     start: Annotated[
-        Start,
-        Field(description="route of a new flow: hashed on one equal-cost path, or scattered over all"),
+        Start, Field(description="route of a new flow: hashed on one equal-cost path, or scattered over all")
     ] = "hashed",
     settle_s: Annotated[
         float, Field(ge=0, description="rates are computed only at multiples of this; 0: at every event, s")

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from threadpoolctl import threadpool_limits
 
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.traffic.designs.column_generation import (
@@ -50,7 +50,6 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Floats, Ints
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -235,7 +234,7 @@ class _Search:
 
     # --- pricing --------------------------------------------------------------------------
 
-    def _solve_pricing(self, price: Floats) -> Ints | None:
+    def _solve_pricing(self, price: Floats) -> Ints32 | None:
         """Return the shortest tree of every root under the prices and update the bound; None when late."""
         length = price / price.sum() / self.capacity
         trees, values = [], []
@@ -403,13 +402,13 @@ class _Search:
             )
         return load
 
-    def _keep(self, chosen: NDArray[np.bool_]) -> None:
+    def _keep(self, chosen: Bools) -> None:
         """Keep only the chosen columns, in the order of their roots; scale weights to add up to 1 again."""
         self._take(np.flatnonzero(chosen))
         for weight in (self.weight, self.best_weight):
             weight /= sum_by_index(self.owner, weight, len(self.roots))[self.owner]
 
-    def _add(self, parent: Ints, owner: NDArray[np.int64]) -> None:
+    def _add(self, parent: Ints32, owner: Ints) -> None:
         self.parent = np.concatenate([self.parent, parent])
         self.owner = np.concatenate([self.owner, owner])
         zero = np.zeros(len(owner))
@@ -417,7 +416,7 @@ class _Search:
         self.best_weight = np.concatenate([self.best_weight, zero])
         self._take(np.arange(len(self.owner)))
 
-    def _take(self, columns: NDArray[np.int64]) -> None:
+    def _take(self, columns: Ints) -> None:
         columns = columns[np.argsort(self.owner[columns], kind="stable")]
         self.parent, self.owner = self.parent[columns], self.owner[columns]
         self.weight, self.best_weight = self.weight[columns], self.best_weight[columns]

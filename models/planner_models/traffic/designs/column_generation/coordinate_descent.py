@@ -15,12 +15,10 @@ from typing import Final
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.shortest_path_trees import (
-    Floats,
     Graph,
-    Ints,
     allocate,
     dijkstra,
 )
@@ -32,13 +30,13 @@ MAX_NEWTON_STEPS: Final = 14
 def run_pass(
     graph: Graph,
     capacity: Floats,
-    roots: NDArray[np.int64],
+    roots: Ints,
     amount: Floats,
     *,
     sharpness: float,
     root_load: Floats,
     load: Floats,
-) -> tuple[Ints, Floats]:
+) -> tuple[Ints32, Floats]:
     """Run one pass over the roots; `root_load` and `load` are changed in place.
 
     roots, amount    (R,), (R, N) traffic that each node sends to them

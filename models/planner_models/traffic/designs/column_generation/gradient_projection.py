@@ -18,13 +18,11 @@ from typing import Final, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.reduced_problem import WeightedPaths
 from planner_models.traffic.designs.column_generation.shortest_path_trees import (
-    Floats,
     Graph,
-    Ints,
     allocate,
     dijkstra,
 )
@@ -53,23 +51,16 @@ class PathFlows:
     load   (A,) of all paths
     """
 
-    roots: Ints
-    begin: NDArray[np.int64]
-    node: Ints
+    roots: Ints32
+    begin: Ints
+    node: Ints32
     rate: Floats
-    arcs: Ints
+    arcs: Ints32
     flow: Floats
     load: Floats
 
     @classmethod
-    def of(
-        cls,
-        graph: Graph,
-        roots: NDArray[np.int64],
-        row: NDArray[np.int64],
-        node: NDArray[np.int64],
-        rate: Floats,
-    ) -> PathFlows:
+    def of(cls, graph: Graph, roots: Ints, row: Ints, node: Ints, rate: Floats) -> PathFlows:
         """Return flows without any path yet, for pairs in the order of their root's row."""
         return cls(
             roots=roots.astype(np.int32),

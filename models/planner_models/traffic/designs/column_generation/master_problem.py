@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 
-Floats = NDArray[np.float64]
+from planner.arrays import Floats, Ints
 
 MAX_ITERATIONS: Final = 60  # a few more than any master problem has needed
 
@@ -49,13 +48,7 @@ class MasterSolution:
 
 
 def solve(
-    load: Floats,
-    group: NDArray[np.int64],
-    *,
-    weight: Floats,
-    price: Floats,
-    gap: float,
-    until: float | None = None,
+    load: Floats, group: Ints, *, weight: Floats, price: Floats, gap: float, until: float | None = None
 ) -> MasterSolution:
     """Solve for the best weights of the columns, to a relative `gap`.
 
@@ -113,13 +106,7 @@ Direction = tuple[Floats, Floats, float, Floats, Floats, Floats]
 
 
 def _newton(
-    load: Floats,
-    group: NDArray[np.int64],
-    first: NDArray[np.int64],
-    w: Floats,
-    s: Floats,
-    y: Floats,
-    z: Floats,
+    load: Floats, group: Ints, first: Ints, w: Floats, s: Floats, y: Floats, z: Floats
 ) -> Callable[[Floats, Floats], Direction] | None:
     """Return a function from changes of the products w z and s y to the Newton direction.
 
@@ -159,7 +146,7 @@ def _max_step(x: Floats, dx: Floats, y: Floats, dy: Floats) -> float:
     return float(min(1.0, *limits))
 
 
-def _normalize_groups(weight: Floats, group: NDArray[np.int64], first: NDArray[np.int64]) -> Floats:
+def _normalize_groups(weight: Floats, group: Ints, first: Ints) -> Floats:
     """Return the weights scaled to add up to 1 in each group; equal weights where a group has none."""
     total = np.add.reduceat(weight, first)
     size = np.diff(np.r_[first, len(group)])

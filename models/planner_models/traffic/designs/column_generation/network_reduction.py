@@ -26,9 +26,9 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Floats, Graph
+from planner.arrays import Bools, Floats, Ints
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 
 Shares = dict[int, float]
 """Share of an arc's traffic on each link, by link."""
@@ -48,16 +48,14 @@ class ReducedNetwork:
 
     graph: Graph
     capacity_mbps: Floats
-    node: NDArray[np.int64]
+    node: Ints
     spread: sp.csr_array
-    leaf: NDArray[np.int64]
-    at: NDArray[np.int64]
+    leaf: Ints
+    at: Ints
     up: sp.csr_array
     down: sp.csr_array
 
-    def list_leaves(
-        self, source: NDArray[np.int64], target: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    def list_leaves(self, source: Ints, target: Ints) -> tuple[Ints, Ints, Bools]:
         """Return the leaves that (K,) pairs pass on every path: (place of the pair, leaf, is up)."""
         order = np.full(len(self.node), len(self.leaf), dtype=np.int64)
         order[self.leaf] = np.arange(len(self.leaf))
@@ -72,13 +70,7 @@ class ReducedNetwork:
 
 
 def reduce_network(
-    *,
-    nodes: int,
-    tail: NDArray[np.int64],
-    head: NDArray[np.int64],
-    capacity_mbps: Floats,
-    demanding: NDArray[np.bool_],
-    symmetry: bool = True,
+    *, nodes: int, tail: Ints, head: Ints, capacity_mbps: Floats, demanding: Bools, symmetry: bool = True
 ) -> ReducedNetwork:
     """Return the network after repeating the four steps as long as one applies.
 
@@ -100,7 +92,7 @@ def reduce_network(
 class _Network:
     """The network while it is reduced: arcs with their capacity and their shares on links."""
 
-    def __init__(self, nodes: int, demanding: NDArray[np.bool_]) -> None:
+    def __init__(self, nodes: int, demanding: Bools) -> None:
         self.demanding = demanding.tolist()
         self.count = nodes
         self.out: list[dict[int, tuple[float, Shares]]] = [{} for _ in range(nodes)]  # head -> arc

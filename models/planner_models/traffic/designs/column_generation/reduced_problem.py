@@ -14,15 +14,11 @@ from typing import Final
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation import shortest_path_trees
 from planner_models.traffic.designs.column_generation.network_reduction import ReducedNetwork, reduce_network
-from planner_models.traffic.designs.column_generation.shortest_path_trees import (
-    Floats,
-    Graph,
-    Ints,
-)
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -40,8 +36,8 @@ class WeightedTrees:
     weight  (P,) at least 0, adding up to 1 for each root
     """
 
-    parent: Ints
-    owner: NDArray[np.int64]
+    parent: Ints32
+    owner: Ints
     weight: Floats
 
 
@@ -54,8 +50,8 @@ class WeightedPaths:
     share  the shares on all arcs out of a pair's start add up to 1
     """
 
-    pair: NDArray[np.int64]
-    arc: NDArray[np.int64]
+    pair: Ints
+    arc: Ints
     share: Floats
 
 
@@ -78,7 +74,7 @@ class ReducedProblem:
     by_source: bool
     graph: Graph
     capacity_mbps: Floats
-    roots: NDArray[np.int64]
+    roots: Ints
     amount_mbps: Floats
     fixed_utilization: float
 
@@ -127,7 +123,7 @@ class ReducedProblem:
         )
 
     @cached_property
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    def pairs(self) -> tuple[Ints, Ints, Floats]:
         """The demands on the reduced network: (row of the root, node, Mbit/s) of each pair, in order."""
         row, node = np.nonzero(self.amount_mbps)
         return row, node, self.amount_mbps[row, node]
@@ -149,7 +145,7 @@ class ReducedProblem:
 
     # --- per pair -------------------------------------------------------------------------
 
-    def _ends(self, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _ends(self, pairs: Ints) -> tuple[Ints, Ints]:
         """Return each demand's node in the reduced network, and the row of its root, -1 for none."""
         here = self.network.node[self.problem.source[pairs]]
         there = self.network.node[self.problem.target[pairs]]
@@ -167,9 +163,7 @@ class ReducedProblem:
         longest = np.diff(self.network.spread.tocsc().indptr).mean() if len(self.capacity_mbps) else 0.0
         return int((arcs * longest + leaves) * len(pairs) / max(len(sample), 1))
 
-    def _demand_arcs(
-        self, split: FlowSplit, pairs: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    def _demand_arcs(self, split: FlowSplit, pairs: Ints) -> tuple[Ints, Ints, Floats]:
         """Return the arcs of demands through the reduced network: (demand, arc, share of the demand)."""
         node, row = self._ends(pairs)
         inner = np.flatnonzero(row >= 0)
@@ -185,7 +179,7 @@ class ReducedProblem:
         hop, arc = shortest_path_trees.walk_to_root(self.graph, split.parent, tree, node[inner[which]])
         return pairs[inner[which[hop]]], arc, split.weight[tree[hop]]
 
-    def _trees_by_root(self, split: WeightedTrees) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _trees_by_root(self, split: WeightedTrees) -> tuple[Ints, Ints]:
         """Return the trees in the order of their roots, and the place where each root's trees begin."""
         order = np.argsort(split.owner, kind="stable")
         return order, np.searchsorted(split.owner[order], np.arange(len(self.roots) + 1))
@@ -198,9 +192,7 @@ class ReducedProblem:
         core = sp.coo_array((share * rate[pair], (pair, arc)), shape=(count, len(self.capacity_mbps))).tocsr()
         return sp.csr_array(core @ self.network.spread.T + self._leaf_flow(pairs, pairs, rate, count))
 
-    def _leaf_flow(
-        self, pairs: NDArray[np.int64], row: NDArray[np.int64], rate: Floats, rows: int
-    ) -> sp.csr_array:
+    def _leaf_flow(self, pairs: Ints, row: Ints, rate: Floats, rows: int) -> sp.csr_array:
         """Return the flow of demands on links outside the reduced network, shape (rows, E), Mbit/s."""
         which, leaf, is_up = self.network.list_leaves(self.problem.source[pairs], self.problem.target[pairs])
         flow = sp.csr_array((rows, len(self.problem.links)))
@@ -244,13 +236,7 @@ class ReducedProblem:
         return sp.csr_array(core + leaves)
 
     def _to_target(
-        self,
-        split: WeightedTrees,
-        rows: int,
-        row: NDArray[np.int64],
-        node: NDArray[np.int64],
-        root: NDArray[np.int64],
-        rate: Floats,
+        self, split: WeightedTrees, rows: int, row: Ints, node: Ints, root: Ints, rate: Floats
     ) -> Floats:
         """Return flows (rows, A) where roots are targets: traffic to a target takes the trees of its root."""
         amount = sp.coo_array((rate, (row, node)), shape=(rows, self.graph.nodes)).toarray()
@@ -265,13 +251,7 @@ class ReducedProblem:
         )
 
     def _from_source(
-        self,
-        split: WeightedTrees,
-        rows: int,
-        row: NDArray[np.int64],
-        node: NDArray[np.int64],
-        root: NDArray[np.int64],
-        rate: Floats,
+        self, split: WeightedTrees, rows: int, row: Ints, node: Ints, root: Ints, rate: Floats
     ) -> Floats:
         """Return flows (rows, A) where roots are sources: traffic to a target takes each source's trees."""
         flow = np.zeros((rows, len(self.capacity_mbps)))
@@ -282,7 +262,7 @@ class ReducedProblem:
         return flow
 
 
-def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ranges(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
     """Return all numbers from start[i] to stop[i] - 1 for each i in turn: (i, number)."""
     size = stop - start
     which = np.repeat(np.arange(len(start)), size)

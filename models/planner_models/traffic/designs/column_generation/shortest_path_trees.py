@@ -13,8 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
+from planner.arrays import Floats, Ints, Ints32
 
 
 class Graph(NamedTuple):
@@ -26,10 +25,10 @@ class Graph(NamedTuple):
     """
 
     nodes: int
-    tail: Ints
-    head: Ints
-    first: Ints
-    entering: Ints
+    tail: Ints32
+    head: Ints32
+    first: Ints32
+    entering: Ints32
 
     @classmethod
     def of(cls, nodes: int, tail: NDArray[Any], head: NDArray[Any]) -> Graph:
@@ -54,12 +53,14 @@ class Workspace(NamedTuple):
     """
 
     distance: Floats
-    order: Ints
-    heap: Ints
-    place: Ints
+    order: Ints32
+    heap: Ints32
+    place: Ints32
 
 
-def shortest_trees(graph: Graph, length: Floats, roots: NDArray[Any], amount: Floats) -> tuple[Ints, Floats]:
+def shortest_trees(
+    graph: Graph, length: Floats, roots: NDArray[Any], amount: Floats
+) -> tuple[Ints32, Floats]:
     """Return the shortest tree of each root, and the cost to send `amount` to the root over it.
 
     length   (A,) at least 0
@@ -79,7 +80,7 @@ def shortest_trees(graph: Graph, length: Floats, roots: NDArray[Any], amount: Fl
 
 
 def tree_loads(
-    graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any], arcs: NDArray[Any] | None = None
+    graph: Graph, parent: Ints32, amount: Floats, owner: NDArray[Any], arcs: NDArray[Any] | None = None
 ) -> Floats:
     """Return the load of each tree on each of `arcs` (all where None), shape (P, arcs).
 
@@ -96,7 +97,9 @@ def tree_loads(
     return load
 
 
-def weighted_load(graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any], weight: Floats) -> Floats:
+def weighted_load(
+    graph: Graph, parent: Ints32, amount: Floats, owner: NDArray[Any], weight: Floats
+) -> Floats:
     """Return the sum over all trees of weight times load, shape (A,)."""
     load: Floats = np.zeros((1, len(graph.tail)))
     tree = np.arange(len(parent))
@@ -107,7 +110,7 @@ def weighted_load(graph: Graph, parent: Ints, amount: Floats, owner: NDArray[Any
 
 
 def weighted_load_by_row(
-    graph: Graph, parent: Ints, amount: Floats, tree: NDArray[Any], row: NDArray[Any], weight: Floats
+    graph: Graph, parent: Ints32, amount: Floats, tree: NDArray[Any], row: NDArray[Any], weight: Floats
 ) -> Floats:
     """Return for each row of `amount` (T, N) the sum of weight[i] times its load on tree[i], shape (T, A)."""
     load = np.zeros((len(amount), len(graph.tail)))
@@ -117,9 +120,7 @@ def weighted_load_by_row(
     return load
 
 
-def walk_to_root(
-    graph: Graph, parent: Ints, tree: NDArray[Any], node: NDArray[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def walk_to_root(graph: Graph, parent: Ints32, tree: NDArray[Any], node: NDArray[Any]) -> tuple[Ints, Ints]:
     """Return the arcs from each (tree, node) to the root, in order: (place of the pair, arc)."""
     hops = np.zeros(len(tree) + 1, dtype=np.int64)
     _count_hops(graph.head, parent, tree.astype(np.int64), node.astype(np.int64), hops)

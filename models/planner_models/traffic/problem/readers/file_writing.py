@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.errors import InputError
 from planner_models.traffic.problem.readers import Tables
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
@@ -33,7 +33,7 @@ def require_endpoints(tables: Tables) -> None:
     faults.raise_if_any()
 
 
-def optional_column(table: pd.DataFrame, column: str, default: float) -> NDArray[np.float64]:
+def optional_column(table: pd.DataFrame, column: str, default: float) -> Floats:
     """Return a column as an array, filled with `default` where it is absent."""
     return to_floats(table[column]) if column in table else np.full(len(table), default)
 

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.errors import InputError
 from planner.io.table_files import read_table
 from planner_models.traffic.problem.problem import DEMANDS
@@ -202,7 +203,7 @@ def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame,
     given = {name for _, values in rows for name in values}
     if label != "label" and label not in given:
         faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, given))
-    position: dict[str, NDArray[np.float64]] = {}
+    position: dict[str, Floats] = {}
     for column, names in POSITIONS.items():
         name = next((name for name in names if name in given), None)
         position[column] = _numbers(rows, name or "", faults)
@@ -215,7 +216,7 @@ def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame,
 
 def _numbers(
     rows: Sequence[tuple[str, dict[str, str]]], name: str, faults: FileErrors, default: float = math.nan
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return one attribute of all rows; `default` where it is missing."""
     return to_floats(
         [
@@ -269,7 +270,7 @@ def _capacities(
     unit: RateUnit,
     default_mbps: float | None,
     faults: FileErrors,
-) -> NDArray[np.float64]:
+) -> Floats:
     names = CAPACITIES if capacity is None else (capacity,)
     missing = 0
     found = []

@@ -10,6 +10,8 @@ from pydantic import Field
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from planner.arrays import Bools, Floats
+
 Seed: TypeAlias = Annotated[int, Field(ge=0, description="seed of the gravity matrix")]
 Pairs: TypeAlias = Annotated[
     int | None, Field(gt=0, description="number of demands, the largest; default: all")
@@ -19,13 +21,8 @@ MASS_SIGMA: Final = 1.0  # standard deviation of the logarithm of a node's mass,
 
 
 def gravity_demands(
-    *,
-    nodes: int,
-    tail: NDArray[np.intp],
-    head: NDArray[np.intp],
-    seed: int,
-    populated: NDArray[np.bool_] | None = None,
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    *, nodes: int, tail: NDArray[np.intp], head: NDArray[np.intp], seed: int, populated: Bools | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
     """Draw demands in proportion to masses of their ends: (source, target, share), shares add up to 1.
 
     A node's mass is its degree times a lognormal factor, separate for sending and receiving. A pair
@@ -50,7 +47,7 @@ def gravity_demands(
     return source, target, rate / rate.sum() if len(rate) else rate
 
 
-def keep_largest(rate: NDArray[np.float64], pairs: int | None) -> NDArray[np.intp]:
+def keep_largest(rate: Floats, pairs: int | None) -> NDArray[np.intp]:
     """Return the positions of the `pairs` largest rates (of equal ones the first), ascending; None: all."""
     if pairs is None or pairs >= len(rate):
         return np.arange(len(rate))

@@ -61,8 +61,7 @@ def read(
     path: Annotated[Path, Field(description="the .graph file")],
     *,
     demands: Annotated[
-        Path | None,
-        Field(description="default: the file of the graph's name with .demands or .0000.demands"),
+        Path | None, Field(description="default: the file of the graph's name with .demands or .0000.demands")
     ] = None,
 ) -> Tables:
     """Read a `.graph` file and its `.demands` file.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
+from planner.arrays import Floats
 from planner_models.traffic.problem.problem import lightest_links
 
 LENGTH_TOLERANCE: Final = 1e-9  # relative difference of length below which two paths are equally short
@@ -19,11 +20,11 @@ def shortest_path_load(
     nodes: int,
     tail: NDArray[np.intp],
     head: NDArray[np.intp],
-    weight: NDArray[np.float64],
+    weight: Floats,
     source: NDArray[np.intp],
     target: NDArray[np.intp],
-    rate: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    rate: Floats,
+) -> Floats:
     """Return the load of each link, in the unit of `rate`, when nodes split evenly over shortest next links.
 
     With equal splits, as in OSPF, the load is a property of the network: it does not depend on how

@@ -17,9 +17,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.errors import InputError
 from planner.io.text_files import require_file
 from planner_models.traffic.problem.readers import Tables, sndlib_native, sndlib_xml
@@ -274,7 +274,7 @@ def write(
     write_text("\n".join([*lines, ""]), path)
 
 
-def _pair_opposites(links: pd.DataFrame, cost: NDArray[np.float64]) -> list[int]:
+def _pair_opposites(links: pd.DataFrame, cost: Floats) -> list[int]:
     """Return one row of each pair of opposite links with the same capacity and cost."""
     rows = zip(links["tail"], links["head"], links["capacity_mbps"], cost, strict=True)
     waiting: dict[tuple[str, str, float, float], list[int]] = {}

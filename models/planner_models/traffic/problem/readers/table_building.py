@@ -8,21 +8,22 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pandas.api.extensions import ExtensionArray
 
+from planner.arrays import Floats
 from planner_models.traffic.problem.readers import Tables
 from planner_models.traffic.problem.readers.file_errors import FileErrors
 
 RateUnit: TypeAlias = Literal["bps", "kbps", "mbps", "gbps"]
 
-NO_POSITION: Final[dict[str, NDArray[np.float64] | None]] = {"latitude": None, "longitude": None}
+NO_POSITION: Final[dict[str, Floats | None]] = {"latitude": None, "longitude": None}
 MBPS_EXPONENT: Final[dict[RateUnit, int]] = {"bps": -6, "kbps": -3, "mbps": 0, "gbps": 3}
 
 log = logging.getLogger(__name__)
 
 
-def build_table(**columns: Sequence[str] | ExtensionArray | NDArray[np.float64] | None) -> pd.DataFrame:
+def build_table(**columns: Sequence[str] | ExtensionArray | Floats | None) -> pd.DataFrame:
     """Build a table: columns of labels from lists, of numbers from arrays; None leaves a column out."""
     return pd.DataFrame(
         {
@@ -33,19 +34,17 @@ def build_table(**columns: Sequence[str] | ExtensionArray | NDArray[np.float64] 
     )
 
 
-def to_floats(values: ArrayLike) -> NDArray[np.float64]:
+def to_floats(values: ArrayLike) -> Floats:
     """Return the values as an array of float64."""
     return np.asarray(values, dtype=np.float64)
 
 
-def drop_all_zero(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def drop_all_zero(values: Floats) -> Floats | None:
     """Return `values`, or None where all are 0: formats without optional fields write 0 for unknown."""
     return values if values.any() else None
 
 
-def drop_incomplete(
-    values: NDArray[np.float64], column: str, faults: FileErrors
-) -> NDArray[np.float64] | None:
+def drop_incomplete(values: Floats, column: str, faults: FileErrors) -> Floats | None:
     """Return `values`, or None, with a warning, where some are missing: a column is complete or absent."""
     missing = int(np.isnan(values).sum())
     if 0 < missing < len(values) and not faults.lines:
@@ -54,12 +53,8 @@ def drop_incomplete(
 
 
 def position_columns(
-    longitude: NDArray[np.float64],
-    latitude: NDArray[np.float64],
-    *,
-    geographical: bool | None,
-    faults: FileErrors,
-) -> dict[str, NDArray[np.float64] | None]:
+    longitude: Floats, latitude: Floats, *, geographical: bool | None, faults: FileErrors
+) -> dict[str, Floats | None]:
     """Return the columns `latitude` and `longitude`; None where incomplete, all 0, or not degrees.
 
     geographical  whether the file declares degrees; if it declares nothing (None), positions within

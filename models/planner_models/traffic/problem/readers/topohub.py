@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.errors import InputError, did_you_mean
 from planner_models.traffic.problem.readers import Tables, node_labels
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
@@ -37,7 +38,7 @@ KM_PER_MS: Final = 200.0  # light in fibre
 MIN_LENGTH_KM: Final = 1.0  # as a routing metric, which must be positive for nodes in the same place too
 PIXEL_NETWORKS: Final = {"sndlib/india35"}  # positions are pixels, though within the range of degrees
 
-Demands = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
+Demands = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
 
 
 def read(
@@ -219,7 +220,7 @@ def _demands(
     return source_, target_, matrix[source_, target_]
 
 
-def _smallest_class(load_mbps: NDArray[np.float64]) -> NDArray[np.float64]:
+def _smallest_class(load_mbps: Floats) -> Floats:
     # the busiest link is at its class but for rounding
     place = np.searchsorted(CAPACITY_CLASSES_MBPS, load_mbps * (1 - 1e-9))
     return CAPACITY_CLASSES_MBPS[place]
