@@ -10,6 +10,8 @@ from typing import Any, Final
 UNIT_SCALES: Final = (
     {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86_400.0},
     {"bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12},
+    {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12},
+    {"bits": 1.0, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12},
 )
 """Units that `amount` converts into each other, ascending."""
 
@@ -47,6 +49,15 @@ def amount(value: float, unit: str) -> str:
             if size >= least:
                 return f"{size / least:.4g} {name}"
     return f"{value:,.10g} {unit}".rstrip()
+
+
+def amount_of(value: float, total: float, unit: str) -> str:
+    """Return a value and the total that it is a part of, in one unit: `39.9 of 40.8 Gbit/s`."""
+    whole = amount(total, unit)
+    _, _, shown = whole.partition(" ")
+    scale = next((scale for scale in UNIT_SCALES if unit in scale and shown in scale), None)
+    part = value * scale[unit] / scale[shown] if scale else value
+    return f"{part:,.10g} of {whole}"
 
 
 def is_convertible(unit: str) -> bool:

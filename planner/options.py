@@ -10,6 +10,7 @@ from planner.backends.registry import name_faults
 from planner.errors import InputError, did_you_mean
 
 Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
+Service = Literal["best", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,8 @@ class Options:
     gap           relative gap at which a plan counts as optimal
     threads       largest number of threads that the solver may use
     seed          the solver's random seed
+    service       where capacity is scarce: "best" sheds what cannot be served, at least loss; "all" serves
+                  all demand or proves that it is infeasible
 
     A backend that cannot honour an option refuses it by name (InputError).
     """
@@ -34,15 +37,15 @@ class Options:
     gap: float | None = None
     threads: int | None = None
     seed: int | None = None
+    service: Service = "best"
 
     def __post_init__(self) -> None:
         faults = [f"backend: {fault}" for fault in name_faults(str(self.backend))]
         faults += self._number_faults()
-        if self.algorithm not in get_args(Algorithm):
-            faults.append(
-                f"algorithm: no such algorithm '{self.algorithm}'"
-                + did_you_mean(str(self.algorithm), get_args(Algorithm))
-            )
+        for name, choices in (("algorithm", get_args(Algorithm)), ("service", get_args(Service))):
+            value = str(getattr(self, name))
+            if value not in choices:
+                faults.append(f"{name}: no such {name} '{value}'" + did_you_mean(value, choices))
         if faults:
             raise InputError(*faults)
 

@@ -39,6 +39,9 @@ PicturesOption = Annotated[
     typer.Option("--pictures", metavar="DIR", help="Save each chart as a picture (SVG) in this folder."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+AllMetricsOption = Annotated[
+    bool, typer.Option("--all-metrics", help="Show every metric, not only the most important ones.")
+]
 DesignsOption = Annotated[
     str | None,
     typer.Option("--designs", metavar="A,B,C", help="Designs to run; default: all of the scenario's."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.options import (
+    AllMetricsOption,
     DesignsOption,
     FormatOption,
     HtmlOption,
@@ -33,6 +34,7 @@ def solve(
     table_format: FormatOption = "parquet",
     html: HtmlOption = None,
     pictures: PicturesOption = None,
+    all_metrics: AllMetricsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run one design on a scenario's problem: the named one, or the scenario's first."""
@@ -44,7 +46,7 @@ def solve(
     if out is not None:
         save(scenario, alone, out, table_format)
     write_files(lambda: run_pages.comparison_page(alone, scenario), html, pictures)
-    answer(run_pages.run_page(result), alone.to_dict, as_json)
+    answer(run_pages.run_page(result, all_metrics=all_metrics), alone.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 
 
@@ -57,6 +59,7 @@ def compare(
     table_format: FormatOption = "parquet",
     html: HtmlOption = None,
     pictures: PicturesOption = None,
+    all_metrics: AllMetricsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run several designs on one problem and print their metrics side by side."""
@@ -64,7 +67,7 @@ def compare(
     from planner.runs import run
 
     result = run.compare(scenario, designs=labels_of(designs))
-    page = run_pages.comparison_page(result, scenario)
+    page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
     if out is not None:
         save(scenario, result, out, table_format)
     write_files(lambda: page, html, pictures)

@@ -70,6 +70,7 @@ class Design(Generic[ProblemT, PlanT]):
     messages    information that control planes must exchange, in words
     signalling  (true problem, plan) -> messages and bytes exchanged, counted from the protocol
     model       the formal model that `decide` solves with the same parameters, for export
+    is_bound    whether it only computes a bound and never returns a plan
     """
 
     name: str
@@ -80,6 +81,7 @@ class Design(Generic[ProblemT, PlanT]):
     messages: str = ""
     signalling: Callable[[ProblemT, PlanT], Signalling] | None = None
     model: Callable[..., LinearProgram] | None = None
+    is_bound: bool = False
 
     @property
     def about(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from planner.formatting import heading
@@ -23,6 +24,28 @@ class Metric:
         """The name as a label without its unit, such as "Max utilization"."""
         words = heading(self.name, self.unit)
         return words[0].upper() + words[1:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The metric that a system is about, and the words of the sentence that gives it.
+
+    metric  name of the figure that users of the network get in truth, by one rule for all designs
+    verb    of the sentence, e.g. "delivers": "ecmp delivers 38.9 of 40.8 Gbit/s"
+    total   name of the metric that says how much was asked for; "" where there is none
+    losses  verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
+    table   names of the metrics that a table shows first, at most eight; () for the first eight
+    """
+
+    metric: str
+    verb: str
+    total: str = ""
+    losses: Mapping[str, str] = field(default_factory=dict)
+    table: tuple[str, ...] = ()
+
+
+MOST_TABLE_METRICS: Final = 8
+"""Metrics that a table shows unless all are requested."""
 
 
 SIGNALLING_METRICS: Final = (

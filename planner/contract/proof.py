@@ -11,7 +11,7 @@ class Status(enum.Enum):
     """Status of a search for a plan."""
 
     OPTIMAL = "optimal"  # the gap is at most the requested gap
-    FEASIBLE = "feasible"  # a plan, not proven optimal
+    FEASIBLE = "not proven"  # a plan, not proven optimal
     INFEASIBLE = "infeasible"  # proven: no plan satisfies the constraints
     UNBOUNDED = "unbounded"  # proven: the objective has no limit
     UNDECIDED = "undecided"  # neither a plan nor a proof within the limits given
@@ -37,7 +37,8 @@ class Proof:
                  demand"
     metric       the system's metric that objective and bound measure; None where the design optimizes
                  none of them
-    seconds      wall time of the decision
+    seconds      wall time of the decision, without compiling
+    compile_s    wall time of compiling kernels, or of loading them from the cache, before the decision
     backend      solver with its version, e.g. "highs 1.13.1 (simplex)"
     reasons      names of the conflicting constraints, where there is no plan
     """
@@ -48,6 +49,7 @@ class Proof:
     metric: str | None = None
     bound_scope: str | None = None
     seconds: float | None = None
+    compile_s: float | None = None
     backend: str | None = None
     reasons: tuple[str, ...] = ()
 

@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 
 from planner.contract.design import Design, PlanT, ProblemT, observe_all
 from planner.contract.drawing import Drawing
-from planner.contract.metrics import SIGNALLING_METRICS, Metric
+from planner.contract.metrics import MOST_TABLE_METRICS, SIGNALLING_METRICS, Headline, Metric
 from planner.contract.plan import Plan, Violations
 from planner.contract.problem import Problem, Series
 from planner.contract.simulation import Simulation
@@ -56,6 +56,8 @@ class ProblemType(Generic[ProblemT]):
     presets          functions that return synthetic problems, by name; the first is the default
     adjust           (problem, **parameters) -> problem: parameters of `[problem]` for all
                      sources, such as a scale; a source's own parameters of the same name come first
+    sample           returns a tiny problem that reaches every compiled kernel of the designs: the engine
+                     decides it once per process before it measures time; None without such kernels
     """
 
     tables: tuple[Table, ...]
@@ -65,6 +67,7 @@ class ProblemType(Generic[ProblemT]):
     series: Mapping[str, Callable[..., Series[ProblemT]]] = field(default_factory=dict)
     presets: Mapping[str, Callable[..., ProblemT]] = field(default_factory=dict)
     adjust: Callable[..., ProblemT] = observe_all
+    sample: Callable[[], ProblemT] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +78,9 @@ class PlanType(Generic[ProblemT, PlanT]):
     from_tables  (problem, tables) -> plan, for plans made elsewhere
     check        (problem, plan) -> Violations; raises PlanRejected where it is no plan at all
     metrics      the figures of a plan
-    headline     name of the most important metric
+    headline     the metric that the system is about, and how a sentence gives it
+    limits       plural of the places that violate a constraint, by the constraint's name in `check`, e.g.
+                 {"capacity": "overloaded links"}
     measure      (problem, plan, previous plan or None) -> a value for every metric
     realize      (true problem, observed problem, plan) -> the plan as it plays out in truth, such as
                  the same split ratios applied to another demand
@@ -86,8 +91,9 @@ class PlanType(Generic[ProblemT, PlanT]):
     from_tables: Callable[[ProblemT, Mapping[str, pd.DataFrame]], PlanT]
     check: Callable[[ProblemT, PlanT], Violations]
     metrics: tuple[Metric, ...]
-    headline: str
+    headline: Headline
     measure: Measure[ProblemT, PlanT]
+    limits: Mapping[str, str] = field(default_factory=dict)
     realize: Callable[[ProblemT, ProblemT, PlanT], PlanT] = same_plan
     draw: Callable[[ProblemT, PlanT], Sequence[Drawing]] | None = None
 
@@ -139,6 +145,17 @@ class System(Generic[ProblemT, PlanT]):
         if any(design.signalling for design in self.designs):
             return (*self.plan.metrics, *SIGNALLING_METRICS)
         return self.plan.metrics
+
+    @property
+    def headline(self) -> Metric:
+        """The headline metric."""
+        return self.metric(self.plan.headline.metric)
+
+    @property
+    def table_metrics(self) -> tuple[Metric, ...]:
+        """Metrics that a table shows unless all are requested."""
+        names = self.plan.headline.table
+        return tuple(map(self.metric, names)) if names else self.metrics[:MOST_TABLE_METRICS]
 
     def design(self, name: str) -> Design[ProblemT, PlanT]:
         """Return the design of that name; raise InputError that names the nearest."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.formatting import number, percent, sizes
-from planner.reports.document import Column, Page, Part, Table, Text, table_of
+from planner.reports.document import Column, Kind, Page, Part, Table, Text, table_of
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go
@@ -27,23 +27,30 @@ if TYPE_CHECKING:
 ARROWS: Final = "↑ more is better, ↓ less is better"
 
 
-def comparison_page(result: Comparison, scenario: Scenario | None = None) -> Page:
-    """Return designs side by side, and what each decides.
+def comparison_page(
+    result: Comparison, scenario: Scenario | None = None, *, all_metrics: bool = False
+) -> Page:
+    """Return the verdict on a comparison, the designs side by side, and what each decides.
 
-    scenario  shown whole in the page's details
+    scenario     shown whole in the page's details
+    all_metrics  whether the first table has every metric, not only the most important ones
     """
     runs, system = result.runs, result.system
     title = f"{system.name}: {sizes(result.problem.size())}"
+    figures, reference = figures_of(result), reference_of(result)
+    chosen = system.metrics if all_metrics else system.table_metrics
     parts = [
         Part(
             title="Designs side by side",
-            tables=[
-                metrics_table(figures_of(result), system.metrics, reference=reference_of(result), title=title)
-            ],
-            notes=[line for run in runs for line in trouble(run)],
+            sentences=[Text(result.verdict, "strong")],
+            tables=[metrics_table(figures, chosen, reference=reference, title=title)],
+            notes=[*_more_metrics(system, chosen), *(line for run in runs for line in trouble(run))],
             figures=lambda: _comparison_figures(result),
         )
     ]
+    if len(chosen) < len(system.metrics):
+        table = metrics_table(figures, system.metrics, reference=reference)
+        parts.append(Part(title="All metrics", tables=[table], detail=True, folded=True))
     parts += [_plan_part(run, is_alone=len(runs) == 1) for run in runs]
     return Page(
         title=f"{system.name}: {scenario.name}" if scenario else system.name,
@@ -52,12 +59,13 @@ def comparison_page(result: Comparison, scenario: Scenario | None = None) -> Pag
     )
 
 
-def run_page(run: Run) -> Page:
-    """Return one design's proof and metrics."""
+def run_page(run: Run, *, all_metrics: bool = False) -> Page:
+    """Return the verdict on one run, its proof and its metrics."""
     system, proof = run.system, run.proof
     rows: list[list[Text | str]] = [
         [Text("Mechanism", "dim"), "", Text(str(run.entry.design.mechanism), "dim")],
-        ["Status", "", status(run)],
+        ["Search", "", search_status(run)],
+        ["Constraints", "", constraints(run)],
     ]
     if proof.metric:
         rows.append(["Objective value", system.metric(proof.metric).label, number(proof.objective)])
@@ -66,10 +74,12 @@ def run_page(run: Run) -> Page:
     rows += [
         ["Gap", "", number(proof.gap)],
         ["Time", "s", number(proof.seconds)],
+        *_compile_row([proof.compile_s]),
         ["Backend", "", proof.backend or "-"],
     ]
     lines_after = frozenset({len(rows) - 1})
-    for metric in system.metrics:
+    chosen = system.metrics if all_metrics else system.table_metrics
+    for metric in chosen:
         if run.metrics.get(metric.name) is not None:
             rows.append([metric.label, better(metric), number(run.metrics[metric.name])])
     table = Table(
@@ -80,7 +90,10 @@ def run_page(run: Run) -> Page:
         lines_after=lines_after,
         row_headers=2,
     )
-    return Page(title=system.name, parts=[Part(tables=[table], notes=trouble(run))])
+    notes = [*_more_metrics(system, chosen), *trouble(run)]
+    return Page(
+        title=system.name, parts=[Part(sentences=[Text(run.verdict, "strong")], tables=[table], notes=notes)]
+    )
 
 
 def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
@@ -222,7 +235,9 @@ def simulation_page(result: SimulatedDesigns) -> Page:
 class DesignFigures:
     """The figures of one design, a column of the comparison.
 
-    violations  constraints that its plan violates in truth; None without a plan
+    status      how its search ended
+    constraints  whether its plan meets all constraints in truth
+    may_be_best  whether its metrics compare to those of the others: it violates nothing, and loses no more
     share       of the bound of the reference metric; None for unknown
     earlier     metrics of the plan before, where changes since then are shown
     """
@@ -230,25 +245,32 @@ class DesignFigures:
     label: str
     mechanism: str
     status: Text
+    constraints: Text
     gap: float | None
     seconds: float | None
-    violations: int | None
+    compile_s: float | None = None
     metrics: Mapping[str, float | None]
+    may_be_best: bool = True
     share: float | None = None
     earlier: Mapping[str, float | None] = field(default_factory=dict)
 
 
 def figures_of(result: Comparison) -> list[DesignFigures]:
     """Return the figures of each design of a comparison."""
+    losses = [sum(run.constraints.lost.values()) for run in result.runs if run.plan is not None]
+    least = min(losses, default=0.0)
     return [
         DesignFigures(
             label=run.label,
             mechanism=str(run.entry.design.mechanism),
-            status=status(run),
+            status=search_status(run),
+            constraints=constraints(run),
             gap=run.proof.gap,
             seconds=run.proof.seconds,
-            violations=None if run.plan is None else len(run.violations),
+            compile_s=run.proof.compile_s,
             metrics=run.metrics,
+            may_be_best=not run.constraints.violated
+            and sum(run.constraints.lost.values()) <= least + 1e-6 * abs(least),
             share=result.share_of_bound(run),
         )
         for run in result.runs
@@ -269,14 +291,18 @@ def metrics_table(
 ) -> Table:
     """Return a row for each metric and a column for each design; the best value of a row is marked.
 
+    A plan that violates constraints, or loses more than another one, is never marked: its other figures
+    may be better because of what it loses.
+
     reference  the metric whose proven bound shares are taken of
     """
     rows: list[list[Text | str]] = [
         [Text("Mechanism", "dim"), "", *(Text(one.mechanism, "dim") for one in designs)],
-        ["Status", "", *(one.status for one in designs)],
-        ["Gap", "", *(number(one.gap) for one in designs)],
+        ["Search", "", *(one.status for one in designs)],
+        ["Constraints", "", *(one.constraints for one in designs)],
+        *_gap_row([one.gap for one in designs]),
         ["Time", "s", *(number(one.seconds) for one in designs)],
-        ["Constraint violations", "↓", *(_violation_count(one.violations) for one in designs)],
+        *_compile_row([one.compile_s for one in designs]),
     ]
     lines_after = {len(rows) - 1}
     for metric in metrics:
@@ -288,7 +314,9 @@ def metrics_table(
             ]
             cells = [
                 Text(cell.text + since, cell.kind)
-                for cell, since in zip(_mark_best(metric, values), changes, strict=True)
+                for cell, since in zip(
+                    _mark_best(metric, values, [one.may_be_best for one in designs]), changes, strict=True
+                )
             ]
             rows.append([metric.label, better(metric), *cells])
     caption = ARROWS
@@ -330,7 +358,9 @@ def trouble(run: Run) -> list[Text]:
         return [Text(f"{run.label}: {run.error}", "bad")]
     if run.plan is None:
         why = "; ".join(run.proof.reasons) or _missing_plan_reason(run.proof)
-        return [Text(f"{run.label}: {run.proof.status}: {why}", "bad")]
+        if not run.exit_code:  # a design for bounds has done its work
+            return []
+        return [Text(f"{run.label}: {run.status}: {why}", "bad")]
     return [Text(f"{run.label}: {sentence}", "warning") for sentence in run.violations.sentences()]
 
 
@@ -346,15 +376,36 @@ def _why_no_plan(window: Window) -> Any:
     return window.run.get("error") or "; ".join(window.run.get("reasons", [])) or "no plan"
 
 
-def status(run: Run) -> Text:
-    """Return how a run ended."""
+def search_status(run: Run) -> Text:
+    """Return how the search of a run ended, apart from whether its plan meets the constraints."""
     if run.error is not None:
         return Text(type(run.error).__name__, "bad")
-    return Text(str(run.proof.status), "good" if run.plan is not None else "bad")
+    kind: Kind = "good" if run.status == "optimal" else "" if run.plan is not None else "bad"
+    return Text(run.status, "dim" if run.status in ("heuristic", "bound only") else kind)
 
 
-def _violation_count(count: int | None) -> Text:
-    return Text("-") if count is None else Text(number(count), "bad" if count else "")
+def constraints(run: Run) -> Text:
+    """Return whether a run's plan meets all constraints in truth."""
+    if run.plan is None:
+        return Text("-")
+    if run.constraints.met:
+        return Text("met", "good")
+    return Text("violated", "bad")
+
+
+def _gap_row(gaps: Sequence[float | None]) -> list[list[Text | str]]:
+    return [] if all(gap is None for gap in gaps) else [["Gap", "", *map(number, gaps)]]
+
+
+def _compile_row(seconds: Sequence[float | None]) -> list[list[Text | str]]:
+    if not any(one is not None and one > 0.05 for one in seconds):
+        return []
+    return [["Compiling (once)", "s", *(number(one) for one in seconds)]]
+
+
+def _more_metrics(system: System, chosen: Sequence[Metric]) -> list[Text]:
+    hidden = len(system.metrics) - len(chosen)
+    return [Text(f"{hidden} more metrics with --all-metrics", "dim")] if hidden > 0 else []
 
 
 def better(metric: Metric) -> str:
@@ -368,16 +419,21 @@ def differ(values: Sequence[float | None]) -> bool:
     return len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
 
 
-def _mark_best(metric: Metric, values: Sequence[float | None]) -> list[Text]:
-    """Return the values as cells; the best is marked, none where all agree."""
-    known = [value for value in values if value is not None]
+def _mark_best(
+    metric: Metric, values: Sequence[float | None], may_be_best: Sequence[bool] | None = None
+) -> list[Text]:
+    """Return the values as cells; the best of those that may be is marked, none where all agree."""
+    allowed = [True] * len(values) if may_be_best is None else may_be_best
+    known = [value for value, may in zip(values, allowed, strict=True) if may and value is not None]
     best = (max(known) if metric.better == "more" else min(known)) if differ(known) else math.nan
     return [
         Text(
             number(value),
-            "best" if value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12) else "",
+            "best"
+            if may and value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12)
+            else "",
         )
-        for value in values
+        for value, may in zip(values, allowed, strict=True)
     ]
 
 
@@ -395,7 +451,7 @@ def _plan_part(run: Run, *, is_alone: bool) -> Part:
     if run.plan is not None:
         tables += [table_of(frame, title=f"plan: {name}") for name, frame in run.plan.to_tables().items()]
     proof = run.proof
-    says = f"{proof.status}"
+    says = f"{run.status}"
     if proof.objective is not None and proof.metric:
         label = run.system.metric(proof.metric).label
         says += f": {label} {number(proof.objective)}, bound {number(proof.bound)}"
@@ -409,7 +465,7 @@ def _plan_part(run: Run, *, is_alone: bool) -> Part:
 
     return Part(
         title="The plan" if is_alone else f"{run.label}: what it decides",
-        sentences=[run.entry.design.about, says, *run.violations.sentences()],
+        sentences=[run.verdict, run.entry.design.about, says, *run.violations.sentences()],
         tables=tables,
         figures=figures,
         detail=True,

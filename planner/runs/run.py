@@ -22,12 +22,58 @@ from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError, PlanRejected
+from planner.formatting import sizes
 from planner.options import Options
+from planner.runs import compilation
+from planner.runs.verdict import comparison_verdict, run_verdict
 from planner.scenarios.scenario import Entry, Scenario, load
 
 log = logging.getLogger(__name__)
 
 TOLERANCE: Final = 1e-6  # relative difference of the claimed objective value and that of the plan
+OPTIMAL_GAP: Final = 1e-4  # a larger gap is called "within gap"; solvers stop integer programs at this one
+
+
+@dataclass(frozen=True)
+class Violated:
+    """A violated constraint.
+
+    limit   its name in `check`
+    places  the number of places that violate it, and `words` for them: 3 "overloaded links"
+    worst   the largest amount beyond what is allowed, in `unit`
+    """
+
+    limit: str
+    places: int
+    words: str
+    worst: float
+    unit: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """Whether a plan meets all constraints in truth, and what users lose.
+
+    met       false where a constraint is violated, or where all demand must be served and is not
+    violated  the violated constraints
+    lost      value of each metric of losses above 0
+    """
+
+    met: bool
+    violated: tuple[Violated, ...] = ()
+    lost: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def places(self) -> str:
+        """The violated places in words: `3 overloaded links`."""
+        return sizes({one.words: one.places for one in self.violated})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        violated = {
+            one.limit: {"places": one.places, "worst": one.worst, "unit": one.unit} for one in self.violated
+        }
+        return {"met": self.met, "violated": violated, "lost": dict(self.lost)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +84,7 @@ class Run:
     plan        the plan as realized on the true problem; None where there is none
     violations  constraint violations of the plan on the true problem
     metrics     metrics of the plan on the true problem, by name
+    options     solver options of the decision
     omniscient  whether the design observed the true problem, so that its bound is valid in truth
     error       the reason why there is no decision
     """
@@ -49,6 +96,7 @@ class Run:
     plan: Any = None
     violations: Violations = field(default_factory=Violations)
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
     omniscient: bool = False
     error: PlannerError | None = None
 
@@ -61,11 +109,50 @@ class Run:
         return self.decision.proof if self.decision else Proof(status=Status.UNDECIDED)
 
     @property
+    def status(self) -> str:
+        """How the search ended, apart from constraints, such as `optimal`, `time limit` or `heuristic`."""
+        proof = self.proof
+        if self.error is not None:
+            return "failed"
+        if proof.status is Status.OPTIMAL and proof.gap is not None and proof.gap > OPTIMAL_GAP:
+            return "within gap"
+        if proof.status is Status.UNDECIDED:
+            return "no plan found" if proof.bound is None else "bound only"
+        if proof.status is not Status.FEASIBLE:
+            return str(proof.status)
+        if (
+            self.options.time_limit_s is not None
+            and (proof.seconds or 0.0) >= 0.95 * self.options.time_limit_s
+        ):
+            return "time limit"
+        return "heuristic" if proof.bound is None else str(proof.status)
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """Whether the plan meets all constraints in truth, and what users lose."""
+        headline, words = self.system.plan.headline, self.system.plan.limits
+        least = 1e-6 * (self.metrics.get(headline.total) or 0.0)
+        values = {name: self.metrics.get(name) or 0.0 for name in headline.losses}
+        lost = {name: value for name, value in values.items() if value > max(least, 1e-9)}
+        violated = []
+        for limit, rows in self.violations.frame.groupby("limit", sort=False):
+            worst = float((rows["amount"] - rows["allowed"]).abs().max())
+            noun = words.get(str(limit), f"places that violate {limit}")
+            violated.append(Violated(str(limit), len(rows), noun, worst, str(rows["unit"].iloc[0])))
+        is_met = not violated and not (lost and self.options.service == "all")
+        return Constraints(met=is_met, violated=tuple(violated), lost=lost)
+
+    @property
+    def verdict(self) -> str:
+        """What the run says about the headline metric, in plain sentences."""
+        return run_verdict(self)
+
+    @property
     def exit_code(self) -> int:
-        """0 with a plan; 3 proven to have none, 4 undecided, or the error's own code."""
+        """0 with a plan, or with a bound by a design for bounds; 3 infeasible, 4 undecided, or an error's."""
         if self.error is not None:
             return self.error.exit_code
-        if self.plan is not None:
+        if self.plan is not None or (self.entry.design.is_bound and self.proof.bound is not None):
             return 0
         return 3 if self.proof.status in (Status.INFEASIBLE, Status.UNBOUNDED) else 4
 
@@ -75,13 +162,16 @@ class Run:
         return {
             "design": self.label,
             "mechanism": str(self.entry.design.mechanism),
-            "status": None if self.error else str(proof.status),
+            "status": self.status,
+            "constraints": self.constraints.to_dict() if self.plan is not None else None,
+            "verdict": self.verdict,
             "objective": proof.objective,
             "objective_metric": proof.metric,
             "bound": proof.bound,
             "gap": proof.gap,
             **({"bound_scope": proof.bound_scope} if proof.bound_scope else {}),
             "seconds": proof.seconds,
+            "compile_s": proof.compile_s,
             "backend": proof.backend,
             "violations": self.violations.frame.to_dict(orient="records"),
             "metrics": dict(self.metrics),
@@ -118,16 +208,22 @@ class Comparison:
         value = run.metrics.get(metric)
         return None if value is None else fraction_of_bound(value, bound, self.system.metric(metric).better)
 
+    @property
+    def verdict(self) -> str:
+        """What the comparison says about the headline metric, in plain sentences."""
+        return comparison_verdict(self)
+
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """One row for each design: mechanism, status, gap, seconds, every metric, share_of_bound."""
+        """One row for each design: mechanism, status, gap, times, every metric, share_of_bound."""
         rows = [
             {
                 "design": run.label,
                 "mechanism": str(run.entry.design.mechanism),
-                "status": None if run.error else str(run.proof.status),
+                "status": run.status,
                 "gap": run.proof.gap,
                 "seconds": run.proof.seconds,
+                "compile_s": run.proof.compile_s,
                 "violations": len(run.violations) if run.plan is not None else None,
                 **{metric.name: run.metrics.get(metric.name) for metric in self.system.metrics},
                 "share_of_bound": self.share_of_bound(run),
@@ -149,7 +245,19 @@ class Comparison:
                 plain["metrics"]["share_of_bound"] = self.share_of_bound(run)
         tables = self.problem.to_tables()
         problem = {"digest": digest(tables), "size": self.problem.size()}
-        return {"system": self.system.name, "problem": problem, "runs": runs}
+        return {
+            "system": self.system.name,
+            "verdict": self.verdict,
+            "headline": headline_of(self.system),
+            "problem": problem,
+            "runs": runs,
+        }
+
+
+def headline_of(system: System) -> dict[str, str]:
+    """Return the headline metric as plain data, as `--json` prints it."""
+    metric = system.headline
+    return {"metric": metric.name, "unit": metric.unit, "better": metric.better}
 
 
 def fraction_of_bound(value: float, bound: float, better: Literal["more", "less"]) -> float | None:
@@ -216,19 +324,49 @@ def evaluate(
     system: System, problem: Any, entry: Entry, *, options: Options | None = None, previous: Run | None = None
 ) -> Run:
     """Run one design on one problem, verify its claims, and measure its plan on the true problem."""
+    options = options or Options()
+    compile_s = prepare(system, entry, options)
+    return _evaluate(system, problem, entry, options=options, previous=previous, compile_s=compile_s)
+
+
+def prepare(system: System, entry: Entry, options: Options) -> float:
+    """Compile or load the kernels of a design before its time is measured; return the seconds taken."""
+    return compilation.prepare(
+        system, entry, options, lambda sample, own: _evaluate(system, sample, own, options=options)
+    )
+
+
+def _evaluate(
+    system: System,
+    problem: Any,
+    entry: Entry,
+    *,
+    options: Options,
+    previous: Run | None = None,
+    compile_s: float = 0.0,
+) -> Run:
     design = entry.design
     observed = design.observe(problem, **entry.information)
     start = time.perf_counter()
-    decision = design.run(
-        observed,
+    with compilation.time_compiling(system) as stopwatch:
+        decision = design.run(
+            observed,
+            options=options,
+            previous=previous.decision if previous else None,
+            parameters=entry.parameters,
+        )
+    own = decision.proof.seconds
+    seconds = max(0.0, (time.perf_counter() - start if own is None else own) - stopwatch.seconds)
+    proof = replace(decision.proof, seconds=seconds, compile_s=compile_s + stopwatch.seconds)
+    decision = replace(decision, proof=proof)
+    run = Run(
+        system=system,
+        problem=problem,
+        entry=entry,
+        decision=decision,
         options=options,
-        previous=previous.decision if previous else None,
-        parameters=entry.parameters,
+        omniscient=observed is problem,
     )
-    seconds = time.perf_counter() - start
-    if decision.proof.seconds is None:
-        decision = replace(decision, proof=replace(decision.proof, seconds=seconds))
-    run = Run(system=system, problem=problem, entry=entry, decision=decision, omniscient=observed is problem)
     if decision.plan is None:
         return run
     violations, metrics = _verify_claims(system, observed, entry.label, decision)

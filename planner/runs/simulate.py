@@ -17,7 +17,7 @@ from planner.errors import InputError, PlannerError
 from planner.io.table_files import write_table
 from planner.options import Options
 from planner.runs.files import make_folder
-from planner.runs.run import entries
+from planner.runs.run import entries, prepare
 from planner.scenarios.scenario import Entry, Scenario, load
 
 log = logging.getLogger(__name__)
@@ -120,6 +120,7 @@ def _controllers(scenario: Scenario, simulation: Simulation, designs: Sequence[s
 
 
 def _run(simulation: Simulation, problem: Any, entry: Entry, scenario: Scenario) -> SimulatedDesign:
+    prepare(scenario.system, entry, scenario.options)
     start = time.perf_counter()
     try:
         result = simulation.run(

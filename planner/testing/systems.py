@@ -140,7 +140,12 @@ def _check_names(system: System) -> None:
 
 def _check_metrics_of_studies(system: System) -> None:
     known = {metric.name for metric in system.metrics}
-    named = {"headline": system.plan.headline}
+    headline = system.plan.headline
+    named = {
+        "headline": headline.metric,
+        **{f"headline's {name}": name for name in (*headline.losses, *headline.table)},
+    }
+    named |= {"headline's total": headline.total} if headline.total else {}
     if system.studies.trade_off is not None:
         named |= dict(zip(("trade-off, across", "trade-off, up"), system.studies.trade_off, strict=True))
     if system.studies.coordination is not None:

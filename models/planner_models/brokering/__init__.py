@@ -67,6 +67,7 @@ colocation_cost, background_mbps?)`, and optionally `scores(location, cluster, s
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.brokering.designs.formulation import formulation
@@ -106,7 +107,7 @@ SYSTEM = System(
         metrics=METRICS,
         measure=measure,
         draw=draw,
-        headline="objective",
+        headline=Headline(metric="objective", verb="reaches"),
     ),
     designs=DESIGNS,
     formulation=formulation,

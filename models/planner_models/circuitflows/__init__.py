@@ -28,6 +28,7 @@ Source: Mukerjee 2018, chapter 2 (Etalon).
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.circuitflows.designs import (
@@ -96,7 +97,7 @@ SYSTEM = System(
         metrics=METRICS,
         measure=measure,
         draw=draw,
-        headline="delivered_gb",
+        headline=Headline(metric="delivered_gb", verb="delivers"),
     ),
     designs=DESIGNS,
     formulation=block_placement.formulation,

@@ -39,6 +39,7 @@ several), `packet(source_rack, target_rack, bits)` and, for the switches, the po
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.circuits.designs import (
@@ -134,7 +135,7 @@ SYSTEM = System(
         measure=measure,
         realize=realize,
         draw=draw,
-        headline="served_bits",
+        headline=Headline(metric="served_bits", verb="serves"),
     ),
     designs=DESIGNS,
     formulation=formulation,

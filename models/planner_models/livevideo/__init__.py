@@ -74,6 +74,7 @@ source `sessions` for `planner roll`, `window` for one of them.
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.livevideo.designs import optimum
@@ -121,7 +122,7 @@ SYSTEM = System(
         measure=measure,
         realize=realize.realize,
         draw=draw,
-        headline="service_minus_cost",
+        headline=Headline(metric="service_minus_cost", verb="achieves"),
     ),
     designs=DESIGNS,
     formulation=formulation,

@@ -54,6 +54,7 @@ True
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.multicast.designs.formulation import formulation
@@ -90,7 +91,7 @@ SYSTEM = System(
         measure=measure,
         realize=realize,
         draw=draw_entries,
-        headline="host_traffic_mbps",
+        headline=Headline(metric="host_traffic_mbps", verb="sends"),
     ),
     designs=DESIGNS,
     formulation=formulation,

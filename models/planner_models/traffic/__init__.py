@@ -40,6 +40,7 @@ load_mbps, utilization)` and, over given paths, `routes(source, target, path, ra
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
@@ -80,7 +81,7 @@ SYSTEM = System(
         measure=measure,
         realize=realize,
         draw=draw,
-        headline="concurrent_flow",
+        headline=Headline(metric="concurrent_flow", verb="reaches"),
     ),
     designs=DESIGNS,
     formulation=formulation,

@@ -36,7 +36,7 @@ def test_list_of_a_system_names_every_parameter() -> None:
 def test_json_is_one_object_and_nothing_else() -> None:
     done = planner("compare", "traffic/abilene", "--json")
     plain = json.loads(done.out)
-    assert list(plain) == ["system", "problem", "runs"]
+    assert list(plain) == ["system", "verdict", "headline", "problem", "runs"]
     assert plain["problem"]["size"] == {"nodes": 12, "links": 30, "demands": 132}
     run = plain["runs"][0]
     for key in ("design", "mechanism", "status", "objective", "bound", "gap", "seconds", "backend"):
