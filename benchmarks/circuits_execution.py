@@ -40,7 +40,7 @@ def runs(problem: FlowsInTime) -> None:
     """Print times of whole runs, and of their replay."""
     designs: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "queues": (operation.run_on_queue_lengths, {}),
-        "told, resized": (operation.run_on_application_data, {"large_packets": 128}),
+        "data units, resized": (operation.run_on_application_data, {"large_packets": 128}),
         "fixed": (operation.run_fixed_schedule, {"shifts": (1, 2)}),
         "packet_only 40G": (operation.run_packet_switch_only, {"packet_mbps": 40_000.0}),
     }

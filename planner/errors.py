@@ -40,6 +40,7 @@ class SolverFailure(PlannerError):
 
 RENAMED: Final[Mapping[str, str]] = {
     "sees": "information",
+    "told": "data_units",
     "grain": "granularity",
     "grain_km": "granularity_km",
     "grain_groups": "granularity_groups",

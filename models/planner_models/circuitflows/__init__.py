@@ -31,16 +31,9 @@ from planner.contract.degradation import Degradation
 from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
-from planner_models.circuitflows.designs import (
-    block_placement,
-    execution,
-    operation,
-    queue_tuning,
-    upper_bound,
-    weekly_schedule,
-)
+from planner_models.circuitflows.designs import block_placement
 from planner_models.circuitflows.designs.table import DESIGNS
-from planner_models.circuitflows.plan import packets, what_if
+from planner_models.circuitflows.plan import what_if
 from planner_models.circuitflows.plan.check import check
 from planner_models.circuitflows.plan.drawing import draw
 from planner_models.circuitflows.plan.metrics import METRICS, measure
@@ -109,19 +102,4 @@ SYSTEM = System(
     ),
 )
 
-__all__ = [
-    "SYSTEM",
-    "FlowsInTime",
-    "Operation",
-    "block_placement",
-    "check",
-    "execution",
-    "generators",
-    "measure",
-    "operation",
-    "packets",
-    "queue_tuning",
-    "upper_bound",
-    "weekly_schedule",
-    "what_if",
-]
+__all__ = ["SYSTEM", "FlowsInTime", "Operation", "check", "measure"]

@@ -42,36 +42,17 @@ from planner.contract.degradation import Degradation
 from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
-from planner_models.circuits.designs import (
-    birkhoff_decomposition,
-    column_generation,
-    eclipse,
-    hotspot,
-    islip,
-    matchings,
-    max_weight_matching,
-    optimum,
-    rotation,
-    simulated_annealing,
-    solstice,
-    upper_bound,
-)
 from planner_models.circuits.designs.formulation import formulation
 from planner_models.circuits.designs.table import DESIGNS
 from planner_models.circuits.information.realize import realize
-from planner_models.circuits.plan import coflow_completion
 from planner_models.circuits.plan.check import check
 from planner_models.circuits.plan.drawing import draw
 from planner_models.circuits.plan.metrics import METRICS, measure
 from planner_models.circuits.plan.plan import PLAN_TABLES, Schedule, from_tables
 from planner_models.circuits.plan.what_if import explain
-from planner_models.circuits.problem import generators, packet_switch, readers
+from planner_models.circuits.problem import generators, readers
 from planner_models.circuits.problem.adjustments import adjust
-from planner_models.circuits.problem.problem import (
-    OPTIONAL_TABLES,
-    TABLES,
-    Circuits,
-)
+from planner_models.circuits.problem.problem import OPTIONAL_TABLES, TABLES, Circuits
 
 COORDINATION = Coordination(
     scenario="circuits/coordination",
@@ -117,14 +98,7 @@ SYSTEM = System(
             "coflow": readers.read_coflows,
         },
         series={"coflow_windows": readers.read_coflow_windows, "flow_windows": readers.read_flow_windows},
-        presets={
-            "skewed": generators.skewed,
-            "rings": generators.rings,
-            "all_to_all": generators.all_to_all,
-            "hotspot": generators.hotspot,
-            "hdfs": generators.hdfs,
-            "mixed": generators.mixed,
-        },
+        presets={make.__name__: make for make in generators.PRESETS},
         adjust=adjust,
     ),
     plan=PlanType(
@@ -139,34 +113,7 @@ SYSTEM = System(
     ),
     designs=DESIGNS,
     formulation=formulation,
-    studies=Studies(
-        what_if=explain,
-        coordination=COORDINATION,
-    ),
+    studies=Studies(what_if=explain, coordination=COORDINATION),
 )
 
-__all__ = [
-    "SYSTEM",
-    "Circuits",
-    "Schedule",
-    "birkhoff_decomposition",
-    "check",
-    "coflow_completion",
-    "column_generation",
-    "eclipse",
-    "explain",
-    "formulation",
-    "generators",
-    "hotspot",
-    "islip",
-    "matchings",
-    "max_weight_matching",
-    "measure",
-    "optimum",
-    "packet_switch",
-    "readers",
-    "rotation",
-    "simulated_annealing",
-    "solstice",
-    "upper_bound",
-]
+__all__ = ["SYSTEM", "Circuits", "Schedule", "check", "explain", "formulation", "measure"]

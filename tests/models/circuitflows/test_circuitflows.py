@@ -48,14 +48,14 @@ def test_more_information_delivers_more_and_lengthens_the_tail() -> None:
         "strobe",
         "queues",
         "queues_resize",
-        "told",
-        "told_resize",
-        "told_retcp",
+        "data_units",
+        "data_units_resize",
+        "data_units_retcp",
     ]
     assert delivered == sorted(delivered)
     assert max(run["share_of_bound"] for run in runs.values()) <= 1
-    assert runs["told_retcp"]["small_p99_ms"] > 2 * runs["packet_only"]["small_p99_ms"]
-    assert runs["strobe"]["messages"] == 0 < runs["queues"]["messages"] < runs["told"]["messages"]
+    assert runs["data_units_retcp"]["small_p99_ms"] > 2 * runs["packet_only"]["small_p99_ms"]
+    assert runs["strobe"]["messages"] == 0 < runs["queues"]["messages"] < runs["data_units"]["messages"]
 
 
 def test_files_are_written_faster_to_the_next_rack_than_to_random_ones() -> None:

@@ -22,7 +22,7 @@ source  generalises the rule i + 1 of Mukerjee 2018, 2.6.1, which is optimal for
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -32,12 +32,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import backends
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
 from planner.contract.proof import Proof
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuitflows.plan.metrics import max_partners
 from planner_models.circuitflows.problem.problem import FlowsInTime
+from planner_models.circuits.designs.week_program import BlockProgram
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -133,14 +134,7 @@ def optimize_placement(
     needed = float(max_partners(problem.source, everywhere, n))
     return Placement(
         placement=_placement_table(problem, free, target),
-        proof=Proof(
-            status=proof.status,
-            objective=needed,
-            bound=proof.bound,
-            metric=proof.metric,
-            backend=proof.backend,
-            reasons=proof.reasons,
-        ),
+        proof=replace(proof, objective=needed),
     )
 
 
@@ -158,42 +152,29 @@ def build_program(
     eye, ones = sp.eye_array(n), np.ones((1, n))
     send, receive = sp.kron(eye, ones), sp.kron(ones, eye)
     most = np.repeat(np.ceil(blocks / racks_each), n)
-    none, alone = sp.csr_array((n, pairs)), sp.csr_array((n, 1))
+    loads = np.floor((1 + balance) * np.ceil(total / n) + 1e-9)
     each = -np.ones((n, 1))
-    loads = np.full(n, np.floor((1 + balance) * np.ceil(total / n) + 1e-9))
-    rows = [
-        _rows("written", [send, none, alone], lower=blocks, upper=blocks),
-        _rows("spread", [sp.eye_array(pairs), -sp.diags_array(most), sp.csr_array((pairs, 1))], upper=0.0),
-        _rows("sends to", [none, send, each], upper=0.0),
-        _rows("receives from", [none, receive, each], upper=0.0),
-        _rows("balance", [receive, none, alone], upper=loads),
-    ]
+    program = BlockProgram(blocks=pairs, sends=pairs, configurations=1)
+    program.add("written", lower=blocks, upper=blocks, blocks=send)
+    program.add("spread", upper=0.0, blocks=sp.eye_array(pairs), sends=-sp.diags_array(most))
+    program.add("sends to", upper=0.0, sends=send, configurations=each)
+    program.add("receives from", upper=0.0, sends=receive, configurations=each)
+    program.add("balance", upper=loads, blocks=receive)
     taken = fixed_pairs(problem)
     if can_avoid_two_way(n, racks_each) and not taken.any():
         first, second = np.triu_indices(n, 1)
         both = np.tile(np.arange(len(first)), 2), np.concatenate([first * n + second, second * n + first])
         pairs_of = sp.csr_array((np.ones(2 * len(first)), both), shape=(len(first), pairs))
-        nothing = [sp.csr_array((len(first), pairs)), sp.csr_array((len(first), 1))]
-        rows.append(_rows("apart", [nothing[0], pairs_of, nothing[1]], upper=1.0))
+        program.add("apart", upper=1.0, sends=pairs_of)
     if used is not None:
-        fresh = sp.csr_array(np.where(used.ravel(), 0.0, 1.0).reshape(1, pairs))
-        parts = [fresh, sp.csr_array((1, pairs)), sp.csr_array((1, 1))]
-        rows.append(_rows("churn", parts, upper=churn * total))
-    upper = np.concatenate([most, np.ones(pairs), [float(n)]])
-    home = np.arange(n) * (n + 1)
-    upper[home] = upper[pairs + home] = 0.0
-    lower = np.zeros(2 * pairs + 1)
-    lower[pairs : 2 * pairs] = taken.ravel()
-    cost = np.zeros(2 * pairs + 1)
-    cost[-1] = 1.0
-    return LinearProgram.build(
-        cost=cost,
-        rows=rows,
-        columns=[Columns("blocks", pairs), Columns("sends", pairs), Columns("configurations", 1)],
-        lower=lower,
-        upper=upper,
-        integer=True,
+        program.add("churn", upper=churn * total, blocks=np.where(used, 0.0, 1.0).reshape(1, pairs))
+    elsewhere = 1 - np.eye(n).ravel()
+    return program.build(
         name="placement",
+        cost={"configurations": 1.0},
+        lower={"sends": taken.ravel()},
+        upper={"blocks": most * elsewhere, "sends": elsewhere, "configurations": n},
+        integer=("blocks", "sends", "configurations"),
     )
 
 
@@ -275,11 +256,6 @@ def used_pairs(problem: FlowsInTime, placement: pd.DataFrame) -> NDArray[np.bool
     target = problem.places.get_indexer(pd.Index(placement["target_rack"]))
     used[problem.source[at[known]], target[known]] = True
     return used
-
-
-def _rows(name: str, parts: list[object], **limits: object) -> Rows:
-    """Return rows of a program from blocks side by side."""
-    return Rows(name, sp.csr_array(sp.hstack(parts)), **limits)  # type: ignore[arg-type]
 
 
 def _placement_table(

@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from planner.contract import control_loop
 from planner.contract.control_loop import Controller, Round
 from planner.contract.degradation import add_noise, round_up
-from planner_models.circuitflows.plan import packets, plan
+from planner_models.circuitflows.plan import plan
 from planner_models.circuitflows.plan.packets import Network
+from planner_models.circuitflows.plan.packets.state import Floats, Ints
 from planner_models.circuitflows.plan.plan import Operation
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import IDLE, Day
@@ -31,8 +31,8 @@ class Observation:
     pending_bits  (n, n) amounts that applications have handed over, not yet acknowledged
     """
 
-    queued_bits: NDArray[np.float64]
-    pending_bits: NDArray[np.float64]
+    queued_bits: Floats
+    pending_bits: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +84,11 @@ class Datacenter:
         resizes = [] if self.resizing is None else self._resizes(self.resizing, now, begun)
         self.days += begun
         self.resizes += resizes
-        tables = changes_of_days(self.problem, begun, resizes)
-        self.network = self.network.with_changes(*tables)
+        _, starts, durations, source, target = days_as_arrays(begun)
+        at, pair, size = np.array(resizes, dtype=float).reshape(-1, 3).T
+        pairs = source * len(self.problem.racks) + target
+        changes = plan.list_changes(self.problem, starts, durations, pairs, at, pair.astype(np.int64), size)
+        self.network = self.network.with_changes(*changes)
 
     def observe(self) -> Observation:
         age, n = self.problem.reports.age_us, len(self.problem.racks)
@@ -118,16 +121,13 @@ class Datacenter:
         return Observation(queued_bits=queued, pending_bits=pending)
 
     def record(self) -> Mapping[str, pd.DataFrame]:
-        names = self.problem.names
+        day, start, duration, source, target = days_as_arrays(self.days)
+        days = {"day": day.astype(float), "start_us": start, "duration_us": duration}
+        at, pair, size = np.array(self.resizes, dtype=float).reshape(-1, 3).T
+        ends = np.divmod(pair.astype(np.int64), len(self.problem.racks))
         return {
-            "configurations": configuration_table(self.problem, self.days),
-            "queues": pd.DataFrame(
-                [
-                    (at, names[pair // len(names)], names[pair % len(names)], float(size))
-                    for at, pair, size in self.resizes
-                ],
-                columns=["at_us", "source_rack", "target_rack", "packets"],
-            ),
+            "configurations": pd.DataFrame({**days, **self.problem.name_pairs(source, target)}),
+            "queues": pd.DataFrame({"at_us": at, **self.problem.name_pairs(*ends), "packets": size}),
         }
 
     def _resizes(
@@ -171,46 +171,14 @@ def _edges(spans: Sequence[tuple[float, float]], start: float, end: float) -> li
     return edges
 
 
-def configuration_table(problem: FlowsInTime, days: Sequence[tuple[float, Day]]) -> pd.DataFrame:
-    """Return the table of the days with their starts."""
+def days_as_arrays(days: Sequence[tuple[float, Day]]) -> tuple[Ints, Floats, Floats, Ints, Ints]:
+    """Return the day, from 1, the start, the duration, the source and the target of each circuit."""
     rows = [np.flatnonzero(day.target != IDLE) for _, day in days]
-    counts = [len(row) for row in rows]
+    place = np.repeat(np.arange(len(days)), [len(row) for row in rows])
     source = np.concatenate([*rows, np.zeros(0, np.int64)]).astype(np.int64)
-    parts = [day.target[row] for (_, day), row in zip(days, rows, strict=True)]
-    target = np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
-    return pd.DataFrame(
-        {
-            "day": np.repeat(np.arange(1.0, len(days) + 1), counts),
-            "start_us": np.repeat(np.array([start for start, _ in days], float), counts),
-            "duration_us": np.repeat(np.array([day.duration_us for _, day in days], float), counts),
-            "source_rack": problem.names[source],
-            "target_rack": problem.names[target],
-        }
-    )
-
-
-def changes_of_days(
-    problem: FlowsInTime,
-    begun: Sequence[tuple[float, Day]],
-    resizes: Sequence[tuple[float, int, int]],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the same as `plan.table_changes` of these days and queue sizes, without making tables."""
-    n, night = len(problem.racks), problem.of("night_us")
-    rows: list[tuple[float, int, int, float]] = []
-    for start, day in begun:
-        end = start + day.duration_us
-        source = np.flatnonzero(day.target != IDLE)
-        for pair in (source * n + day.target[source]).tolist():
-            rows += [
-                (start - night, packets.DETACH, pair, 0.0),
-                (start, packets.CIRCUIT_UP, pair, end),
-                (end, packets.CIRCUIT_DOWN, pair, 0.0),
-            ]
-    rows += [(at, packets.RESIZE, pair, float(size)) for at, pair, size in resizes]
-    us, kind, pair_, value = (
-        (np.array(column) for column in zip(*rows, strict=True)) if rows else [np.zeros(0)] * 4
-    )
-    return us.astype(float), kind.astype(np.int64), pair_.astype(np.int64), value.astype(float)
+    targets = np.array([day.target for _, day in days], dtype=np.int64)
+    starts, durations = np.array([(start, day.duration_us) for start, day in days]).reshape(-1, 2).T
+    return place + 1, starts[place], durations[place], source, targets[place, source] if days else source
 
 
 def run(

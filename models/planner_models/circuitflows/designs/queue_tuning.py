@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -24,17 +24,6 @@ LargeSizes = Annotated[
 Earlies = Annotated[
     tuple[float, ...], Field(min_length=1, description="how early to enlarge queues, to try, us")
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """Queue settings and the figures of their trial run."""
-
-    queue_packets: int
-    large_packets: int
-    early_us: float
-    circuit_utilization: float
-    latency_us: float
 
 
 def run_tuned_queues(
@@ -61,47 +50,6 @@ def run_tuned_queues(
     source  Mukerjee 2018, 2.4.2, where the three are set by hand
     """
     rings = tuple(range(1, len(problem.racks))) if shifts is None else shifts
-    tried = try_settings(
-        problem,
-        shifts=rings,
-        small=small,
-        large=large,
-        early=early,
-        alpha=alpha,
-        beta=beta,
-        percentile=percentile,
-        trial_us=trial_us,
-    )
-    within_bound = [trial for trial in tried if trial.latency_us <= latency_us]
-    if not within_bound:
-        least = min(trial.latency_us for trial in tried)
-        reason = f"the least {percentile} latency of any setting tried is {least:g} us"
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
-    best = max(within_bound, key=lambda trial: (trial.circuit_utilization, -trial.latency_us))
-    return operation.run_fixed_schedule(
-        problem,
-        shifts=rings,
-        queue_packets=best.queue_packets,
-        large_packets=best.large_packets,
-        early_us=best.early_us,
-        alpha=alpha,
-        beta=beta,
-    )
-
-
-def try_settings(
-    problem: FlowsInTime,
-    *,
-    shifts: tuple[int, ...],
-    small: tuple[int, ...],
-    large: tuple[int, ...],
-    early: tuple[float, ...],
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    percentile: str = "median",
-    trial_us: float = 100_000.0,
-) -> list[Trial]:
-    """Return a trial of each combination over the first `trial_us` of the run; equal ones are tried once."""
     horizon = min(trial_us, problem.of("horizon_us"))
     first = replace(problem, network=problem.network.assign(horizon_us=horizon))
     settings = {
@@ -110,26 +58,19 @@ def try_settings(
         for low, high, lead in itertools.product(small, large, early)
         if low <= high
     }
-    found = []
+    fixed = {"shifts": rings, "alpha": alpha, "beta": beta}
+    trials = []
     for low, high, lead in sorted(settings):
-        decision = operation.run_fixed_schedule(
-            first,
-            shifts=shifts,
-            queue_packets=low,
-            large_packets=high,
-            early_us=lead,
-            alpha=alpha,
-            beta=beta,
-        )
-        assert decision.plan is not None  # a fixed week always is one
-        figures = measure(first, decision.plan, None)
-        found.append(
-            Trial(
-                queue_packets=low,
-                large_packets=high,
-                early_us=lead,
-                circuit_utilization=figures["circuit_utilization"] or 0.0,
-                latency_us=figures[f"latency_{percentile}_us"] or 0.0,
-            )
-        )
-    return found
+        queues = {"queue_packets": low, "large_packets": high, "early_us": lead}
+        plan = operation.run_fixed_schedule(first, **fixed, **queues).plan
+        assert plan is not None  # a fixed week always is one
+        figures = measure(first, plan, None)
+        latency = figures[f"latency_{percentile}_us"] or 0.0
+        trials.append((figures["circuit_utilization"] or 0.0, -latency, queues))
+    within_bound = [trial for trial in trials if -trial[1] <= latency_us]
+    if not within_bound:
+        least = min(-latency for _, latency, _ in trials)
+        reason = f"the least {percentile} latency of any setting tried is {least:g} us"
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+    best = max(within_bound, key=lambda trial: trial[:2])
+    return operation.run_fixed_schedule(problem, **fixed, **best[2])

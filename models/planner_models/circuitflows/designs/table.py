@@ -33,7 +33,7 @@ DESIGNS: Final = (
         source=SOURCE + "2.5.1",
     ),
     Design(
-        name="told",
+        name="data_units",
         decide=operation.run_on_application_data,
         observe=observe_reports,
         signalling=signalling.count_application_reports,

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from planner.contract.design import Decision
-from planner_models.circuits.designs import birkhoff_decomposition, eclipse, hotspot, islip, solstice
+from planner_models.circuits.designs import birkhoff_decomposition, eclipse, equal_days, solstice
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits
 
@@ -28,8 +28,8 @@ DAYS: Final[Mapping[str, Callable[[Circuits], list[Day]]]] = {
 SCHEDULES: Final[Mapping[str, Callable[[Circuits], Decision[Schedule]]]] = {
     "bvn": birkhoff_decomposition.schedule_bvn,
     "tms": birkhoff_decomposition.schedule_tms,
-    "hotspot": hotspot.schedule,
-    "islip": islip.schedule,
+    "hotspot": equal_days.schedule_hotspots,
+    "islip": equal_days.schedule_islip,
 }
 
 
@@ -50,11 +50,7 @@ def plan_week(
     days = (
         DAYS[scheduler](observed) if scheduler in DAYS else _days_of(observed, SCHEDULES[scheduler](observed))
     )
-    rows = np.arange(len(wanted))
-    own = [
-        Day(duration_us=day.duration_us, target=np.where(day.target == rows, IDLE, day.target))
-        for day in days
-    ]
+    own = [day.without_loops() for day in days]
     return stretch_days(week, [day for day in own if (day.target != IDLE).any()])
 
 
@@ -65,8 +61,8 @@ def _days_of(week: Circuits, decision: Decision[Schedule]) -> list[Day]:
     days = []
     for _, rows in decision.plan.configurations.groupby("day", sort=True):
         target = np.full(len(week.racks), IDLE, dtype=np.int64)
-        source = week.places.get_indexer(pd.Index(rows["source_rack"]))
-        target[source] = week.places.get_indexer(pd.Index(rows["target_rack"]))
+        source, to = week.rows_of(rows)
+        target[source] = to
         days.append(Day(duration_us=float(rows["duration_us"].iloc[0]), target=target))
     return days
 
@@ -120,8 +116,5 @@ def stretch_days(week: Circuits, days: Sequence[Day]) -> list[Day]:
     if not fitting:
         return []
     each = (window - sum(night + day.duration_us for day in fitting)) / len(fitting)
-    return [
-        Day(duration_us=day.duration_us + each, target=day.target)
-        for day in fitting
-        if day.duration_us + each > 0
-    ]
+    stretched = (replace(day, duration_us=day.duration_us + each) for day in fitting)
+    return [day for day in stretched if day.duration_us > 0]

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.contract.metrics import Metric
 from planner_models.circuitflows.plan import plan as plans
 from planner_models.circuitflows.plan.packets import Network
 from planner_models.circuitflows.plan.packets.state import (
@@ -21,84 +20,44 @@ from planner_models.circuitflows.plan.packets.state import (
 )
 from planner_models.circuitflows.plan.plan import Operation
 from planner_models.circuitflows.problem.problem import FlowsInTime
+from planner_models.circuits.plan.metrics import metric
 
 THESIS: Final = "Mukerjee 2018, "
-
-
-def _time_metric(name: str, about: str, source: str) -> Metric:
-    return Metric(name=name, unit="ms", better="less", about=about, source=THESIS + source)
-
-
+UTILIZATION: Final = "bits that circuits carry over what they could while up, for pairs of racks with flows"
+LATENCY: Final = "of the time of packets from their rack's queue to the other rack"
+PARTNERS: Final = "most racks that one rack's flows go to or come from: as many configurations cover all"
 METRICS: Final = (
-    _time_metric("small_median_ms", "median completion time of small flows, of those that end", "Table 2.2"),
-    _time_metric("small_p99_ms", "99th percentile of completion times of small flows that end", "Table 2.2"),
-    _time_metric("big_median_ms", "median completion time of big flows, of those that end", "Table 2.2"),
-    _time_metric("big_p99_ms", "99th percentile of completion times of big flows that end", "Table 2.2"),
-    _time_metric("longest_ms", "longest completion time of all flows that end", "Fig. 2.20"),
-    _time_metric("done_ms", "time until the last flow ends; unknown where some do not", "2.6.2"),
-    Metric(name="finished_share", unit="", better="more", about="share of all flows that end"),
-    Metric(name="delivered_gb", unit="GB", better="more", about="data that reached its application"),
-    Metric(
-        name="circuit_utilization",
-        unit="",
-        better="more",
-        about="bits that circuits carry over what they could while up, for pairs of racks with flows",
-        source=THESIS + "Fig. 2.7",
+    *(
+        metric(name, "ms", "less", about, THESIS + source)
+        for name, about, source in (
+            ("small_median_ms", "median completion time of small flows, of those that end", "Table 2.2"),
+            ("small_p99_ms", "99th percentile of completion times of small flows that end", "Table 2.2"),
+            ("big_median_ms", "median completion time of big flows, of those that end", "Table 2.2"),
+            ("big_p99_ms", "99th percentile of completion times of big flows that end", "Table 2.2"),
+            ("longest_ms", "longest completion time of all flows that end", "Fig. 2.20"),
+            ("done_ms", "time until the last flow ends; unknown where some do not", "2.6.2"),
+        )
     ),
-    Metric(
-        name="circuit_gb", unit="GB", better="more", about="sent over circuits", source=THESIS + "Fig. 2.17"
+    metric("finished_share", "", "more", "share of all flows that end"),
+    metric("delivered_gb", "GB", "more", "data that reached its application"),
+    metric("circuit_utilization", "", "more", UTILIZATION, THESIS + "Fig. 2.7"),
+    metric("circuit_gb", "GB", "more", "sent over circuits", THESIS + "Fig. 2.17"),
+    metric("packet_gb", "GB", "less", "sent over the packet switch", THESIS + "Fig. 2.17"),
+    metric("latency_median_us", "us", "less", f"median {LATENCY}", THESIS + "Fig. 2.9"),
+    metric("latency_p99_us", "us", "less", f"99th percentile {LATENCY}", THESIS + "Fig. 2.10"),
+    *(
+        metric(f"{switch}_latency_median_us", "us", "less", f"median latency of packets {over}", source)
+        for switch, over, source in (
+            ("packet", "over the packet switch", THESIS + "Fig. 2.8"),
+            ("circuit", "over circuits", THESIS + "Fig. 2.8"),
+        )
     ),
-    Metric(
-        name="packet_gb",
-        unit="GB",
-        better="less",
-        about="sent over the packet switch",
-        source=THESIS + "Fig. 2.17",
+    metric("lost_share", "", "less", "share of packets that find their queue full"),
+    metric(
+        "configurations", "days", "less", "number of circuit configurations in the whole run", THESIS + "2.6"
     ),
-    Metric(
-        name="latency_median_us",
-        unit="us",
-        better="less",
-        about="median time of packets from their rack's queue to the other rack",
-        source=THESIS + "Fig. 2.9",
-    ),
-    Metric(
-        name="latency_p99_us",
-        unit="us",
-        better="less",
-        about="99th percentile of the time of packets from their rack's queue to the other rack",
-        source=THESIS + "Fig. 2.10",
-    ),
-    Metric(
-        name="packet_latency_median_us",
-        unit="us",
-        better="less",
-        about="median latency of packets over the packet switch",
-        source=THESIS + "Fig. 2.8",
-    ),
-    Metric(
-        name="circuit_latency_median_us",
-        unit="us",
-        better="less",
-        about="median latency of packets over circuits",
-        source=THESIS + "Fig. 2.8",
-    ),
-    Metric(name="lost_share", unit="", better="less", about="share of packets that find their queue full"),
-    Metric(
-        name="configurations",
-        unit="days",
-        better="less",
-        about="number of circuit configurations in the whole run",
-        source=THESIS + "2.6",
-    ),
-    Metric(
-        name="pairs_per_rack",
-        unit="racks",
-        better="less",
-        about="most racks that one rack's flows go to or come from: as many configurations cover all",
-        source=THESIS + "2.6",
-    ),
-    Metric(name="duty_cycle", unit="", better="more", about="share of the time in which circuits are up"),
+    metric("pairs_per_rack", "racks", "less", PARTNERS, THESIS + "2.6"),
+    metric("duty_cycle", "", "more", "share of the time in which circuits are up"),
 )
 
 
@@ -115,14 +74,19 @@ class Replay:
     latency: NDArray[np.int64]
     network: Network
 
+    @classmethod
+    def of(cls, network: Network) -> Replay:
+        """Return the record of a network at the end of its run."""
+        taken = network.of("end_us") - network.of("start_us")
+        return cls(taken_us=taken, latency=network.of("latency"), network=network)
+
 
 @functools.lru_cache(maxsize=1)
 def replay(problem: FlowsInTime, plan: Operation) -> Replay:
     """Return the run that the plan's tables describe; the last one is cached."""
     network = plans.build_planned_network(problem, plan)
     network.advance(problem.of("horizon_us"))
-    taken = network.of("end_us") - network.of("start_us")
-    return Replay(taken_us=taken, latency=network.of("latency"), network=network)
+    return Replay.of(network)
 
 
 def measure(

@@ -14,17 +14,17 @@ from planner.errors import PlanRejected
 from planner_models.circuitflows.plan import packets
 from planner_models.circuitflows.plan.packets import Network, build_network
 from planner_models.circuitflows.plan.packets.network import Changes
-from planner_models.circuitflows.plan.packets.state import Ints
+from planner_models.circuitflows.plan.packets.state import Floats, Ints
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import CONFIGURATIONS
+from planner_models.circuits.problem.racks import END_COLUMNS
 
 QUEUES: Final = Table(
     name="queues",
     about="changes of the packets that the queue of a pair of racks holds",
     columns={
         "at_us": number("time of the change, us", at_least=0),
-        "source_rack": label("rack that sends"),
-        "target_rack": label("rack that receives"),
+        **END_COLUMNS,
         "packets": number("packets that it holds from then on", at_least=1),
     },
     may_be_empty=True,
@@ -171,25 +171,34 @@ def table_changes(problem: FlowsInTime, configurations: pd.DataFrame, queues: pd
 
     A pair leaves the packet switch at the start of the night before its circuit.
     """
-    start = configurations["start_us"].to_numpy(float)
-    end = start + configurations["duration_us"].to_numpy(float)
-    pair, zero = pair_numbers(problem, configurations), np.zeros(len(start))
+    start, duration = (configurations[name].to_numpy(float) for name in ("start_us", "duration_us"))
+    at, size = (queues[name].to_numpy(float) for name in ("at_us", "packets"))
+    circuits = start, duration, pair_numbers(problem, configurations)
+    return list_changes(problem, *circuits, at, pair_numbers(problem, queues), size)
+
+
+def list_changes(
+    problem: FlowsInTime,
+    start_us: Floats,
+    duration_us: Floats,
+    pair: Ints,
+    resized_us: Floats,
+    resized_pair: Ints,
+    queue_packets: Floats,
+) -> Changes:
+    """Return the changes of circuits (rows,), and of queues that are resized (others,)."""
+    end_us, zero = start_us + duration_us, np.zeros(len(start_us))
     kinds: Sequence[int] = (packets.DETACH, packets.CIRCUIT_UP, packets.CIRCUIT_DOWN)
-    us = [start - problem.of("night_us"), start, end, queues["at_us"].to_numpy(float)]
-    kind = [*(np.full(len(start), one) for one in kinds), np.full(len(queues), packets.RESIZE)]
-    value = [zero, end, zero, queues["packets"].to_numpy(float)]
+    kind = [*(np.full(len(pair), one) for one in kinds), np.full(len(resized_pair), packets.RESIZE)]
     return (
-        np.concatenate(us),
+        np.concatenate([start_us - problem.of("night_us"), start_us, end_us, resized_us]),
         np.concatenate(kind),
-        np.concatenate([pair, pair, pair, pair_numbers(problem, queues)]),
-        np.concatenate(value),
+        np.concatenate([pair, pair, pair, resized_pair]),
+        np.concatenate([zero, end_us, zero, queue_packets]),
     )
 
 
 def pair_numbers(problem: FlowsInTime, frame: pd.DataFrame) -> Ints:
     """Return (rows,) source_rack * n + target_rack, as rows of `racks`."""
-    source, target = (
-        problem.places.get_indexer(pd.Index(frame[column])).astype(np.int64)
-        for column in ("source_rack", "target_rack")
-    )
-    return np.asarray(source * len(problem.racks) + target, dtype=np.int64)
+    source, target = problem.rows_of(frame)
+    return source * len(problem.racks) + target

@@ -37,11 +37,6 @@ def adjust(
     raises  InputError for a night that, with the shortest day, does not fit the week
     """
     if night_us is not None:
-        require_fit(
-            night_us=night_us,
-            shortest_day_us=problem.of("shortest_day_us"),
-            week="week_us",
-            week_us=problem.of("week_us"),
-        )
+        require_fit(night_us, problem.of("shortest_day_us"), "week_us", problem.of("week_us"))
     faster = problem.scale(scale).with_rates(circuit=circuit_scale, packet=packet_scale)
     return faster.with_night(night_us)

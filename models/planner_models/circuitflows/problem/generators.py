@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import numpy as np
@@ -9,36 +10,62 @@ import pandas as pd
 from pydantic import Field
 
 from planner_models.circuitflows.problem.problem import ANY, NONE, FlowsInTime
+from planner_models.circuits.problem.network import CircuitRate, Night, PacketRate, ShortestDay, spread
 
 Racks = Annotated[int, Field(ge=2, le=256, description="number of racks")]
 Hosts = Annotated[int, Field(ge=1, description="hosts in each rack")]
-CircuitRate = Annotated[float, Field(gt=0, description="rate of circuits, Mbit/s")]
-PacketRate = Annotated[
-    float, Field(ge=0, description="rate of each rack's link to the packet switch, Mbit/s")
-]
-HostRate = Annotated[float, Field(ge=0, description="rate of a host's link, Mbit/s; 0: no limit")]
-Horizon = Annotated[float, Field(gt=0, description="length of the run, us")]
-Week = Annotated[float, Field(gt=0, description="time from one schedule to the next, us")]
-Night = Annotated[float, Field(ge=0, description="reconfiguration time of circuits, us")]
-ShortestDay = Annotated[float, Field(ge=0, description="shortest time that circuits stay up, us")]
-PacketBytes = Annotated[float, Field(gt=0, description="size of a packet, bytes")]
-PacketDelay = Annotated[float, Field(ge=0, description="delay of a link to or from the packet switch, us")]
-CircuitDelay = Annotated[float, Field(ge=0, description="delay of a circuit, us")]
-ReplyBytes = Annotated[
-    float,
-    Field(ge=0, description="size of a reply, bytes; 0: replies go around the switches and none is lost"),
-]
-ReplyPackets = Annotated[int, Field(ge=1, description="packets of a flow that one reply is for")]
-Timeout = Annotated[
-    float,
-    Field(
-        gt=0,
-        description="shortest timeout of TCP, us; by default Linux' 200 ms in a network slowed down 20 times",
-    ),
-]
 Seed = Annotated[int, Field(ge=0, description="seed of the flows")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """The network of generated flows; but for its week, which `strobe` makes of its days."""
+
+    circuit_mbps: CircuitRate = 80_000.0
+    packet_mbps: PacketRate = 10_000.0
+    host_mbps: Annotated[float, Field(ge=0, description="rate of a host's link, Mbit/s; 0: no limit")] = (
+        10_000.0
+    )
+    horizon_us: Annotated[float, Field(gt=0, description="length of the run, us")] = 2_000_000.0
+    night_us: Night = 20.0
+    packet_bytes: Annotated[float, Field(gt=0, description="size of a packet, bytes")] = 9_000.0
+    packet_delay_us: Annotated[
+        float, Field(ge=0, description="delay of a link to or from the packet switch, us")
+    ] = 5.0
+    circuit_delay_us: Annotated[float, Field(ge=0, description="delay of a circuit, us")] = 30.0
+    reply_bytes: Annotated[
+        float,
+        Field(ge=0, description="size of a reply, bytes; 0: replies go around the switches and none is lost"),
+    ] = 66.0
+    reply_packets: Annotated[int, Field(ge=1, description="packets of a flow that one reply is for")] = 2
+    least_timeout_us: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="shortest timeout of TCP, us; by default Linux' 200 ms in a network slowed down 20 "
+            "times",
+        ),
+    ] = 10_000.0
+
+    def problem(self, flows: pd.DataFrame, *, racks: int, hosts: int, **more: float) -> FlowsInTime:
+        """Return the problem of flows between equal racks; `more` are values of the table `network`."""
+        values = {**asdict(self), "inside_packets": 3.0, **more}
+        rates = {name: values.pop(name) for name in ("circuit_mbps", "packet_mbps")}
+        names = pd.DataFrame({"rack": [f"r{i}" for i in range(racks)]})
+        return FlowsInTime(
+            racks=names.assign(hosts=hosts, **rates), flows=flows, network=pd.DataFrame([values])
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkWithWeek(Network):
+    """The network of generated flows."""
+
+    week_us: Annotated[float, Field(gt=0, description="time from one schedule to the next, us")] = 2_000.0
+    shortest_day_us: ShortestDay = 180.0
+
+
+@spread(network=NetworkWithWeek())
 def mixed(
     *,
     rings: Annotated[int, Field(ge=1, description="rings of racks that big flows run in")] = 2,
@@ -51,19 +78,7 @@ def mixed(
         float,
         Field(ge=0, description="load of small flows from a rack to all, in what its packet link carries"),
     ] = 1 / 3,
-    circuit_mbps: CircuitRate = 80_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    host_mbps: HostRate = 10_000.0,
-    horizon_us: Horizon = 2_000_000.0,
-    week_us: Week = 2_000.0,
-    night_us: Night = 20.0,
-    shortest_day_us: ShortestDay = 180.0,
-    packet_bytes: PacketBytes = 9_000.0,
-    packet_delay_us: PacketDelay = 5.0,
-    circuit_delay_us: CircuitDelay = 30.0,
-    reply_bytes: ReplyBytes = 66.0,
-    reply_packets: ReplyPackets = 2,
-    least_timeout_us: Timeout = 10_000.0,
+    network: NetworkWithWeek,
     seed: Seed = 0,
 ) -> FlowsInTime:
     """Generate big flows in rings of racks, small flows between all other pairs.
@@ -77,15 +92,17 @@ def mixed(
     """
     rng = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, float, float]] = []
-    big_mbps, small_mbps = big_share * circuit_mbps / rings, small_share * packet_mbps / racks
+    big_mbps = big_share * network.circuit_mbps / rings
+    small_mbps = small_share * network.packet_mbps / racks
+    unit = int(network.packet_bytes)
     for source in range(racks):
         for target in range(racks):
             is_big = 1 <= (target - source) % racks <= rings
             mbps = big_mbps if is_big else small_mbps
             at = 0.0
-            while source != target and mbps > 0 and at < horizon_us:
+            while source != target and mbps > 0 and at < network.horizon_us:
                 low, high = (1_000, 10_000) if is_big else (10, 100)
-                size = float(rng.integers(low * int(packet_bytes), high * int(packet_bytes)))
+                size = float(rng.integers(low * unit, high * unit))
                 rows.append((source, target, int(rng.integers(1, hosts + 1)), at, size))
                 at += size * 8 / mbps
     source_, target_, host, start, size_ = (np.array(column) for column in zip(*rows, strict=True))
@@ -101,49 +118,24 @@ def mixed(
             "after": NONE,
         }
     )
-    return FlowsInTime(
-        racks=_racks(racks, hosts, circuit_mbps, packet_mbps),
-        flows=flows,
-        network=_network(
-            horizon_us=horizon_us,
-            week_us=week_us,
-            night_us=night_us,
-            shortest_day_us=shortest_day_us,
-            host_mbps=host_mbps,
-            packet_bytes=packet_bytes,
-            packet_delay_us=packet_delay_us,
-            circuit_delay_us=circuit_delay_us,
-            reply_bytes=reply_bytes,
-            reply_packets=reply_packets,
-            least_timeout_us=least_timeout_us,
-            big_bytes=1_000 * packet_bytes,
-        ),
-    )
+    big_bytes = 1_000 * network.packet_bytes
+    return network.problem(flows, racks=racks, hosts=hosts, big_bytes=big_bytes)
 
 
+@spread(network=Network())
 def strobe(
     *,
     count: Annotated[int, Field(ge=1, description="flows from the first rack to the second")] = 16,
     racks: Racks = 8,
     hosts: Hosts = 16,
-    circuit_mbps: CircuitRate = 80_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    host_mbps: HostRate = 10_000.0,
-    horizon_us: Horizon = 2_000_000.0,
     day_us: Annotated[float, Field(gt=0, description="length of a day, us; a week has racks - 1")] = 180.0,
-    night_us: Night = 20.0,
-    packet_bytes: PacketBytes = 9_000.0,
-    packet_delay_us: PacketDelay = 5.0,
-    circuit_delay_us: CircuitDelay = 30.0,
-    reply_bytes: ReplyBytes = 66.0,
-    reply_packets: ReplyPackets = 2,
-    least_timeout_us: Timeout = 10_000.0,
+    network: Network,
 ) -> FlowsInTime:
     """Generate endless flows from one rack to another, each from a host of its own while there are enough.
 
     source  Mukerjee 2018, 2.4.1
     """
-    endless = horizon_us * (circuit_mbps + packet_mbps) / 8
+    endless = network.horizon_us * (network.circuit_mbps + network.packet_mbps) / 8
     flows = pd.DataFrame(
         {
             "flow": [f"f{i}" for i in range(count)],
@@ -155,45 +147,24 @@ def strobe(
             "after": NONE,
         }
     )
-    return FlowsInTime(
-        racks=_racks(racks, hosts, circuit_mbps, packet_mbps),
-        flows=flows,
-        network=_network(
-            horizon_us=horizon_us,
-            week_us=(racks - 1) * (day_us + night_us),
-            night_us=night_us,
-            shortest_day_us=day_us,
-            host_mbps=host_mbps,
-            packet_bytes=packet_bytes,
-            packet_delay_us=packet_delay_us,
-            circuit_delay_us=circuit_delay_us,
-            reply_bytes=reply_bytes,
-            reply_packets=reply_packets,
-            least_timeout_us=least_timeout_us,
-            big_bytes=1_000 * packet_bytes,
-        ),
+    return network.problem(
+        flows,
+        racks=racks,
+        hosts=hosts,
+        week_us=(racks - 1) * (day_us + network.night_us),
+        shortest_day_us=day_us,
+        big_bytes=1_000 * network.packet_bytes,
     )
 
 
+@spread(network=NetworkWithWeek(host_mbps=0.0, horizon_us=10_000_000.0))
 def dfsio(
     *,
     racks: Racks = 8,
     writers: Annotated[int, Field(ge=1, description="files that each rack writes at once")] = 8,
     file_mb: Annotated[float, Field(gt=0, description="size of a file, MB of 10^6 bytes")] = 400.0,
     block_mb: Annotated[float, Field(gt=0, description="most of a file that is in one block, MB")] = 128.0,
-    circuit_mbps: CircuitRate = 80_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    host_mbps: HostRate = 0.0,
-    horizon_us: Horizon = 10_000_000.0,
-    week_us: Week = 2_000.0,
-    night_us: Night = 20.0,
-    shortest_day_us: ShortestDay = 180.0,
-    packet_bytes: PacketBytes = 9_000.0,
-    packet_delay_us: PacketDelay = 5.0,
-    circuit_delay_us: CircuitDelay = 30.0,
-    reply_bytes: ReplyBytes = 66.0,
-    reply_packets: ReplyPackets = 2,
-    least_timeout_us: Timeout = 10_000.0,
+    network: NetworkWithWeek,
 ) -> FlowsInTime:
     """Generate HDFS writes: files block by block, each block once to another rack, which the plan chooses.
 
@@ -214,38 +185,5 @@ def dfsio(
                 rows.append((name, f"r{rack}", ANY, writer + 1, 0.0, size, after))
                 after = name
     columns = ["flow", "source_rack", "target_rack", "host", "start_us", "bytes", "after"]
-    return FlowsInTime(
-        racks=_racks(racks, writers, circuit_mbps, packet_mbps),
-        flows=pd.DataFrame(rows, columns=columns),
-        network=_network(
-            horizon_us=horizon_us,
-            week_us=week_us,
-            night_us=night_us,
-            shortest_day_us=shortest_day_us,
-            host_mbps=host_mbps,
-            packet_bytes=packet_bytes,
-            packet_delay_us=packet_delay_us,
-            circuit_delay_us=circuit_delay_us,
-            reply_bytes=reply_bytes,
-            reply_packets=reply_packets,
-            least_timeout_us=least_timeout_us,
-            big_bytes=packet_bytes,
-        ),
-    )
-
-
-def _racks(racks: int, hosts: int, circuit_mbps: float, packet_mbps: float) -> pd.DataFrame:
-    """Return the table `racks` of equal racks."""
-    return pd.DataFrame(
-        {
-            "rack": [f"r{i}" for i in range(racks)],
-            "hosts": hosts,
-            "circuit_mbps": circuit_mbps,
-            "packet_mbps": packet_mbps,
-        }
-    )
-
-
-def _network(**values: float) -> pd.DataFrame:
-    """Return the table `network`."""
-    return pd.DataFrame({name: [value] for name, value in {**values, "inside_packets": 3.0}.items()})
+    flows = pd.DataFrame(rows, columns=columns)
+    return network.problem(flows, racks=racks, hosts=writers, big_bytes=network.packet_bytes)

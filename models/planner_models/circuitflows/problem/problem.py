@@ -24,7 +24,7 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError, did_you_mean
 from planner_models.circuits.problem.problem import Circuits
-from planner_models.circuits.problem.racks import LINKS, Racks, find_misfits, scale_rates
+from planner_models.circuits.problem.racks import END_COLUMNS, LINKS, Racks, find_misfits
 
 ANY: Final = "any"
 """Target of a flow that any rack but its own may take: the plan places it."""
@@ -47,11 +47,7 @@ def _whole(about: str, at_least: int) -> pa.Column:
 RACKS: Final = Table(
     name="racks",
     about="a rack, and the rates of its links, each way",
-    columns={
-        "rack": label("name"),
-        "hosts": _whole("hosts in it", 1),
-        **LINKS,
-    },
+    columns={"rack": label("name"), "hosts": _whole("hosts in it", 1), **LINKS},
     key=("rack",),
 )
 FLOWS: Final = Table(
@@ -59,7 +55,7 @@ FLOWS: Final = Table(
     about="data that an application sends from a host to another rack, over one TCP connection",
     columns={
         "flow": label("name"),
-        "source_rack": label("rack that sends"),
+        **END_COLUMNS,
         "target_rack": label("rack that receives; 'any': the plan chooses one"),
         "host": _whole("number of the host in its rack that sends, from 1", 1),
         "start_us": number("start, us; of a flow that waits: the earliest start", at_least=0),
@@ -160,12 +156,6 @@ class FlowsInTime(Racks):
             return self
         return replace(self, flows=self.flows.assign(bytes=self.flows["bytes"] * factor))
 
-    def with_rates(self, *, circuit: float = 1.0, packet: float = 1.0) -> FlowsInTime:
-        """Return the same flows over links of a multiple of the rate."""
-        if circuit == packet == 1:
-            return self
-        return replace(self, racks=scale_rates(self.racks, circuit=circuit, packet=packet))
-
     def with_night(self, night_us: float | None) -> FlowsInTime:
         """Return the same flows over circuits that take so long to change; None keeps the value."""
         if night_us is None:
@@ -177,12 +167,12 @@ class FlowsInTime(Racks):
     @cached_property
     def source(self) -> NDArray[np.int64]:
         """(F,) rows of `racks` that flows come from."""
-        return self.places.get_indexer(pd.Index(self.flows["source_rack"])).astype(np.int64)
+        return self.rows_of(self.flows)[0]
 
     @cached_property
     def target(self) -> NDArray[np.int64]:
         """(F,) rows of `racks` that flows go to; -1 where the plan chooses."""
-        return self.places.get_indexer(pd.Index(self.flows["target_rack"])).astype(np.int64)
+        return self.rows_of(self.flows)[1]
 
     @cached_property
     def host(self) -> NDArray[np.int64]:
@@ -247,13 +237,8 @@ class FlowsInTime(Racks):
         if len(self.network) != 1:
             yield f"{where}: has {len(self.network)} rows, must have one"
         else:
-            yield from find_misfits(
-                where,
-                night_us=self.of("night_us"),
-                shortest_day_us=self.of("shortest_day_us"),
-                week="week_us",
-                week_us=self.of("week_us"),
-            )
+            night, shortest, week = (self.of(f"{name}_us") for name in ("night", "shortest_day", "week"))
+            yield from find_misfits(where, night, shortest, "week_us", week)
 
     def _bad_waits(self) -> list[str]:
         frame, where = self.flows, file_name(self.flows, "flows")

@@ -16,7 +16,6 @@ decides over the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -24,17 +23,21 @@ from typing import Final
 import numba as nb
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from planner import backends
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
 from planner.options import Options
-from planner_models.circuits.designs.upper_bound import Units
-from planner_models.circuits.plan.plan import IDLE, Day
+from planner_models.circuits.designs.week_program import (
+    BlockProgram,
+    Floats,
+    Ints,
+    ScaledProblem,
+    build_schedule_program,
+    split_columns,
+)
+from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.problem import Circuits
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 GAP: Final = 1e-7
 MAX_ROUNDS: Final = 1_000
 COLUMNS_PER_ROUND: Final = 12  # days added in each round of column generation
@@ -61,7 +64,7 @@ def prove_optimum(
     incumbent       objective value of a schedule: served bits, or us until done
     incumbent_days  how many days it has
     """
-    task = _ScaledProblem(problem=problem, matchings=matchings)
+    task = _Days(problem=problem, matchings=matchings)
     deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     best = task.value(incumbent)
     days: list[Day] | None = None
@@ -97,70 +100,22 @@ def _remaining_s(deadline: float | None) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _ScaledProblem:
-    """The problem in units near 1, to be maximised: bits served, or minus the time until all is served."""
+class _Days(ScaledProblem):
+    """The problem with the matchings and lengths that its days can have."""
 
-    problem: Circuits
     matchings: Ints
-
-    @cached_property
-    def unit(self) -> Units:
-        return Units.of(self.problem)
-
-    @cached_property
-    def timeless(self) -> bool:
-        return self.problem.window_us is None
-
-    @cached_property
-    def week(self) -> float:
-        return 0.0 if self.problem.window_us is None else self.problem.window_us / self.unit.us
-
-    @cached_property
-    def night(self) -> float:
-        return self.problem.night_us / self.unit.us
-
-    @cached_property
-    def wanted(self) -> Floats:
-        return self.problem.pair_bits / self.unit.bits
-
-    @cached_property
-    def rate(self) -> Floats:
-        return self.problem.pair_mbps * self.unit.us / self.unit.bits
-
-    @cached_property
-    def packet(self) -> Floats:
-        """(2n,) what each rack's link to the packet switch carries in a unit of time, out and in."""
-        return np.tile(self.problem.packet_mbps, 2) * self.unit.us / self.unit.bits
-
-    @cached_property
-    def lines(self) -> tuple[Ints, Ints]:
-        """(m,) rows of `packet` that each pair uses."""
-        source, target = self.problem.pairs
-        return source, len(self.problem.racks) + target
-
-    @cached_property
-    def shortest(self) -> float:
-        return self.problem.shortest_day_us / self.unit.us
 
     @cached_property
     def lengths(self) -> Floats:
         """The lengths of day that can be best at some prices: those of demands, and the limits."""
-        needs = self.wanted / self.rate
-        high = max(self.shortest, float(needs.max()))
-        if not self.timeless:
-            high = min(high, self.week - self.night)
-        lengths: Floats = np.unique(np.clip(np.append(needs, self.shortest), self.shortest, high))
+        needs = np.append(self.wanted / self.rate, self.shortest)
+        lengths: Floats = np.unique(np.clip(needs, self.shortest, self.longest))
         return lengths
 
     @cached_property
-    def pairs_of(self) -> Ints:
+    def pairs(self) -> Ints:
         """(M, n) number of the pair that each rack of a matching sends, or m for none."""
-        source, target = self.problem.pairs
-        number = np.full(self.problem.bits.shape, len(source), dtype=np.int64)
-        number[source, target] = np.arange(len(source))
-        rows = np.arange(len(self.problem.racks))
-        numbers: Ints = np.where(self.matchings == IDLE, len(source), number[rows, self.matchings])
-        return numbers
+        return self.pairs_of(self.matchings)
 
     @cached_property
     def most_days(self) -> int:
@@ -173,17 +128,6 @@ class _ScaledProblem:
         if self.timeless:  # one day for each pair would do
             whole = float((self.wanted / self.rate + each).sum())
         return min(many, int(whole / each * (1 + 1e-12)))
-
-    def value(self, objective: float) -> float:
-        return -objective / self.unit.us if self.timeless else objective / self.unit.bits
-
-    def objective(self, value: float) -> float:
-        return -value * self.unit.us if self.timeless else value * self.unit.bits
-
-    def serves(self, length: float) -> Floats:
-        """Return (m,) what a day of that length serves of each pair."""
-        served: Floats = np.minimum(self.wanted, self.rate * length)
-        return served
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,9 +144,7 @@ class _DualPrices:
     bound: float
 
 
-def _generate_columns(
-    task: _ScaledProblem, count: int, incumbent: float, options: Options
-) -> _DualPrices | None:
+def _generate_columns(task: _Days, count: int, incumbent: float, options: Options) -> _DualPrices | None:
     """Return the prices of the best bound for `count` days, or below the incumbent; None out of time."""
     columns: list[tuple[int, float]] = []
     tried: set[tuple[int, int]] = set()
@@ -237,7 +179,7 @@ def _generate_columns(
 
 
 def _bound_by_prices(
-    task: _ScaledProblem, pair: Floats, price: float, packet: Floats, count: int
+    task: _Days, pair: Floats, price: float, packet: Floats, count: int
 ) -> tuple[_DualPrices, Floats, Ints]:
     """Return the Lagrangian bound of dual prices, which are made feasible first.
 
@@ -250,7 +192,7 @@ def _bound_by_prices(
             price, total = 1.0, 1.0
         pair, price, packet = pair / total, price / total, packet / total
     day_value, top, where = _price_days(
-        task.pairs_of,
+        task.pairs,
         np.append(pair, 0.0),
         np.array([*task.wanted, 0.0]),
         np.array([*task.rate, 0.0]),
@@ -294,53 +236,30 @@ def _price_days(
 
 
 def _build_master(
-    task: _ScaledProblem, columns: list[tuple[int, float]], count: int, incumbent: float
+    task: _Days, columns: list[tuple[int, float]], count: int, incumbent: float
 ) -> LinearProgram:
     """Return the master program over some days: X, Y (m,), shares of each day and of an empty one, the end.
 
     Without a window, slack (m,) for demand that these days cannot serve costs ten times the incumbent's time;
     the bound holds at any prices.
     """
-    m, racks = len(task.wanted), len(task.packet)
-    wide = len(columns) + 1
+    m, wide = len(task.wanted), len(columns) + 1
     served = np.zeros((m + 1, wide))
     for place, (matching, length) in enumerate(columns):
-        pairs = task.pairs_of[matching]
+        pairs = task.pairs[matching]
         served[pairs, place] = np.append(task.serves(length), 0.0)[pairs]
     spent = np.array([[*(length + task.night for _, length in columns), task.night]])
-    eye, none = sp.eye_array(m), sp.csr_array((m, wide))
-    at = sp.csr_array(
-        (np.ones(2 * m), (np.concatenate(task.lines), np.tile(np.arange(m), 2))), shape=(racks, m)
-    )
-
-    def rows(name: str, parts: list[object], last: Floats, upper: object, lower: object = -np.inf) -> Rows:
-        missing = eye if name == "demand" else sp.csr_array((len(last), m))
-        extra = [sp.csr_array(last.reshape(-1, 1)), missing] if task.timeless else []
-        return Rows(name, sp.csr_array(sp.hstack([*parts, *extra])), lower=lower, upper=upper)  # type: ignore[arg-type]
-
-    blocks = [
-        rows("circuits", [eye, sp.csr_array((m, m)), -sp.csr_array(served[:m])], np.zeros(m), 0.0),
-        rows("demand", [eye, eye, none], np.zeros(m), task.wanted, task.wanted if task.timeless else -np.inf),
-        rows(
-            "packet",
-            [sp.csr_array((racks, m)), at, sp.csr_array((racks, wide))],
-            -task.packet,
-            0.0 if task.timeless else task.packet * task.week,
-        ),
-        rows("week", [sp.csr_array((1, 2 * m)), sp.csr_array(spent)], -np.ones(1), task.week),
-        rows("days", [sp.csr_array((1, 2 * m)), sp.csr_array(np.ones((1, wide)))], np.zeros(1), count, count),
-    ]
-    if task.timeless:
-        cost = np.concatenate([np.zeros(2 * m + wide), [1.0], 10 * abs(incumbent) / task.wanted])
-    else:
-        cost = np.concatenate([np.ones(2 * m), np.zeros(wide)])
-    return LinearProgram.build(
-        sense="min" if task.timeless else "max",
-        cost=cost,
-        rows=blocks,
-        columns=[Columns("x", len(cost))],
-        name="days of a schedule",
-    )
+    eye = sp.eye_array(m)
+    program = BlockProgram(circuit=m, packet=m, share=wide, end=int(task.timeless), missing=m * task.timeless)
+    program.add("circuits", upper=0.0, circuit=eye, share=-sp.csr_array(served[:m]))
+    task.add_demand(program, circuit=eye, missing=eye)
+    task.add_packet(program)
+    program.add("week", upper=task.week, share=spent, end=-np.ones((1, 1)))
+    program.add("days", lower=count, upper=count, share=np.ones((1, wide)))
+    if not task.timeless:
+        return task.build(program, name="days of a schedule")
+    cost = {"end": 1.0, "missing": 10 * abs(incumbent) / task.wanted}
+    return task.build(program, name="days of a schedule", cost=cost)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -354,13 +273,21 @@ class _Incumbent:
 
 
 def _solve_remaining(
-    task: _ScaledProblem, count: int, prices: _DualPrices, incumbent: float, options: Options
+    task: _Days, count: int, prices: _DualPrices, incumbent: float, options: Options
 ) -> _Incumbent:
     """Return the best of at most `count` days over the matchings and lengths not eliminated."""
     slack = prices.bound - incumbent
     remaining = np.flatnonzero(prices.day_value >= prices.best - slack - GAP * max(1.0, abs(prices.best)))
     low, high = _length_ranges(task, remaining, prices, slack)
-    program = _build_program(task, remaining, low, high, count, incumbent)
+    program = build_schedule_program(
+        task,
+        task.matchings[remaining],
+        low=low,
+        high=high,
+        count=count,
+        cutoff=incumbent - 10 * GAP * abs(incumbent),
+        by_parts=True,
+    )
     solution = backends.solve(program, replace(options, gap=options.gap or GAP))
     sign = -1 if task.timeless else 1
     if solution.x is None:
@@ -369,12 +296,11 @@ def _solve_remaining(
         return _Incumbent(
             days=None, value=incumbent, bound=incumbent if infeasible else None, backend=solution.backend
         )
-    m, kinds = len(task.wanted), len(remaining)
-    lengths = solution.x[2 * m : 2 * m + kinds]
-    used = np.flatnonzero(solution.x[2 * m + kinds : 2 * m + 2 * kinds] > 0.5)
+    found = split_columns(program, solution.x)
+    lengths = found["length"]
     days = [
         Day(duration_us=float(lengths[k] * task.unit.us), target=task.matchings[remaining[k]])
-        for k in used
+        for k in np.flatnonzero(found["used"] > 0.5)
         if lengths[k] > 0
     ]
     bound = None if solution.bound is None else max(incumbent, sign * solution.bound)
@@ -382,9 +308,7 @@ def _solve_remaining(
     return _Incumbent(days=days, value=value, bound=bound, backend=solution.backend)
 
 
-def _length_ranges(
-    task: _ScaledProblem, remaining: Ints, prices: _DualPrices, slack: float
-) -> tuple[Floats, Floats]:
+def _length_ranges(task: _Days, remaining: Ints, prices: _DualPrices, slack: float) -> tuple[Floats, Floats]:
     """Return (k,) least and greatest length of a day of each matching in any better schedule."""
     low, high = np.full(len(remaining), np.inf), np.zeros(len(remaining))
     pair = np.append(prices.pair, 0.0)
@@ -392,83 +316,10 @@ def _length_ranges(
     lengths = task.lengths
     for place, length in enumerate(lengths):
         gain = pair * np.append(task.serves(float(length)), 0.0)
-        day_value = gain[task.pairs_of[remaining]].sum(axis=1) - prices.time * (length + task.night)
+        day_value = gain[task.pairs[remaining]].sum(axis=1) - prices.time * (length + task.night)
         good = day_value >= prices.best - slack - tolerance
         # the value is linear up to the next length on either side
         low[good] = np.minimum(low[good], lengths[max(0, place - 1)] if place else task.shortest)
         high[good] = np.maximum(high[good], lengths[min(len(lengths) - 1, place + 1)])
     low = np.where(np.isfinite(low), low, task.shortest)
     return np.minimum(low, high), high
-
-
-def _cutoff_row(task: _ScaledProblem, rows: Callable[..., Rows], incumbent: float, m: int) -> Rows:
-    """Return the row that cuts off what is worse than the incumbent, and never the incumbent itself."""
-    tolerance = 10 * GAP * abs(incumbent)
-    if task.timeless:
-        return rows("cutoff", {5: np.ones((1, 1))}, -incumbent + tolerance)
-    return rows("cutoff", {0: np.ones((1, m)), 1: np.ones((1, m))}, np.inf, incumbent - tolerance)
-
-
-def _build_program(
-    task: _ScaledProblem, remaining: Ints, low: Floats, high: Floats, count: int, incumbent: float
-) -> LinearProgram:
-    """Return the integer program: X, Y (m,), length and use of each matching, its bits by pair, the end."""
-    m, kinds, racks = len(task.wanted), len(remaining), len(task.packet)
-    place, rack = np.nonzero(task.pairs_of[remaining] < m)
-    pair = task.pairs_of[remaining][place, rack]
-    parts = len(pair)
-    width = [m, m, kinds, kinds, parts] + [1] * task.timeless
-    at = sp.csr_array(
-        (np.ones(2 * m), (np.concatenate(task.lines), np.tile(np.arange(m), 2))), shape=(racks, m)
-    )
-    each = np.arange(parts)
-
-    def rows(name: str, filled: dict[int, object], upper: object, lower: object = -np.inf) -> Rows:
-        height = next(part.shape[0] for part in filled.values())  # type: ignore[attr-defined]
-        blocks = [filled.get(k, sp.csr_array((height, wide))) for k, wide in enumerate(width)]
-        return Rows(name, sp.csr_array(sp.hstack(blocks)), lower=lower, upper=upper)  # type: ignore[arg-type]
-
-    def entries(values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> sp.csr_array:
-        return sp.csr_array((values, (row, column)), shape=shape)
-
-    most = np.minimum(task.wanted[pair], task.rate[pair] * high[place])
-    eye, kind = sp.eye_array(m), sp.eye_array(kinds)
-    week: dict[int, object] = {2: np.ones((1, kinds)), 3: np.full((1, kinds), task.night)}
-    packet: dict[int, object] = {1: at}
-    if task.timeless:
-        week[5] = -np.ones((1, 1))
-        packet[5] = -task.packet.reshape(-1, 1)
-    blocks = [
-        rows("circuits", {0: eye, 4: -entries(np.ones(parts), pair, each, (m, parts))}, 0.0),
-        rows(
-            "in time",
-            {2: -entries(task.rate[pair], each, place, (parts, kinds)), 4: sp.eye_array(parts)},
-            0.0,
-        ),
-        rows("if used", {3: -entries(most, each, place, (parts, kinds)), 4: sp.eye_array(parts)}, 0.0),
-        rows("demand", {0: eye, 1: eye}, task.wanted, task.wanted if task.timeless else -np.inf),
-        rows("packet", packet, 0.0 if task.timeless else task.packet * task.week),
-        rows("week", week, task.week),
-        rows("days", {3: np.ones((1, kinds))}, float(count)),
-        rows("longest", {2: kind, 3: -sp.diags_array(high)}, 0.0),
-        rows("shortest", {2: kind, 3: -sp.diags_array(low)}, np.inf, 0.0),
-        _cutoff_row(task, rows, incumbent, m),
-    ]
-    cost = np.zeros(sum(width))
-    if task.timeless:
-        cost[-1] = 1.0
-    else:
-        cost[: 2 * m] = 1.0
-    upper = np.full(len(cost), np.inf)
-    upper[2 * m + kinds : 2 * m + 2 * kinds] = 1.0
-    integer = np.zeros(len(cost), dtype=bool)
-    integer[2 * m + kinds : 2 * m + 2 * kinds] = True
-    return LinearProgram.build(
-        sense="min" if task.timeless else "max",
-        cost=cost,
-        rows=blocks,
-        columns=[Columns("x", len(cost))],
-        upper=upper,
-        integer=integer,
-        name="circuit schedule of a number of days",
-    )

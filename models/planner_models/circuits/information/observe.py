@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.contract.degradation import Noise, Seed, add_noise, round_up
+from planner_models.circuits.problem.network import spread
 from planner_models.circuits.problem.problem import Circuits
 
 UNIT_BYTES: Final = 1e6
@@ -20,33 +21,56 @@ MEMORY_US: Final = 15_000.0
 """A big flow of the mean size, 49.5 MB, at a third of a circuit's 80 Gbit/s (Mukerjee 2018, 2.5.3)."""
 
 Age = Annotated[float, Field(ge=0, description="age of the information that is decided on, us")]
-Memory = Annotated[
-    float,
-    Field(
-        gt=0,
-        description="how long a demand lasts in the mean, us; earlier demand was between other racks (of use "
-        "with age_us)",
-    ),
-]
 Granularity = Annotated[
     float,
     Field(ge=0, description="amounts are reported in whole steps of this, rounded up, bytes; 0: exactly"),
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """Age and accuracy of the reports of demand."""
+
+    age_us: Age = 0.0
+    memory_us: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="how long a demand lasts in the mean, us; earlier demand was between other racks (of "
+            "use with age_us)",
+        ),
+    ] = MEMORY_US
+    noise: Noise = 0.0
+    granularity_bytes: Granularity = 0.0
+    seed: Seed = 0
+
+    def age(self, problem: Circuits) -> Circuits:
+        """Return the demand as it was when it was reported."""
+        return demand_at_age(problem, self.age_us, self.memory_us, self.seed)
+
+    def degrade(self, problem: Circuits) -> Circuits:
+        """Return the problem with every amount as measured, with noise, then in whole steps.
+
+        Steps are the units in which switches count their memory, and hosts what applications hand over.
+        """
+        if self.noise == 0 and self.granularity_bytes == 0:
+            return problem
+        rng = np.random.default_rng([self.seed, 1])
+        bits = add_noise(problem.demands["bits"].to_numpy(float), self.noise, rng)
+        return problem.with_bits(round_up(bits, 8 * self.granularity_bytes))
+
+
+@spread(reports=Reports())
 def observe_demand(
     problem: Circuits,
     *,
-    age_us: Age = 0.0,
-    memory_us: Memory = MEMORY_US,
-    noise: Noise = 0.0,
-    granularity_bytes: Granularity = 0.0,
-    seed: Seed = 0,
+    reports: Reports,
 ) -> Circuits:
     """Return all of the demand, as old, as noisy and as coarse as it is reported."""
-    return degrade(demand_at_age(problem, age_us, memory_us, seed), noise, granularity_bytes, seed)
+    return reports.degrade(reports.age(problem))
 
 
+@spread(reports=Reports())
 def observe_queues(
     problem: Circuits,
     *,
@@ -62,11 +86,7 @@ def observe_queues(
             "less are all scaled up to it, so that shallow queues are scheduled at all; 0: as they are",
         ),
     ] = 0.0,
-    age_us: Age = 0.0,
-    memory_us: Memory = MEMORY_US,
-    noise: Noise = 0.0,
-    granularity_bytes: Granularity = 0.0,
-    seed: Seed = 0,
+    reports: Reports,
 ) -> Circuits:
     """Return the lengths of virtual output queues: of each demand no more than fits its queue.
 
@@ -76,12 +96,13 @@ def observe_queues(
     source  Mukerjee 2018, 2.5.1; `fill_share` after its published emulator (github.com/mukerjee/etalon),
             which scales lengths up to half of the week and then makes the days as long as all of it
     """
-    then = demand_at_age(problem, age_us, memory_us, seed)
+    then = reports.age(problem)
     depth = depth_packets * packet_bytes * 8
     held = then.with_bits(np.minimum(then.demands["bits"].to_numpy(float), depth))
-    return _fill_week(degrade(held, noise, granularity_bytes, seed), fill_share)
+    return _fill_week(reports.degrade(held), fill_share)
 
 
+@spread(reports=Reports())
 def observe_data_units(
     problem: Circuits,
     *,
@@ -91,11 +112,7 @@ def observe_data_units(
     connections: Annotated[
         int, Field(gt=0, description="connections of a pair of racks, each with a unit handed over")
     ] = CONNECTIONS,
-    age_us: Age = 0.0,
-    memory_us: Memory = MEMORY_US,
-    noise: Noise = 0.0,
-    granularity_bytes: Granularity = 0.0,
-    seed: Seed = 0,
+    reports: Reports,
 ) -> Circuits:
     """Return the data units that applications have handed over so far, of each demand.
 
@@ -105,15 +122,12 @@ def observe_data_units(
 
     source  Mukerjee 2018, 2.5.2
     """
-    then = demand_at_age(problem, age_us, memory_us, seed)
+    then = reports.age(problem)
     handed_over = connections * unit_bytes * 8
     bits = then.demands["bits"].to_numpy(float)
     if (bits > handed_over).any():
         then = then.with_bits(np.minimum(bits, handed_over))
-    return degrade(then, noise, granularity_bytes, seed)
-
-
-# --- degradation --------------------------------------------------------------------------
+    return reports.degrade(then)
 
 
 def demand_at_age(problem: Circuits, age_us: float, memory_us: float, seed: int) -> Circuits:
@@ -126,22 +140,14 @@ def demand_at_age(problem: Circuits, age_us: float, memory_us: float, seed: int)
     if age_us == 0:
         return problem
     rng = np.random.default_rng([seed, 0])
-    source, target = (
-        problem.places.get_indexer(pd.Index(problem.demands[end])) for end in ("source_rack", "target_rack")
-    )
+    source, target = problem.rows_of(problem.demands)
     amount = problem.demands["bits"].to_numpy(float)
     changed = np.flatnonzero(rng.random(len(amount)) < -math.expm1(-age_us / memory_us))
     order = changed[np.lexsort((rng.random(len(changed)), amount[changed]))]
     bits = np.zeros_like(problem.bits)
     np.add.at(bits, (source, _swap_targets(source, target, order)), amount)
     row, column = np.nonzero(bits)
-    demands = pd.DataFrame(
-        {
-            "source_rack": problem.names[row],
-            "target_rack": problem.names[column],
-            "bits": bits[row, column],
-        }
-    )
+    demands = pd.DataFrame({**problem.name_pairs(row, column), "bits": bits[row, column]})
     return replace(problem, demands=demands, coflows=None)
 
 
@@ -164,17 +170,6 @@ def _swap_targets(
         else:
             waiting.append(one)
     return swapped
-
-
-def degrade(problem: Circuits, noise: float, granularity_bytes: float, seed: int) -> Circuits:
-    """Return the problem with every amount as measured, with noise, then in whole steps.
-
-    Steps are the units in which switches count their memory, and hosts what applications hand over.
-    """
-    if noise == 0 and granularity_bytes == 0:
-        return problem
-    bits = add_noise(problem.demands["bits"].to_numpy(float), noise, np.random.default_rng([seed, 1]))
-    return problem.with_bits(round_up(bits, 8 * granularity_bytes))
 
 
 def _fill_week(problem: Circuits, share: float) -> Circuits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.racks import ENDS, Racks
 
 TOLERANCE: Final = 1e-6
 
@@ -43,41 +44,27 @@ class Carried:
 def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
     """Return what the plan carries; raises PlanRejected where it is no schedule."""
     frame = plan.configurations
-    source, target = (_rack_rows(problem, frame, column, "configurations") for column in ENDS)
-    if (source == target).any():
-        raise PlanRejected(f"configurations row {int(np.argmax(source == target)) + 1}: a rack to itself")
+    frame = frame if "switch" in frame else frame.assign(switch=1.0)
+    source, target = require_matchings(problem, frame)
     for column in ("start_us", "duration_us"):
         values = frame[column].to_numpy(float)
         if not (np.isfinite(values) & (values >= 0)).all():
             raise PlanRejected(f"configurations: {column} must be finite and at least 0")
-    frame = frame if "switch" in frame else frame.assign(switch=1.0)
     days = frame.groupby("day", sort=True)
-    spread = days[["start_us", "duration_us", "switch"]]
-    if (spread.max() != spread.min()).to_numpy().any():
-        raise PlanRejected("configurations: the circuits of a day must start and end together, on one switch")
     numbers = frame["switch"].to_numpy(float)
     if (strange := ~np.isin(numbers, np.arange(1, problem.switches + 1))).any():
         row = int(np.argmax(strange))
         raise PlanRejected(
             f"configurations row {row + 1}: switch {numbers[row]:g}, must be from 1 to {problem.switches}"
         )
-    for column, verb in zip(ENDS, ("sends", "receives"), strict=True):
-        twice = frame.duplicated(["day", column]).to_numpy()
-        if twice.any():
-            row = int(np.argmax(twice))
-            raise PlanRejected(
-                f"configurations row {row + 1}: rack '{frame[column].iloc[row]}' {verb} over two circuits "
-                f"in day {frame['day'].iloc[row]:g}, must be a matching"
-            )
     duration = frame["duration_us"].to_numpy(float)
     up = np.zeros_like(problem.bits)
     np.add.at(up, (source, target), duration)
     packet = np.zeros_like(problem.bits)
-    sender, receiver = (_rack_rows(problem, plan.packet, column, "packet") for column in ENDS)
     amount = plan.packet["bits"].to_numpy(float)
     if not (np.isfinite(amount) & (amount >= 0)).all():
         raise PlanRejected("packet: bits must be finite and at least 0")
-    np.add.at(packet, (sender, receiver), amount)
+    np.add.at(packet, require_racks(problem, plan.packet, "packet"), amount)
     firsts = days[["start_us", "duration_us", "switch"]].first()
     start, switch = firsts["start_us"].to_numpy(float), firsts["switch"].to_numpy(float).astype(np.int64) - 1
     order = np.lexsort((start, switch))
@@ -121,7 +108,41 @@ def _night_work_us(
     return kept
 
 
-ENDS: Final = ("source_rack", "target_rack")
+def require_matchings(racks: Racks, frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of `racks` of each circuit's ends, which make a matching of each day.
+
+    raises  PlanRejected for an unknown rack, a rack to itself or with two circuits of a day, and circuits
+            of a day that do not start and end together, on one switch
+    """
+    source, target = require_racks(racks, frame, "configurations")
+    if (source == target).any():
+        row = int(np.argmax(source == target))
+        raise PlanRejected(f"configurations row {row + 1}: a rack has a circuit to itself")
+    spread = frame.groupby("day")[[name for name in ("start_us", "duration_us", "switch") if name in frame]]
+    if (spread.max() != spread.min()).to_numpy().any():
+        raise PlanRejected("configurations: the circuits of a day must start and end together, on one switch")
+    for column, verb in zip(ENDS, ("sends", "receives"), strict=True):
+        twice = frame.duplicated(["day", column]).to_numpy()
+        if twice.any():
+            row = int(np.argmax(twice))
+            raise PlanRejected(
+                f"configurations row {row + 1}: rack '{frame[column].iloc[row]}' {verb} over two circuits "
+                f"in day {frame['day'].iloc[row]:g}, must be a matching"
+            )
+    return source, target
+
+
+def require_racks(
+    racks: Racks, frame: pd.DataFrame, table: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of `racks` that a table names; raises PlanRejected for an unknown rack."""
+    rows = racks.rows_of(frame.astype(dict.fromkeys(ENDS, str)))
+    for column, own in zip(ENDS, rows, strict=True):
+        if (own < 0).any():
+            row = int(np.argmax(own < 0))
+            name = frame[column].iloc[row]
+            raise PlanRejected(f"{table} row {row + 1}: {column} '{name}' is no rack of the network")
+    return rows
 
 
 def check(problem: Circuits, plan: Schedule) -> Violations:
@@ -140,12 +161,14 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     window = problem.window_us
     slack = TOLERANCE * max(float(done.end_us.max(initial=0.0)), problem.night_us, 1e-9)
     gap = done.dark_us
-    found = _days("night", gap, gap < problem.night_us - slack, problem.night_us)
+    found = report_days("night", gap, gap < problem.night_us - slack, problem.night_us)
     lasts = done.end_us - done.start_us
-    found += _days("shortest_day", lasts, lasts < problem.shortest_day_us - slack, problem.shortest_day_us)
+    found += report_days(
+        "shortest_day", lasts, lasts < problem.shortest_day_us - slack, problem.shortest_day_us
+    )
     wanted, served = problem.bits, done.circuit_bits + done.packet_bits
     if window is not None:
-        found += _days("window", done.end_us, done.end_us > window + slack, window)
+        found += report_days("window", done.end_us, done.end_us > window + slack, window)
         budget = problem.packet_mbps * window
         for axis, way in ((1, "from"), (0, "to")):
             load = done.packet_bits.sum(axis=axis)
@@ -164,9 +187,16 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     return found
 
 
-def _days(limit: str, amount: NDArray[np.float64], broken: NDArray[np.bool_], allowed: float) -> Violations:
-    """Return the violations of a limit by days."""
-    where = [f"day {day + 1}" for day in np.flatnonzero(broken)]
+def report_days(
+    limit: str,
+    amount: NDArray[np.float64],
+    broken: NDArray[np.bool_],
+    allowed: float,
+    days: NDArray[Any] | None = None,
+) -> Violations:
+    """Return the violations of a limit by days; their numbers count from 1 unless `days` has them."""
+    numbers = (np.arange(len(broken)) + 1 if days is None else days)[broken]
+    where = [f"day {day:g}" for day in numbers]
     return Violations.of(limit, where=where, amount=amount[broken], allowed=allowed, unit="us")
 
 
@@ -182,14 +212,3 @@ def _pairs(
         allowed=problem.bits[source, target],
         unit="bits",
     )
-
-
-def _rack_rows(problem: Circuits, frame: pd.DataFrame, column: str, table: str) -> NDArray[np.int64]:
-    """Return the rows of `racks` that a column names; raises PlanRejected for an unknown rack."""
-    rows = problem.places.get_indexer(pd.Index(frame[column].astype(str)))
-    if (rows < 0).any():
-        row = int(np.argmax(rows < 0))
-        raise PlanRejected(
-            f"{table} row {row + 1}: {column} '{frame[column].iloc[row]}' is no rack of the network"
-        )
-    return rows.astype(np.int64)

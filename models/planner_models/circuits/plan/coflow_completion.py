@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner_models.circuits.plan.check import ENDS, Carried, derive_carried
+from planner_models.circuits.plan.check import Carried, derive_carried, require_racks
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits
 
@@ -27,14 +27,14 @@ def completion_times_us(problem: Circuits, plan: Schedule, done: Carried | None 
     done = derive_carried(problem, plan) if done is None else done
     frame = problem.coflows
     assert frame is not None
-    source, target = (problem.places.get_indexer(pd.Index(frame[end])) for end in ENDS)
+    source, target = problem.rows_of(frame)
     bits = frame["bits"].to_numpy(float)
     busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
     needs = np.divide(busiest, problem.packet_mbps, out=np.zeros(len(busiest)), where=busiest > 0)
     packets_us = float(needs.max(initial=0.0))
     last_us = max(packets_us, float(done.end_us.max(initial=0.0)))
     days = plan.configurations
-    day_source, day_target = (problem.places.get_indexer(pd.Index(days[end].astype(str))) for end in ENDS)
+    day_source, day_target = require_racks(problem, days, "configurations")
     number = day_source * len(problem.racks) + day_target
     order = np.lexsort((days["start_us"].to_numpy(float), number))
     start = days["start_us"].to_numpy(float)[order]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,58 +13,28 @@ from planner_models.circuits.plan.coflow_completion import completion_times_us
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits
 
+
+def metric(name: str, unit: str, better: Literal["more", "less"], about: str, source: str = "") -> Metric:
+    """Return a metric."""
+    return Metric(name=name, unit=unit, better=better, about=about, source=source)
+
+
 SOLSTICE: Final = "Liu et al. 2015 (Solstice)"
+ECLIPSE: Final = "Venkatakrishnan et al. 2016 (Eclipse)"
+DUTY: Final = "share of the week, or of the time until all is served, in which each switch's circuits are up"
+UTILIZATION: Final = "bits that circuits carry over what all racks' circuits could carry while up"
+COFLOWS: Final = "mean time until a coflow is complete; unknown without coflows or where one is not"
 METRICS: Final = (
-    Metric(name="served_share", unit="", better="more", about="served share of all demand"),
-    Metric(
-        name="circuit_share",
-        unit="",
-        better="more",
-        about="share of all demand that circuits serve",
-        source="Venkatakrishnan et al. 2016 (Eclipse)",
-    ),
-    Metric(name="served_bits", unit="bits", better="more", about="demand that is served"),
-    Metric(name="unserved_bits", unit="bits", better="less", about="demand that is not served"),
-    Metric(
-        name="done_us",
-        unit="us",
-        better="less",
-        about="time until all demand is served; unknown where some is not",
-        source=SOLSTICE,
-    ),
-    Metric(
-        name="configurations",
-        unit="days",
-        better="less",
-        about="number of circuit configurations",
-        source=SOLSTICE,
-    ),
-    Metric(
-        name="duty_cycle",
-        unit="",
-        better="more",
-        about="share of the week, or of the time until all is served, in which each switch's circuits are up",
-        source="Mukerjee 2018, 2.2.2",
-    ),
-    Metric(
-        name="circuit_utilization",
-        unit="",
-        better="more",
-        about="bits that circuits carry over what all racks' circuits could carry while up",
-        source="Mukerjee 2018, 2.4.1",
-    ),
-    Metric(
-        name="coflow_mean_us",
-        unit="us",
-        better="less",
-        about="mean time until a coflow is complete; unknown without coflows or where one is not",
-    ),
-    Metric(
-        name="coflow_p95_us",
-        unit="us",
-        better="less",
-        about="95th percentile of the time until a coflow is complete",
-    ),
+    metric("served_share", "", "more", "served share of all demand"),
+    metric("circuit_share", "", "more", "share of all demand that circuits serve", ECLIPSE),
+    metric("served_bits", "bits", "more", "demand that is served"),
+    metric("unserved_bits", "bits", "less", "demand that is not served"),
+    metric("done_us", "us", "less", "time until all demand is served; unknown where some is not", SOLSTICE),
+    metric("configurations", "days", "less", "number of circuit configurations", SOLSTICE),
+    metric("duty_cycle", "", "more", DUTY, "Mukerjee 2018, 2.2.2"),
+    metric("circuit_utilization", "", "more", UTILIZATION, "Mukerjee 2018, 2.4.1"),
+    metric("coflow_mean_us", "us", "less", COFLOWS),
+    metric("coflow_p95_us", "us", "less", "95th percentile of the time until a coflow is complete"),
 )
 
 

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.tables import Table, number, validate
 from planner.errors import PlanRejected
 from planner_models.circuits.problem import packet_switch as packet
 from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.racks import END_COLUMNS, ENDS
 
 CONFIGURATIONS: Final = Table(
     name="configurations",
@@ -25,8 +26,7 @@ CONFIGURATIONS: Final = Table(
         "day": number("number of the day, from 1", at_least=1),
         "start_us": number("start of the day, us", at_least=0),
         "duration_us": number("length of the day, us", more_than=0),
-        "source_rack": label("rack that sends"),
-        "target_rack": label("rack that receives"),
+        **END_COLUMNS,
         "switch": number("number of the circuit switch, from 1", at_least=1, optional=True, default=1.0),
     },
     may_be_empty=True,
@@ -34,12 +34,8 @@ CONFIGURATIONS: Final = Table(
 PACKET: Final = Table(
     name="packet",
     about="bits of a pair that the packet switch carries",
-    columns={
-        "source_rack": label("rack that sends"),
-        "target_rack": label("rack that receives"),
-        "bits": number("amount, bits", at_least=0),
-    },
-    key=("source_rack", "target_rack"),
+    columns={**END_COLUMNS, "bits": number("amount, bits", at_least=0)},
+    key=ENDS,
     may_be_empty=True,
 )
 PORTS: Final = Table(
@@ -91,6 +87,10 @@ class Day:
     duration_us: float
     target: NDArray[np.int64]
     switch: int = 0
+
+    def without_loops(self) -> Day:
+        """Return the day without circuits from a rack to itself, which carry nothing."""
+        return replace(self, target=np.where(self.target == np.arange(len(self.target)), IDLE, self.target))
 
 
 def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedule:  # noqa: ARG001
@@ -149,8 +149,7 @@ def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, 
 
     returns  the plan, the bits that it serves, and when it is done, us
     """
-    n = len(problem.racks)
-    days = [day for day in (_drop_loops(day, n) for day in days) if (day.target != IDLE).any()]
+    days = [day for day in (day.without_loops() for day in days) if (day.target != IDLE).any()]
     days = order_days(problem, days)
     left = np.clip(problem.bits - circuit_bits(problem, days), 0.0, None)
     left[left <= 1e-9 * problem.bits] = 0.0  # rounding
@@ -182,8 +181,7 @@ def _configuration_table(problem: Circuits, days: Sequence[Day], starts: NDArray
         "day": day + 1,
         "start_us": starts[order][day],
         "duration_us": lengths[day],
-        "source_rack": problem.names[source],
-        "target_rack": problem.names[target[day, source]],
+        **problem.name_pairs(source, target[day, source]),
     }
     if problem.switches > 1:
         columns["switch"] = switch[day] + 1
@@ -192,10 +190,7 @@ def _configuration_table(problem: Circuits, days: Sequence[Day], starts: NDArray
 
 def port_map(problem: Circuits, configurations: pd.DataFrame) -> pd.DataFrame:
     """Return the table `ports` of a table `configurations`."""
-    racks = (
-        problem.places.get_indexer(pd.Index(configurations[end])) for end in ("source_rack", "target_rack")
-    )
-    source, target = racks
+    source, target = problem.rows_of(configurations)
     start = configurations["start_us"].to_numpy(float)
     return pd.DataFrame(
         {
@@ -211,13 +206,7 @@ def port_map(problem: Circuits, configurations: pd.DataFrame) -> pd.DataFrame:
 def packet_table(problem: Circuits, bits: NDArray[np.float64]) -> pd.DataFrame:
     """Return the table `packet` of an (n, n) matrix of bits."""
     source, target = np.nonzero(bits)
-    return pd.DataFrame(
-        {
-            "source_rack": problem.names[source],
-            "target_rack": problem.names[target],
-            "bits": bits[source, target],
-        }
-    )
+    return pd.DataFrame({**problem.name_pairs(source, target), "bits": bits[source, target]})
 
 
 def make_decision(
@@ -246,8 +235,3 @@ def make_decision(
         backend=backend,
     )
     return Decision(plan=plan, proof=proof)
-
-
-def _drop_loops(day: Day, n: int) -> Day:
-    """Return the day without circuits from a rack to itself, which carry nothing."""
-    return replace(day, target=np.where(day.target == np.arange(n), IDLE, day.target))

@@ -14,7 +14,7 @@ from pydantic import Field
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.options import Options
-from planner_models.circuits.plan.check import Carried, derive_carried
+from planner_models.circuits.plan.check import Carried, derive_carried, require_racks
 from planner_models.circuits.plan.metrics import METRICS, measure
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits
@@ -137,10 +137,8 @@ def _report_pairs(
         return None, "Every pair is served."
     up = np.zeros_like(problem.bits)
     days = plan.configurations
-    ends = (
-        problem.places.get_indexer(pd.Index(days[end].astype(str))) for end in ("source_rack", "target_rack")
-    )
-    np.add.at(up, tuple(ends), days["duration_us"].to_numpy(float))
+    ends = require_racks(problem, days, "configurations")
+    np.add.at(up, ends, days["duration_us"].to_numpy(float))
     order = np.argsort(-left[source, target], kind="stable")
     source, target = source[order], target[order]
     reasons = [_reason(problem, done, up, int(i), int(j)) for i, j in zip(source, target, strict=True)]

@@ -42,12 +42,7 @@ def adjust(
     raises  InputError for a night that, with the shortest day, does not fit the week
     """
     if night_us is not None and problem.window_us is not None:
-        require_fit(
-            night_us=night_us,
-            shortest_day_us=problem.shortest_day_us,
-            week="window_us",
-            week_us=problem.window_us,
-        )
+        require_fit(night_us, problem.shortest_day_us, "window_us", problem.window_us)
     return (
         problem.scale(scale)
         .with_rates(circuit=circuit_scale, packet=packet_scale)

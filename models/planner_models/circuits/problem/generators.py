@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner_models.circuits.problem.network import GeneratedNetwork, spread
 from planner_models.circuits.problem.problem import Circuits
 
 Racks = Annotated[int, Field(ge=2, le=2048, description="number of racks")]
 Load = Annotated[
     float, Field(ge=0, description="demand of each rack, in what its circuit link carries in the week")
 ]
-CircuitRate = Annotated[float, Field(gt=0, description="rate of circuits, Mbit/s")]
-PacketRate = Annotated[
-    float, Field(ge=0, description="rate of each rack's link to the packet switch, Mbit/s")
-]
-Night = Annotated[float, Field(ge=0, description="reconfiguration time of circuits, us")]
-Week = Annotated[float, Field(gt=0, description="the week, which demand is measured in, us")]
-Bounded = Annotated[
-    bool, Field(description="true: serve the most within the week; false: serve all in the least time")
-]
-ShortestDay = Annotated[float, Field(ge=0, description="shortest time that circuits stay up, us")]
 Seed = Annotated[int, Field(ge=0, description="seed of the demand")]
 
 
+@spread(network=GeneratedNetwork(circuit_mbps=100_000.0, shortest_day_us=0.0))
 def skewed(
     *,
     racks: Racks = 64,
@@ -35,12 +26,7 @@ def skewed(
     small: Annotated[int, Field(ge=0, description="small flows of each rack")] = 12,
     large_share: Annotated[float, Field(ge=0, le=1, description="share of the load in large flows")] = 0.7,
     noise: Annotated[float, Field(ge=0, lt=1, description="each demand is off by up to this share")] = 0.003,
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Week = 2_000.0,
-    bounded: Bounded = True,
-    shortest_day_us: ShortestDay = 0.0,
+    network: GeneratedNetwork,
     seed: Seed = 0,
 ) -> Circuits:
     """Generate skewed, sparse demand: each rack sends and receives a few large flows and some small ones.
@@ -50,7 +36,7 @@ def skewed(
     source  Liu et al. 2015 (Solstice), evaluation; Venkatakrishnan et al. 2016 (Eclipse), evaluation
     """
     rng = np.random.default_rng(seed)
-    whole = load * circuit_mbps * window_us
+    whole = load * network.circuit_bits
     bits = np.zeros((racks, racks))
     for count, share in ((large, large_share), (small, 1 - large_share)):
         for _ in range(count):
@@ -58,20 +44,16 @@ def skewed(
             # successive racks of a random cycle, so that none sends to itself
             bits[order, np.roll(order, -1)] += share * whole / count
     bits *= 1 + noise * rng.uniform(-1, 1, size=bits.shape)
-    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+    return network.problem(bits)
 
 
+@spread(network=GeneratedNetwork())
 def rings(
     *,
     racks: Racks = 8,
     load: Load = 1.0,
     count: Annotated[int, Field(ge=1, description="rings: rack i sends to racks i + 1, ..., i + count")] = 1,
-    circuit_mbps: CircuitRate = 80_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Week = 2_000.0,
-    bounded: Bounded = True,
-    shortest_day_us: ShortestDay = 180.0,
+    network: GeneratedNetwork,
 ) -> Circuits:
     """Generate rings of racks, each rack's load divided evenly over them.
 
@@ -80,42 +62,34 @@ def rings(
     bits = np.zeros((racks, racks))
     rows = np.arange(racks)
     for shift in range(1, min(count, racks - 1) + 1):
-        bits[rows, (rows + shift) % racks] = load * circuit_mbps * window_us / min(count, racks - 1)
-    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+        bits[rows, (rows + shift) % racks] = load * network.circuit_bits / min(count, racks - 1)
+    return network.problem(bits)
 
 
+@spread(network=GeneratedNetwork())
 def all_to_all(
     *,
     racks: Racks = 8,
     load: Load = 1.0,
-    circuit_mbps: CircuitRate = 80_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Week = 2_000.0,
-    bounded: Bounded = True,
-    shortest_day_us: ShortestDay = 180.0,
+    network: GeneratedNetwork,
 ) -> Circuits:
     """Generate a shuffle: every rack sends the same to every other.
 
     source  Mukerjee 2018, 2.4.1
     """
-    bits = np.full((racks, racks), load * circuit_mbps * window_us / (racks - 1))
+    bits = np.full((racks, racks), load * network.circuit_bits / (racks - 1))
     np.fill_diagonal(bits, 0.0)
-    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+    return network.problem(bits)
 
 
+@spread(network=GeneratedNetwork(circuit_mbps=100_000.0, shortest_day_us=0.0))
 def hotspot(
     *,
     racks: Racks = 64,
     load: Load = 0.5,
     hot: Annotated[int, Field(ge=1, description="pairs of racks that are hot")] = 8,
     hot_share: Annotated[float, Field(ge=0, le=1, description="share of all demand between them")] = 0.8,
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Week = 2_000.0,
-    bounded: Bounded = True,
-    shortest_day_us: ShortestDay = 0.0,
+    network: GeneratedNetwork,
     seed: Seed = 0,
 ) -> Circuits:
     """Generate hotspots: a few pairs of racks have most of the demand, all others the rest, evenly.
@@ -136,10 +110,11 @@ def hotspot(
     even = np.ones((racks, racks)) - np.eye(racks)
     bits = hot_share * bits / bits.sum() + (1 - hot_share) * even / even.sum()
     busiest = max(bits.sum(axis=0).max(), bits.sum(axis=1).max())
-    bits *= load * circuit_mbps * window_us / busiest
-    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+    bits *= load * network.circuit_bits / busiest
+    return network.problem(bits)
 
 
+@spread(network=GeneratedNetwork(bounded=False))
 def hdfs(
     *,
     racks: Racks = 8,
@@ -153,14 +128,7 @@ def hdfs(
         Field(description="rack of a block's replicas: any other, drawn for each block, or the next one"),
     ] = "random",
     shift: Annotated[int, Field(ge=1, description="the next rack is i + shift")] = 1,
-    circuit_mbps: CircuitRate = 80_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Week = 2_000.0,
-    bounded: Annotated[
-        bool, Field(description="true: serve the most within the week; false: serve all in the least time")
-    ] = False,
-    shortest_day_us: ShortestDay = 180.0,
+    network: GeneratedNetwork,
     seed: Seed = 0,
 ) -> Circuits:
     """Generate writes to a distributed file system (DFSIO): every block goes once to another rack.
@@ -182,9 +150,10 @@ def hdfs(
         target = others if placement == "random" else np.full(blocks, (source + shift) % racks)
         np.add.at(bits, (np.full(blocks, source), target), sizes * 8e6)
     np.fill_diagonal(bits, 0.0)
-    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+    return network.problem(bits)
 
 
+@spread(network=GeneratedNetwork())
 def mixed(
     *,
     racks: Racks = 8,
@@ -195,12 +164,7 @@ def mixed(
     small_share: Annotated[
         float, Field(ge=0, description="small flows of a rack, in what its packet link carries in the week")
     ] = 1 / 3,
-    circuit_mbps: CircuitRate = 80_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Week = 2_000.0,
-    bounded: Bounded = True,
-    shortest_day_us: ShortestDay = 180.0,
+    network: GeneratedNetwork,
 ) -> Circuits:
     """Generate big flows in rings of racks and small flows between all other pairs, as in a mean week.
 
@@ -213,28 +177,11 @@ def mixed(
     rings_of = min(count, racks - 1)
     for shift in range(1, racks):
         if shift <= rings_of:
-            amount = big_share * circuit_mbps * window_us / rings_of
+            amount = big_share * network.circuit_bits / rings_of
         else:
-            amount = small_share * packet_mbps * window_us / (racks - 1 - rings_of)
+            amount = small_share * network.packet_mbps * network.window_us / (racks - 1 - rings_of)
         bits[rows, (rows + shift) % racks] = amount
-    return _problem(bits, circuit_mbps, packet_mbps, night_us, window_us, bounded, shortest_day_us)
+    return network.problem(bits)
 
 
-def _problem(
-    bits: NDArray[np.float64],
-    circuit_mbps: float,
-    packet_mbps: float,
-    night_us: float,
-    window_us: float,
-    bounded: bool,
-    shortest_day_us: float,
-) -> Circuits:
-    """Return the problem of a matrix."""
-    return Circuits.from_matrix(
-        bits,
-        circuit_mbps=circuit_mbps,
-        packet_mbps=packet_mbps,
-        night_us=night_us,
-        window_us=window_us if bounded else None,
-        shortest_day_us=shortest_day_us,
-    )
+PRESETS: Final = (skewed, rings, all_to_all, hotspot, hdfs, mixed)

@@ -17,32 +17,24 @@ from planner.contract.tables import (
     file_name,
     label,
     number,
-    report_unknown_names,
     row_name,
     shorten_faults,
     validate_fields,
 )
 from planner.errors import InputError
-from planner_models.circuits.problem.racks import LINKS, Racks, find_misfits, scale_rates
+from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, LINKS, Racks, find_misfits
 
 RACKS: Final = Table(
     name="racks",
     about="a rack, and the rates of its links to the two switches, each way",
-    columns={
-        "rack": label("name of the rack"),
-        **LINKS,
-    },
+    columns={"rack": label("name of the rack"), **LINKS},
     key=("rack",),
 )
 DEMANDS: Final = Table(
     name="demands",
     about="data to be sent from one rack to another",
-    columns={
-        "source_rack": label("rack that sends"),
-        "target_rack": label("rack that receives"),
-        "bits": number("amount, bits", at_least=0),
-    },
-    key=("source_rack", "target_rack"),
+    columns={**END_COLUMNS, "bits": number("amount, bits", at_least=0)},
+    key=ENDS,
     may_be_empty=True,
 )
 SWITCH: Final = Table(
@@ -74,8 +66,7 @@ COFLOWS: Final = Table(
     about="parts of demands by transfer of an application, in the order in which pairs serve them",
     columns={
         "coflow": label("its name; it is complete when all its parts are"),
-        "source_rack": label("rack that sends a part"),
-        "target_rack": label("rack that receives"),
+        **END_COLUMNS,
         "bits": number("amount, bits", more_than=0),
     },
     may_be_empty=True,
@@ -117,12 +108,7 @@ class Circuits(Racks):
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Circuits:
         """Return the problem in the tables racks, demands and switch, and coflows if there are any."""
-        return cls(
-            racks=tables["racks"],
-            demands=tables["demands"],
-            switch=tables["switch"],
-            coflows=tables.get("coflows"),
-        )
+        return cls(**{table.name: tables.get(table.name) for table in TABLES})  # type: ignore[arg-type]
 
     @classmethod
     def from_matrix(
@@ -178,12 +164,6 @@ class Circuits(Racks):
             coflows = coflows.assign(bits=coflows["bits"] * factor).iloc[: None if factor else 0]
         return replace(self, demands=self.demands.assign(bits=self.demands["bits"] * factor), coflows=coflows)
 
-    def with_rates(self, *, circuit: float = 1.0, packet: float = 1.0) -> Circuits:
-        """Return the same demand over links of a multiple of the rate."""
-        if circuit == packet == 1:
-            return self
-        return replace(self, racks=scale_rates(self.racks, circuit=circuit, packet=packet))
-
     def with_bits(self, bits: NDArray[np.float64]) -> Circuits:
         """Return the same network and pairs with other demands, one a row of `demands`; no coflows."""
         return replace(self, demands=self.demands.assign(bits=bits), coflows=None)
@@ -202,9 +182,7 @@ class Circuits(Racks):
     def bits(self) -> NDArray[np.float64]:
         """(n, n) demand from row to column, bits."""
         matrix = np.zeros((len(self.racks), len(self.racks)))
-        source = self.places.get_indexer(pd.Index(self.demands["source_rack"]))
-        target = self.places.get_indexer(pd.Index(self.demands["target_rack"]))
-        matrix[source, target] = self.demands["bits"].to_numpy(float)
+        matrix[self.rows_of(self.demands)] = self.demands["bits"].to_numpy(float)
         return matrix
 
     @cached_property
@@ -250,8 +228,7 @@ class Circuits(Racks):
 
     def _bad_pairs(self) -> Iterator[str]:
         frame = self.demands
-        for column in ("source_rack", "target_rack"):
-            yield from report_unknown_names(frame, "demands", column, self.places, "no rack of the network")
+        yield from self.report_unknown_ends(frame, "demands")
         loops = np.flatnonzero(frame["source_rack"].to_numpy() == frame["target_rack"].to_numpy())
         faults = [
             f"{row_name(frame, 'demands', row)}: source_rack and target_rack are both "
@@ -261,14 +238,10 @@ class Circuits(Racks):
         yield from shorten_faults(faults, file_name(frame, "demands"), "from a rack to itself")
 
     def _bad_coflows(self, frame: pd.DataFrame) -> list[str]:
-        faults: list[str] = []
-        for column in ("source_rack", "target_rack"):
-            faults += report_unknown_names(frame, "coflows", column, self.places, "no rack of the network")
-        if faults:
+        if faults := list(self.report_unknown_ends(frame, "coflows")):
             return faults
         coflow_bits = np.zeros_like(self.bits)
-        ends = (self.places.get_indexer(pd.Index(frame[column])) for column in ("source_rack", "target_rack"))
-        np.add.at(coflow_bits, tuple(ends), frame["bits"].to_numpy(float))
+        np.add.at(coflow_bits, self.rows_of(frame), frame["bits"].to_numpy(float))
         differing = np.argwhere(np.abs(coflow_bits - self.bits) > 1e-6 * np.maximum(self.bits, 1.0)).tolist()
         where = file_name(frame, "coflows")
         return shorten_faults(
@@ -292,13 +265,7 @@ class Circuits(Racks):
         window = self.window_us
         if window is None:
             return
-        yield from find_misfits(
-            where,
-            night_us=self.night_us,
-            shortest_day_us=self.shortest_day_us,
-            week="window_us",
-            week_us=window,
-        )
+        yield from find_misfits(where, self.night_us, self.shortest_day_us, "window_us", window)
 
 
 def switch_table(

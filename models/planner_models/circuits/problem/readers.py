@@ -14,47 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner.contract.tables import Table, label, number, report_unknown_names
+from planner.contract.tables import Table, number, report_unknown_names
 from planner.errors import InputError
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text, require_file
-from planner_models.circuits.problem.generators import CircuitRate, Night, PacketRate, ShortestDay
-from planner_models.circuits.problem.problem import (
-    DEMANDS,
-    RACKS,
-    Circuits,
-    require_matrix,
-    switch_table,
-)
-
-Window = Annotated[
-    Annotated[float, Field(gt=0)] | None,
-    Field(description="the week, us; none: all demand is served, in least time"),
-]
-
-
-def read_matrix(
-    *,
-    path: Annotated[
-        Path, Field(description="(n, n) bits from row to column: .csv without a header, .parquet or .npy")
-    ],
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Window = 2_000.0,
-    shortest_day_us: ShortestDay = 0.0,
-) -> Circuits:
-    """Read the problem of a demand matrix in a file."""
-    return Circuits.from_matrix(
-        _read_numbers(path),
-        circuit_mbps=circuit_mbps,
-        packet_mbps=packet_mbps,
-        night_us=night_us,
-        window_us=window_us,
-        shortest_day_us=shortest_day_us,
-        where=path.name,
-    )
-
+from planner_models.circuits.problem.network import Network, spread
+from planner_models.circuits.problem.problem import DEMANDS, RACKS, Circuits, require_matrix
+from planner_models.circuits.problem.racks import END_COLUMNS, ENDS
 
 Rows = Annotated[Path, Field(description="CSV or Parquet table source_rack, target_rack, bits")]
 Racks = Annotated[
@@ -71,139 +37,16 @@ FLOWS: Final = Table(
     about="a flow of a trace",
     columns={
         "start_us": number("start, us", at_least=0),
-        "source_rack": label("rack that sends"),
-        "target_rack": label("rack that receives"),
+        **END_COLUMNS,
         "bytes": number("size, bytes", more_than=0),
     },
 )
-
-
-def read_pairs(
-    *,
-    path: Rows,
-    racks: Racks = None,
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Window = 2_000.0,
-    shortest_day_us: ShortestDay = 0.0,
-) -> Circuits:
-    """Read the problem of a list of demands in a file, a row for each pair of racks."""
-    demands = read_table(DEMANDS, path)
-    return Circuits(
-        racks=_racks(racks, demands, circuit_mbps, packet_mbps),
-        demands=demands,
-        switch=switch_table(night_us=night_us, window_us=window_us, shortest_day_us=shortest_day_us),
-    )
-
-
-def read_coflows(
-    *,
-    path: CoflowTrace,
-    start_ms: Annotated[float, Field(ge=0, description="coflows that arrive from here on")] = 0.0,
-    length_ms: Annotated[float, Field(gt=0, description="... within this time are demand")] = 60_000.0,
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Window = None,
-    shortest_day_us: ShortestDay = 0.0,
-) -> Circuits:
-    """Read the demand of the coflows that arrive in a window of a trace.
-
-    Each reducer receives its megabytes (of 10^6 bytes) in equal parts from every mapper; what stays
-    in a rack is left out. Racks keep their numbers.
-
-    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
-    """
-    network = Network(
-        circuit_mbps=circuit_mbps,
-        packet_mbps=packet_mbps,
-        night_us=night_us,
-        window_us=window_us,
-        shortest_day_us=shortest_day_us,
-    )
-    return network.problem(*_window(_coflow_trace(path), start_ms, start_ms + length_ms))
-
-
-def read_coflow_windows(
-    *,
-    path: CoflowTrace,
-    length_ms: Length = 60_000.0,
-    start_ms: Annotated[float, Field(ge=0, description="start of the first window, ms")] = 0.0,
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Window = None,
-    shortest_day_us: ShortestDay = 0.0,
-) -> Windows:
-    """Read a trace of coflows by windows: each has the coflows that arrive in it, from an idle start.
-
-    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
-    """
-    network = Network(
-        circuit_mbps=circuit_mbps,
-        packet_mbps=packet_mbps,
-        night_us=night_us,
-        window_us=window_us,
-        shortest_day_us=shortest_day_us,
-    )
-    return Windows(trace=_coflow_trace(path), network=network, start=start_ms, length=length_ms, unit="ms")
-
-
-def read_flows(
-    *,
-    path: FlowTrace,
-    racks: Racks = None,
-    start_us: Annotated[float, Field(ge=0, description="flows that start from here on")] = 0.0,
-    length_us: Annotated[
-        Annotated[float, Field(gt=0)] | None,
-        Field(description="... within this time are demand, us; none: all of them"),
-    ] = None,
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Window = None,
-    shortest_day_us: ShortestDay = 0.0,
-) -> Circuits:
-    """Read the demand of the flows that start in a window of a trace; each flow is a coflow of its own."""
-    network = Network(
-        circuit_mbps=circuit_mbps,
-        packet_mbps=packet_mbps,
-        night_us=night_us,
-        window_us=window_us,
-        shortest_day_us=shortest_day_us,
-    )
-    trace = _flow_trace(path, racks, network)
-    return network.problem(*_window(trace, start_us, math.inf if length_us is None else start_us + length_us))
-
-
-def read_flow_windows(
-    *,
-    path: FlowTrace,
-    racks: Racks = None,
-    length_us: Annotated[float, Field(gt=0, description="length of a window of the trace, us")] = 2_000.0,
-    start_us: Annotated[float, Field(ge=0, description="start of the first window, us")] = 0.0,
-    circuit_mbps: CircuitRate = 100_000.0,
-    packet_mbps: PacketRate = 10_000.0,
-    night_us: Night = 20.0,
-    window_us: Window = None,
-    shortest_day_us: ShortestDay = 0.0,
-) -> Windows:
-    """Read a trace of flows by windows: each has the flows that start in it, from an idle start."""
-    network = Network(
-        circuit_mbps=circuit_mbps,
-        packet_mbps=packet_mbps,
-        night_us=night_us,
-        window_us=window_us,
-        shortest_day_us=shortest_day_us,
-    )
-    trace = _flow_trace(path, racks, network)
-    return Windows(trace=trace, network=network, start=start_us, length=length_us, unit="us")
+MOST_WINDOWS: Final = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """Parts of coflows in the order of the trace.
+    """Parts of coflows in the order of the trace, over a network, of which the trace says nothing.
 
     racks   rack, circuit_mbps and packet_mbps, or without rates: those of the network then
     parts   at (in the trace's unit of time), coflow, source_rack, target_rack, bits
@@ -211,31 +54,19 @@ class Trace:
 
     racks: pd.DataFrame
     parts: pd.DataFrame
+    network: Network
 
-
-@dataclass(frozen=True, kw_only=True)
-class Network:
-    """The network of a trace, which says nothing of it."""
-
-    circuit_mbps: float
-    packet_mbps: float
-    night_us: float
-    window_us: float | None
-    shortest_day_us: float
-
-    def problem(self, racks: pd.DataFrame, parts: pd.DataFrame) -> Circuits:
-        """Return the problem of some parts of coflows."""
-        ends = ["source_rack", "target_rack"]
-        demands = parts.groupby(ends, sort=False)["bits"].sum().reset_index()
+    def problem(self, start: float, end: float) -> Circuits:
+        """Return the problem of the parts that start in a window."""
+        racks = self.racks
         if "circuit_mbps" not in racks:
-            racks = racks.assign(circuit_mbps=self.circuit_mbps, packet_mbps=self.packet_mbps)
+            racks = self.network.with_rates(racks)
+        parts = self.parts[(self.parts["at"] >= start) & (self.parts["at"] < end)]
         return Circuits(
             racks=racks,
-            demands=demands,
-            switch=switch_table(
-                night_us=self.night_us, window_us=self.window_us, shortest_day_us=self.shortest_day_us
-            ),
-            coflows=parts[["coflow", *ends, "bits"]].reset_index(drop=True),
+            demands=parts.groupby([*ENDS], sort=False)["bits"].sum().reset_index(),
+            switch=self.network.switch(),
+            coflows=parts[["coflow", *ENDS, "bits"]].reset_index(drop=True),
         )
 
 
@@ -247,7 +78,6 @@ class Windows:
     """
 
     trace: Trace
-    network: Network
     start: float
     length: float
     unit: str
@@ -264,38 +94,116 @@ class Windows:
         return count
 
     def __iter__(self) -> Iterator[tuple[str, Circuits]]:
-        count = len(self)
-        starts = [self.start + place * self.length for place in range(count)]
+        starts = [self.start + place * self.length for place in range(len(self))]
         digits = len(f"{starts[-1]:.0f}")
         for place, start in enumerate(starts):
             text = f"{start:0{digits}.0f}" if float(self.length).is_integer() else f"{place + 1:0{digits}d}"
-            yield f"{text}{self.unit}", self.network.problem(*_window(self.trace, start, start + self.length))
+            yield f"{text}{self.unit}", self.trace.problem(start, start + self.length)
 
 
-MOST_WINDOWS: Final = 1_000_000
+@spread(network=Network())
+def read_matrix(
+    *,
+    path: Annotated[
+        Path, Field(description="(n, n) bits from row to column: .csv without a header, .parquet or .npy")
+    ],
+    network: Network,
+) -> Circuits:
+    """Read the problem of a demand matrix in a file."""
+    return network.problem(_read_numbers(path), path.name)
 
 
-def _window(trace: Trace, start: float, end: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the racks and the parts of a window."""
-    at = trace.parts["at"]
-    return trace.racks, trace.parts[(at >= start) & (at < end)]
+@spread(network=Network())
+def read_pairs(
+    *,
+    path: Rows,
+    racks: Racks = None,
+    network: Network,
+) -> Circuits:
+    """Read the problem of a list of demands in a file, a row for each pair of racks."""
+    demands = read_table(DEMANDS, path)
+    return Circuits(racks=_racks(racks, demands, network), demands=demands, switch=network.switch())
 
 
-def _racks(path: Path | None, named: pd.DataFrame, circuit_mbps: float, packet_mbps: float) -> pd.DataFrame:
+@spread(network=Network(window_us=None))
+def read_coflows(
+    *,
+    path: CoflowTrace,
+    start_ms: Annotated[float, Field(ge=0, description="coflows that arrive from here on")] = 0.0,
+    length_ms: Annotated[float, Field(gt=0, description="... within this time are demand")] = 60_000.0,
+    network: Network,
+) -> Circuits:
+    """Read the demand of the coflows that arrive in a window of a trace.
+
+    Each reducer receives its megabytes (of 10^6 bytes) in equal parts from every mapper; what stays
+    in a rack is left out. Racks keep their numbers.
+
+    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
+    """
+    return _coflow_trace(path, network).problem(start_ms, start_ms + length_ms)
+
+
+@spread(network=Network(window_us=None))
+def read_coflow_windows(
+    *,
+    path: CoflowTrace,
+    length_ms: Length = 60_000.0,
+    start_ms: Annotated[float, Field(ge=0, description="start of the first window, ms")] = 0.0,
+    network: Network,
+) -> Windows:
+    """Read a trace of coflows by windows: each has the coflows that arrive in it, from an idle start.
+
+    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
+    """
+    return Windows(trace=_coflow_trace(path, network), start=start_ms, length=length_ms, unit="ms")
+
+
+@spread(network=Network(window_us=None))
+def read_flows(
+    *,
+    path: FlowTrace,
+    racks: Racks = None,
+    start_us: Annotated[float, Field(ge=0, description="flows that start from here on")] = 0.0,
+    length_us: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        Field(description="... within this time are demand, us; none: all of them"),
+    ] = None,
+    network: Network,
+) -> Circuits:
+    """Read the demand of the flows that start in a window of a trace; each flow is a coflow of its own."""
+    end_us = math.inf if length_us is None else start_us + length_us
+    return _flow_trace(path, racks, network).problem(start_us, end_us)
+
+
+@spread(network=Network(window_us=None))
+def read_flow_windows(
+    *,
+    path: FlowTrace,
+    racks: Racks = None,
+    length_us: Annotated[float, Field(gt=0, description="length of a window of the trace, us")] = 2_000.0,
+    start_us: Annotated[float, Field(ge=0, description="start of the first window, us")] = 0.0,
+    network: Network,
+) -> Windows:
+    """Read a trace of flows by windows: each has the flows that start in it, from an idle start."""
+    trace = _flow_trace(path, racks, network)
+    return Windows(trace=trace, start=start_us, length=length_us, unit="us")
+
+
+def _racks(path: Path | None, named: pd.DataFrame, network: Network) -> pd.DataFrame:
     """Return the racks in a file, or those that `named` has in its columns source_rack and target_rack."""
     if path is not None:
         return read_table(RACKS, path)
-    names = pd.unique(pd.concat([named["source_rack"], named["target_rack"]], ignore_index=True))
+    names = pd.unique(named[[*ENDS]].to_numpy(object).ravel(order="F"))
     # r2 before r10
     ordered = sorted(names, key=lambda name: [(len(part), part) for part in re.split(r"(\d+)", str(name))])
-    return pd.DataFrame({"rack": ordered, "circuit_mbps": circuit_mbps, "packet_mbps": packet_mbps})
+    return network.with_rates(pd.DataFrame({"rack": ordered}))
 
 
 def _flow_trace(path: Path, racks: Path | None, network: Network) -> Trace:
     frame = read_table(FLOWS, path)
-    known = _racks(racks, frame, network.circuit_mbps, network.packet_mbps)
+    known = _racks(racks, frame, network)
     faults = []
-    for column in ("source_rack", "target_rack"):
+    for column in ENDS:
         faults += report_unknown_names(
             frame, "flows", column, pd.Index(known["rack"]), "no rack of the network"
         )
@@ -311,10 +219,10 @@ def _flow_trace(path: Path, racks: Path | None, network: Network) -> Trace:
         }
     )
     parts = parts[parts["source_rack"] != parts["target_rack"]]  # what stays in a rack needs no switch
-    return Trace(racks=known, parts=parts.sort_values("at", kind="stable"))
+    return Trace(racks=known, parts=parts.sort_values("at", kind="stable"), network=network)
 
 
-def _coflow_trace(path: Path) -> Trace:
+def _coflow_trace(path: Path, network: Network) -> Trace:
     lines = read_text(path, max_line_bytes=1 << 24).splitlines()
     racks, coflows = _header(path, lines)
     names = np.array([f"r{i}" for i in range(racks)], dtype=object)
@@ -327,7 +235,7 @@ def _coflow_trace(path: Path) -> Trace:
     merged = parts.groupby(["at", "coflow", "source", "target"], sort=False)["bits"].sum().reset_index()
     merged = merged.sort_values("at", kind="stable")
     ends = {f"{end}_rack": names[merged.pop(end).to_numpy(np.int64)] for end in ("source", "target")}
-    return Trace(racks=pd.DataFrame({"rack": names}), parts=merged.assign(**ends))
+    return Trace(racks=pd.DataFrame({"rack": names}), parts=merged.assign(**ends), network=network)
 
 
 def _header(path: Path, lines: list[str]) -> tuple[int, int]:

@@ -18,14 +18,14 @@ from planner import InputError, PlanRejected, Status
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
-from planner_models.circuitflows.designs import execution, operation, weekly_schedule
+from planner_models.circuitflows.designs import block_placement, execution, operation, weekly_schedule
 from planner_models.circuitflows.designs.execution import Datacenter, Observation, QueueResizing
 from planner_models.circuitflows.plan.plan import from_tables
 from planner_models.circuitflows.plan.plan import settings_table as setting
 from planner_models.circuitflows.problem import generators
 from planner_models.circuits.plan.plan import IDLE, Day
 
-PLAIN = ("queues", "told", "fixed", "packet_only")
+PLAIN = ("queues", "data_units", "fixed", "packet_only")
 PLACING = ("hdfs_random", "rehdfs", "placement_optimum")
 
 
@@ -68,7 +68,7 @@ def test_placed_blocks_arrive(writes: FlowsInTime, name: str) -> None:
 
 @pytest.mark.parametrize("scheduler", ["solstice", "eclipse", "bvn", "tms", "hotspot", "islip"])
 def test_every_scheduler_can_be_in_the_loop(small: FlowsInTime, scheduler: str) -> None:
-    run = ran(small, "told", scheduler=scheduler, large_packets=64, early_us=500.0)
+    run = ran(small, "data_units", scheduler=scheduler, large_packets=64, early_us=500.0)
     assert run.metrics["circuit_gb"] > 0
     assert not len(run.violations)
 
@@ -82,10 +82,10 @@ def test_a_run_repeats_exactly(small: FlowsInTime) -> None:
 def test_schedulers_on_application_data_give_big_flows_more_circuit_time() -> None:
     """Reaction against transparency: shallow queues make small flows look like big ones."""
     problem = generators.mixed(rings=1, horizon_us=30_000.0, seed=3)
-    queues, told, fixed = (ran(problem, name).metrics for name in ("queues", "told", "fixed"))
-    assert queues["configurations"] > 1.5 * told["configurations"]
-    assert told["circuit_gb"] > 1.1 * queues["circuit_gb"]
-    assert told["circuit_gb"] == pytest.approx(fixed["circuit_gb"], rel=0.1)
+    queues, units, fixed = (ran(problem, name).metrics for name in ("queues", "data_units", "fixed"))
+    assert queues["configurations"] > 1.5 * units["configurations"]
+    assert units["circuit_gb"] > 1.1 * queues["circuit_gb"]
+    assert units["circuit_gb"] == pytest.approx(fixed["circuit_gb"], rel=0.1)
 
 
 def test_a_faster_packet_switch_ends_flows_sooner(small: FlowsInTime) -> None:
@@ -138,7 +138,9 @@ def test_tuned_queues_keep_the_bound_that_they_were_tuned_for() -> None:
 
 
 def test_a_scheduler_that_computes_for_a_week_is_a_week_late(small: FlowsInTime) -> None:
-    prompt, late = (ran(small, "told", computing_us=wait).plan.configurations for wait in (0.0, 1_000.0))
+    prompt, late = (
+        ran(small, "data_units", computing_us=wait).plan.configurations for wait in (0.0, 1_000.0)
+    )
     assert late["start_us"].min() == pytest.approx(prompt["start_us"].min() + 1_000.0)
 
 
@@ -208,7 +210,7 @@ def test_queues_grow_before_their_circuit_and_shrink_after_it(small: FlowsInTime
     """Worked by hand: a day from 20 to 980 and one from 1000 to 2000, each 300 us ahead, as if repeated."""
     plan, _ = execution.run(
         replace(small, network=small.network.assign(horizon_us=2_000.0)),
-        placement=operation.place_at_random(small),
+        placement=block_placement.place_randomly(small, seed=0),
         week=lambda seen: [  # noqa: ARG005
             Day(duration_us=960.0, target=np.array([1, IDLE, IDLE, IDLE])),
             Day(duration_us=1_000.0, target=np.array([2, IDLE, IDLE, IDLE])),
@@ -227,7 +229,10 @@ def test_a_scheduler_observes_no_more_than_its_queues_contain(small: FlowsInTime
         seen.append(now)
 
     execution.run(
-        small, placement=operation.place_at_random(small), week=watch, settings=setting(queue_packets=8)
+        small,
+        placement=block_placement.place_randomly(small, seed=0),
+        week=watch,
+        settings=setting(queue_packets=8),
     )
     assert len(seen) == 15
     assert max(one.queued_bits.max() for one in seen) <= 8 * 72_000
@@ -238,7 +243,10 @@ def test_a_scheduler_observes_no_more_than_its_queues_contain(small: FlowsInTime
 
 def test_the_data_plane_is_an_execution_of_the_loop(small: FlowsInTime) -> None:
     plan, network = execution.run(
-        small, placement=operation.place_at_random(small), week=None, settings=setting(queue_packets=8)
+        small,
+        placement=block_placement.place_randomly(small, seed=0),
+        week=None,
+        settings=setting(queue_packets=8),
     )
     assert isinstance(Datacenter(small, network, None).observe(), Observation)
     assert len(plan.configurations) == 0

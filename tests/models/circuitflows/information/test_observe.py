@@ -12,14 +12,14 @@ import pytest
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime
-from planner_models.circuitflows.designs import execution, operation
+from planner_models.circuitflows.designs import block_placement, execution, operation
 from planner_models.circuitflows.designs.execution import Observation
 from planner_models.circuitflows.information import observe
 from planner_models.circuitflows.plan import plan as plans
 from planner_models.circuitflows.plan.plan import settings_table
 from planner_models.circuitflows.problem import generators
 
-WEEKLY = ("queues", "told")
+WEEKLY = ("queues", "data_units")
 FIXED = {"fixed", "packet_only", "resize_tuned"}
 
 
@@ -40,7 +40,7 @@ def watched(problem: FlowsInTime) -> list[Observation]:
 
     execution.run(
         problem,
-        placement=operation.place_at_random(problem),
+        placement=block_placement.place_randomly(problem, seed=0),
         week=watch,
         settings=settings_table(queue_packets=16),
     )
@@ -59,7 +59,7 @@ def same(one: Observation, other: Observation) -> bool:
 
 def test_an_exact_observation_is_the_problem_itself(small: FlowsInTime) -> None:
     assert observe.observe_reports(small, seed=5) is small
-    assert ran(small, "told").omniscient
+    assert ran(small, "data_units").omniscient
 
 
 def test_designs_that_schedule_on_reports_can_have_degraded_ones() -> None:
@@ -145,22 +145,22 @@ def test_plans_on_bad_reports_are_operations_in_truth(
 
 
 def test_another_seed_gives_another_noise(small: FlowsInTime) -> None:
-    first, second = (ran(small, "told", noise=1.0, seed=seed).plan.configurations for seed in (1, 2))
+    first, second = (ran(small, "data_units", noise=1.0, seed=seed).plan.configurations for seed in (1, 2))
     assert not first.equals(second)
 
 
 def test_nothing_is_observed_before_the_first_report(small: FlowsInTime) -> None:
-    late = ran(small, "told", age_us=10_000.0)
+    late = ran(small, "data_units", age_us=10_000.0)
     assert late.plan.configurations["start_us"].min() == 10_020.0
-    never = ran(small, "told", age_us=40_000.0)
+    never = ran(small, "data_units", age_us=40_000.0)
     assert never.plan.configurations.empty
 
 
 def test_steps_larger_than_big_flows_hide_which_are_big() -> None:
     """Every pair then looks as if it needed a circuit: a scheduler is no better than on queues."""
     problem = generators.mixed(rings=1, horizon_us=30_000.0, seed=3)
-    exact = ran(problem, "told").metrics
-    coarse = ran(problem, "told", granularity_bytes=2e7).metrics
+    exact = ran(problem, "data_units").metrics
+    coarse = ran(problem, "data_units", granularity_bytes=2e7).metrics
     queues = ran(problem, "queues").metrics
     assert coarse["configurations"] > 1.5 * exact["configurations"]
     assert coarse["delivered_gb"] < 0.8 * exact["delivered_gb"]

@@ -35,8 +35,8 @@ def scenario(tmp_path: Path) -> Path:
 def test_gains_of_changes_are_those_of_solving_again(scenario: Path) -> None:
     done = planner("explain", scenario, "--json")
     assert done.code == 0, done.err
-    told = json.loads(done.out)["explanation"]
-    rows = {row["change"]: row for row in told["sections"][1]["rows"]}
+    explained = json.loads(done.out)["explanation"]
+    rows = {row["change"]: row for row in explained["sections"][1]["rows"]}
     assert {"circuits, twice the rate", "nights, half as long", "queues, twice as long"} <= set(rows)
     problem = generators.strobe(racks=4, horizon_us=20_000.0)
     base = operation.run_fixed_schedule(problem, shifts=(1, 2, 3), queue_packets=16)
@@ -50,13 +50,13 @@ def test_gains_of_changes_are_those_of_solving_again(scenario: Path) -> None:
 
 
 def test_racks_and_flows_add_up(scenario: Path) -> None:
-    told = json.loads(planner("explain", scenario, "--json").out)["explanation"]
+    explained = json.loads(planner("explain", scenario, "--json").out)["explanation"]
     problem = generators.strobe(racks=4, horizon_us=20_000.0)
-    rows = told["sections"][0]["rows"]
+    rows = explained["sections"][0]["rows"]
     assert sum(row["wanted"] for row in rows) == pytest.approx(problem.flows["bytes"].sum() / 1e6)
     assert all(0 <= row["left"] <= row["wanted"] for row in rows)
     assert sum(row["flows_unfinished"] for row in rows) <= len(problem.flows)
-    assert "flows" in told["sentences"][0]
+    assert "flows" in explained["sentences"][0]
 
 
 def test_a_previous_plan_is_compared_metric_by_metric(scenario: Path, tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_a_previous_plan_is_compared_metric_by_metric(scenario: Path, tmp_path: 
         "solve", scenario, "--out", tmp_path / "before", "--set", "designs.fixed.queue_packets=64"
     )
     assert saved.code == 0, saved.err
-    told = json.loads(
+    explained = json.loads(
         planner("explain", scenario, "--previous", tmp_path / "before" / "fixed" / "plan", "--json").out
     )["explanation"]
-    rows = {row["figure"].split(" ")[0]: row for row in told["sections"][2]["rows"]}
+    rows = {row["figure"].split(" ")[0]: row for row in explained["sections"][2]["rows"]}
     assert rows["circuit_utilization"]["before"] > rows["circuit_utilization"]["now"]
     assert rows["delivered_gb"]["change"] == pytest.approx(
         rows["delivered_gb"]["now"] - rows["delivered_gb"]["before"]

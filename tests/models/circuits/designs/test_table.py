@@ -25,6 +25,7 @@ from planner_models.circuits.designs import (
     simulated_annealing,
     solstice,
     upper_bound,
+    week_program,
 )
 from planner_models.circuits.information import observe
 from planner_models.circuits.plan.check import derive_carried
@@ -300,7 +301,7 @@ def test_the_optimum_is_that_of_the_whole_integer_program(problem: Circuits) -> 
     exact = optimum.schedule(problem, steps=50)
     assert whole.objective is not None
     assert exact.proof.objective is not None
-    unit = upper_bound.Units.of(problem)
+    unit = week_program.Units.of(problem)
     scale = unit.bits if problem.window_us is not None else unit.us
     assert exact.proof.objective == pytest.approx(whole.objective * scale, rel=1e-5)
     assert exact.proof.status is Status.OPTIMAL

@@ -12,7 +12,7 @@ from planner.contract.signalling import Signalling, no_signalling
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuits import SYSTEM, Circuits
-from planner_models.circuits.designs import islip
+from planner_models.circuits.designs import equal_days
 from planner_models.circuits.information import signalling
 from planner_models.circuits.plan.plan import Day, make_plan
 from planner_models.circuits.problem import generators
@@ -89,7 +89,11 @@ def test_each_circuit_switch_gets_its_own_days() -> None:
 def test_without_circuits_only_reports_are_sent(three: Circuits) -> None:
     plan, _, _ = make_plan(three, [])
     assert signalling.count_queue_reports(three, plan) == Signalling(messages=3, bytes=REPORTS)
-    assert islip.count_requests(three, plan) == no_signalling(three, plan) == Signalling(messages=0, bytes=0)
+    assert (
+        equal_days.count_requests(three, plan)
+        == no_signalling(three, plan)
+        == Signalling(messages=0, bytes=0)
+    )
 
 
 def test_requests_grants_and_accepts_are_counted() -> None:
