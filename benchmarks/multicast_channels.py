@@ -27,6 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
     algorithm2,
@@ -37,8 +38,7 @@ from planner_models.multicast.plan import group_capacity, meta_groups
 from planner_models.multicast.problem import workloads
 
 PORTS = 24
-Ints = NDArray[np.int64]
-Way = Callable[[meta_groups.Masks, meta_groups.Rates], meta_groups.Meta]
+Way = Callable[[meta_groups.Masks, Floats], Ints]
 
 
 def median_seconds(run: Callable[[], object], times: int = 3) -> float:
@@ -52,7 +52,7 @@ def median_seconds(run: Callable[[], object], times: int = 3) -> float:
     return statistics.median(found)
 
 
-def generate_groups(count: int, seed: int = 0) -> tuple[meta_groups.Masks, meta_groups.Rates]:
+def generate_groups(count: int, seed: int = 0) -> tuple[meta_groups.Masks, Floats]:
     """Return port sets and rates of groups at one switch, of every density."""
     rng = np.random.default_rng(seed)
     wants = rng.random((count, PORTS)) < rng.random((count, 1))
@@ -89,7 +89,7 @@ def run_in_python(masks: list[int], rates: list[float], free: int, delta: float)
     return meta
 
 
-def run_with_numpy(masks: meta_groups.Masks, rates: meta_groups.Rates, free: int, delta: float) -> list[int]:
+def run_with_numpy(masks: meta_groups.Masks, rates: Floats, free: int, delta: float) -> list[int]:
     """Run Algorithm 2 with NumPy over meta-groups."""
     union, load, used = np.zeros(free, dtype=np.uint64), np.zeros(free), 0
     meta = []
@@ -164,9 +164,7 @@ def time_convex(quick: bool) -> None:
 # --- 3. every edge switch -----------------------------------------------------------------
 
 
-def generate_datacenter(
-    sizes: workloads.Sizes, step: int
-) -> tuple[Ints, meta_groups.Masks, meta_groups.Rates]:
+def generate_datacenter(sizes: workloads.Sizes, step: int) -> tuple[Ints, meta_groups.Masks, Floats]:
     """Return first groups, ports and rates of every `step`th edge switch of the paper."""
     host = np.arange(27_648)
     drawn = workloads.generate_workload(
@@ -187,7 +185,7 @@ def generate_datacenter(
 
 
 def measure_overhead(
-    start: Ints, masks: meta_groups.Masks, rates: meta_groups.Rates, size: int, way: Way
+    start: Ints, masks: meta_groups.Masks, rates: Floats, size: int, way: Way
 ) -> tuple[float, float, float]:
     """Return seconds, processor seconds, and overhead in percent of the wanted traffic, for all switches."""
     extra = np.zeros(len(start) - 1)
@@ -274,9 +272,9 @@ def select_unions(
 
 def bound_traffic(
     masks: meta_groups.Masks,
-    rates: meta_groups.Rates,
+    rates: Floats,
     size: int,
-    meta: meta_groups.Meta,
+    meta: Ints,
     ports: int,
     limit: float,
 ) -> float:

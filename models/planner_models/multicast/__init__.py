@@ -15,7 +15,7 @@ are known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by po
 PortLand; kind `tree` is any multi-rooted tree, described by `switches(switch, layer, pod)` and
 `links(lower, upper)`, whose address partitions constraint programming distributes. A plan is
 `partitions(group, partition, copies)`, `meta_groups(switch, meta_group, group)` and
-`entries(switch, layer, entries)`; `table_changes.compare_plans` lists the differences of two plans switch
+`entries(switch, layer, entries)`; `forwarding.compare_plans` lists the differences of two plans switch
 by switch, and `forwarding.send_packet` sends a packet through a plan's compiled tables.
 
 A controller may decide on an observation: memberships of a while ago and rates measured with noise or in

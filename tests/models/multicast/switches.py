@@ -8,13 +8,14 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from planner_models.multicast.designs.channelization import p_median_model
+from planner.arrays import Floats
+from planner_models.multicast.designs.channelization import p_median
 from planner_models.multicast.plan import meta_groups
 
 SWITCHES = st.lists(st.tuples(st.integers(1, 15), st.integers(1, 10)), min_size=1, max_size=8)
 
 
-def arrays(switch: Sequence[tuple[int, float]]) -> tuple[meta_groups.Masks, meta_groups.Rates]:
+def arrays(switch: Sequence[tuple[int, float]]) -> tuple[meta_groups.Masks, Floats]:
     masks, rates = zip(*switch, strict=True)
     return np.array(masks, dtype=np.uint64), np.array(rates, dtype=float)
 
@@ -60,7 +61,7 @@ def same_groups(one: Sequence[object], other: Sequence[object]) -> bool:
     return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
-def busy_switch(count: int, ports: int, seed: int = 0) -> tuple[meta_groups.Masks, meta_groups.Rates]:
+def busy_switch(count: int, ports: int, seed: int = 0) -> tuple[meta_groups.Masks, Floats]:
     """Return groups of every density at one switch."""
     rng = np.random.default_rng(seed)
     wants = rng.random((count, ports)) < rng.random((count, 1))
@@ -71,7 +72,7 @@ def busy_switch(count: int, ports: int, seed: int = 0) -> tuple[meta_groups.Mask
 
 def brute_force(masks: Sequence[int], rates: Sequence[float], table_size: int) -> float:
     """Return the least extra traffic of a tiny switch, by trying every choice of unions."""
-    unions = p_median_model.list_unions(masks, 20)
+    unions = p_median.list_unions(masks, 20)
     best = float("inf")
     for chosen in combinations(unions, min(table_size, len(unions))):
         cost = 0.0

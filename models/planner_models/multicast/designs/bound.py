@@ -12,7 +12,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.multicast.designs.entry_selection import BOUND_SCOPE, METRIC, selection_model
+from planner_models.multicast.designs.partitioned import BOUND_SCOPE, METRIC, selection_model
 from planner_models.multicast.plan.meta_groups import extra_mbps_bound
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.table_limits import build_limits

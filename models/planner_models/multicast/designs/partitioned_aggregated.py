@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError
@@ -19,15 +20,14 @@ from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
     algorithm2,
     incremental,
-    p_median_model,
+    p_median,
 )
-from planner_models.multicast.designs.entry_selection import BOUND_SCOPE, select_groups
+from planner_models.multicast.designs.partitioned import BOUND_SCOPE, select_groups
+from planner_models.multicast.plan.address_layouts import choose_layout
 from planner_models.multicast.plan.meta_groups import (
     LINEAR,
     Congestion,
     Masks,
-    Meta,
-    Rates,
     extra_mbps,
     merge_equal_sets,
     run_in_threads,
@@ -39,6 +39,7 @@ from planner_models.multicast.plan.switch_groups import (
     groups_at,
     previous_entries,
 )
+from planner_models.multicast.problem.capacity_equations import list_layouts
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 Method = Annotated[
@@ -153,8 +154,8 @@ class _Sharing:
     previous: pd.DataFrame | None
 
     def share(
-        self, masks: Masks, rates: Rates, size: int, ports: int, old: Meta | None, background: Rates | None
-    ) -> Meta:
+        self, masks: Masks, rates: Floats, size: int, ports: int, old: Ints | None, background: Floats | None
+    ) -> Ints:
         """Return the entry of each group of one switch with `size` entries.
 
         old         (groups,) entries of the previous plan, -1 for none
@@ -177,7 +178,7 @@ class _Sharing:
         if meta.max() < size:
             return meta
         if self.method == "optimum":
-            exact, _ = p_median_model.solve_exactly(masks, rates, table_size=size, options=self.options)
+            exact, _ = p_median.solve_exactly(masks, rates, table_size=size, options=self.options)
             if exact is not None:
                 return exact  # else the time limit ended without a plan: the heuristic's is used
         elif old is not None and (old >= 0).any():
@@ -224,3 +225,47 @@ def _share_layer(problem: Multicast, stored: StoredGroups, sharing: _Sharing) ->
         meta[mine] = meta[rows[first_of[switch]]]
         extra += extra_mbps(stored.ports[mine], rates[mine], meta[mine])
     return build_meta_groups(problem, stored, np.repeat(shares, count), meta), extra
+
+
+Wish = Annotated[
+    Literal["copies", "groups"],
+    Field(description="copies: as many copies as fit; groups: the most free entries, with least_copies"),
+]
+Least = Annotated[
+    int,
+    Field(ge=1, description="smallest ra: one switch less may fail in each pod without loss"),
+]
+
+
+def choose_copies(
+    problem: Multicast,
+    *,
+    wish: Wish = "copies",
+    least_copies: Least = 1,
+    options: Options = Options(),
+    previous: Decision[Channels] | None = None,
+) -> Decision[Channels]:
+    """Choose n, rc and ra for the groups, then share entries as `partition_and_share` does.
+
+    Where no layout holds all groups, choose the one with the fewest copies; trees that are no fat trees keep
+    their layout.
+
+    raises  InputError for more copies than a pod can have
+    """
+    if problem.is_tree:
+        _require_copies(least_copies, problem.aggregation_copies)
+    else:
+        layouts = {layout.aggregation_copies: layout for layout in list_layouts(problem.k)}
+        _require_copies(least_copies, max(layouts))
+        chosen = choose_layout(problem, wish=wish, least_copies=least_copies).chosen
+        if chosen is None:
+            chosen = min(copies for copies in layouts if copies >= least_copies)
+        if chosen != problem.aggregation_copies:
+            problem = problem.with_layout(layouts[chosen])
+    return partition_and_share(problem, options=options, previous=previous)
+
+
+def _require_copies(least_copies: int, most: int) -> None:
+    """Raise InputError for more copies than a pod can have."""
+    if least_copies > most:
+        raise InputError(f"least_copies is {least_copies}, a pod has at most {most} copies")

@@ -6,13 +6,12 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.multicast.designs.bound import bound_host_traffic, relaxation_model
-from planner_models.multicast.designs.layout_selection import choose_copies
 from planner_models.multicast.designs.partitioned import (
     partition_addresses,
     selection_program,
     store_everywhere,
 )
-from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
+from planner_models.multicast.designs.partitioned_aggregated import choose_copies, partition_and_share
 from planner_models.multicast.information import observe, signalling
 
 DESIGNS: Final = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, average_within
 from planner.errors import InputError
 from planner_models.multicast.problem import churn
@@ -75,7 +75,7 @@ def _replace_members(problem: Multicast, stay: float, rng: np.random.Generator) 
     return problem.with_members(group_of, found)
 
 
-def _group_blocks(problem: Multicast, size: int) -> NDArray[np.int64]:
+def _group_blocks(problem: Multicast, size: int) -> Ints:
     """Return the block of each group, (G,): so many consecutive groups of a tenant."""
     tenant = np.zeros(len(problem.groups), dtype=np.int64)
     if "tenant" in problem.groups:

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner_models.multicast.plan import table_limits
 from planner_models.multicast.plan.entry_tracker import insert_new_groups
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.switch_groups import (
     StoredGroups,
     build_meta_groups,
-    find_rows,
     groups_at,
     previous_entries,
 )
 from planner_models.multicast.problem.problem import LAYERS, Multicast
+from planner_models.multicast.problem.topology import find_rows
 
 
 def realize(truth: Multicast, observed: Multicast, plan: Channels) -> Channels:
@@ -63,7 +63,7 @@ def _place_new_groups(
         now.switch * len(truth.groups) + now.group, before.switch * len(truth.groups) + before.group
     )
     rates = observed.rate_mbps[now.group]
-    meta: NDArray[np.int64] = np.zeros(len(now.group), dtype=np.int64)
+    meta: Ints = np.zeros(len(now.group), dtype=np.int64)
     shares = np.zeros(len(now.group), dtype=bool)
     for switch, size in enumerate(truth.free(now.layer).tolist()):
         rows = slice(int(now.start[switch]), int(now.start[switch + 1]))

@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.multicast.plan.plan import Channels
-from planner_models.multicast.plan.switch_groups import find_rows, group_assignment, groups_in_pods
+from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.topology import find_rows
 
 RULE_BYTES: Final = NAME + FIGURE  # an address, and ports as a mask
 
@@ -69,7 +70,7 @@ def count_controller(problem: Multicast, plan: Channels) -> Signalling:
     )
 
 
-def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, NDArray[np.bool_]]:
+def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     """Return the number of addresses to rewrite, and whether each switch, then host, rewrites."""
     wires, count = problem.wiring, len(problem.groups)
     cores, first = len(wires.cores), len(wires.switches) - len(wires.edges)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.multicast.plan.plan import Channels, count_entries, require_partitions
-from planner_models.multicast.plan.switch_groups import find_rows, group_assignment
+from planner_models.multicast.plan.switch_groups import group_assignment
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.topology import find_rows
 
 
 def check(problem: Multicast, plan: Channels) -> Violations:
@@ -68,7 +69,7 @@ def _require_shared(problem: Multicast, plan: Channels) -> None:
             raise PlanRejected("meta_groups: " + fault.format(names[of], wires.switches[at]))
 
 
-def _stored_pairs(problem: Multicast, plan: Channels, sharing: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _stored_pairs(problem: Multicast, plan: Channels, sharing: Bools) -> Ints:
     """Return switch x groups + group of the pairs that the switches in `sharing` must store, sorted."""
     wires, count = problem.wiring, len(problem.groups)
     partition, copies = group_assignment(problem, plan.partitions)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.errors import InputError
-from planner_models.multicast.plan.meta_groups import Masks, Meta, Rates
+from planner_models.multicast.plan.meta_groups import Masks
 
 NO_ENTRY = -1  # of a group without members at the switch
 
@@ -28,9 +28,9 @@ class EntryTracker:
     """
 
     masks: Masks
-    rates: Rates
+    rates: Floats
     table_size: int
-    meta: Meta
+    meta: Ints
     rules: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class EntryTracker:
         return int((self._members > 0).sum())
 
     @property
-    def assigned(self) -> Meta:
+    def assigned(self) -> Ints:
         """The entry of each group, shape (groups,), -1 for none."""
         return self._meta.copy()
 
@@ -98,7 +98,7 @@ class EntryTracker:
             raise InputError(f"group {group} has {'no' if has else 'a'} member at port {port} already")
         return bit
 
-    def _place(self, meta: Meta) -> None:
+    def _place(self, meta: Ints) -> None:
         """Take over the entries of all groups, and recount everything."""
         self._meta = meta.copy()
         size = max(self.table_size, int(meta.max(initial=0)) + 1)
@@ -162,7 +162,7 @@ class EntryTracker:
         self._total += float(self._load[at]) * int(np.bitwise_count(union))
 
 
-def insert_new_groups(masks: Masks, rates: Rates, meta: Meta, *, table_size: int) -> Meta:
+def insert_new_groups(masks: Masks, rates: Floats, meta: Ints, *, table_size: int) -> Ints:
     """Return the entries where groups without one (-1 in `meta`) join the cheapest, one after the other."""
     before = renumber(meta)
     if before.max(initial=NO_ENTRY) >= table_size:
@@ -174,17 +174,17 @@ def insert_new_groups(masks: Masks, rates: Rates, meta: Meta, *, table_size: int
     return tracker.assigned
 
 
-def renumber(meta: Meta) -> Meta:
+def renumber(meta: Ints) -> Ints:
     """Return the same entries numbered from 0 without gaps; -1 stays."""
     known = np.unique(meta[meta >= 0])
     return np.asarray(np.where(meta >= 0, np.searchsorted(known, meta), NO_ENTRY), dtype=np.int64)
 
 
-def _unpack_ports(masks: Masks) -> NDArray[np.int64]:
+def _unpack_ports(masks: Masks) -> Ints:
     """Return 1 where a port is in the mask, shape (masks, 64)."""
     return ((masks[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)).astype(np.int64)
 
 
-def _pack_ports(ports: NDArray[np.bool_]) -> Masks:
+def _pack_ports(ports: Bools) -> Masks:
     """Return the masks of rows of ports."""
     return np.asarray((ports * (np.uint64(1) << np.arange(64, dtype=np.uint64))).sum(axis=1), dtype=np.uint64)

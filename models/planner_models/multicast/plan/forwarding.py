@@ -13,16 +13,24 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner_models.multicast.plan.plan import Channels
+from planner_models.multicast.plan.switch_groups import (
+    group_assignment,
+    groups_at_aggregations,
+    groups_at_edges,
+)
 from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.failures import WorkingLinks, find_working_links
 from planner_models.multicast.problem.problem import Multicast
-from planner_models.multicast.problem.topology import Wiring
+from planner_models.multicast.problem.topology import Wiring, find_rows
+
+SHARED_MATCH: Final = -1  # the match of every shared entry: their numbers are arbitrary
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +48,7 @@ class ForwardingTables:
     rules: pd.DataFrame
     local: pd.DataFrame
 
-    def entries(self) -> NDArray[np.int64]:
+    def entries(self) -> Ints:
         """Return the rows of each switch's table, shape (switches,)."""
         count = np.bincount(self.rules["switch"].to_numpy(np.int64), minlength=len(self.wiring.switches))
         return np.asarray(count, dtype=np.int64)
@@ -60,45 +68,37 @@ class ForwardingTables:
 
 def compile_tables(problem: Multicast, plan: Channels) -> ForwardingTables:
     """Return the forwarding tables of the plan."""
-    wires = problem.wiring
-    group = pd.Index(problem.groups["group"]).get_indexer(pd.Index(plan.partitions["group"]))
-    partition = plan.partitions["partition"].to_numpy(np.int64)
-    copies = plan.partitions["copies"].to_numpy(np.int64)
-    edge, at, masks = problem.at_edge
-    kept = np.zeros(len(problem.groups), dtype=bool)
-    kept[group] = True
-    edge, at, masks = edge[kept[at]], at[kept[at]], masks[kept[at]]
-    in_pod = np.zeros((len(problem.groups), wires.pods), dtype=np.uint64)
-    bit = np.uint64(1) << wires.edge_in_pod[edge].astype(np.uint64)
-    np.bitwise_or.at(in_pod, (at, wires.edge_pod[edge]), bit)
-    pod_bits = np.uint64(1) << np.arange(wires.pods, dtype=np.uint64)
-    of_pods = ((in_pod > 0) * pod_bits).sum(axis=1, dtype=np.uint64)
-    many = np.bitwise_count(of_pods) > 1
-    parts = []
-    for ra in np.unique(copies).tolist():
-        held, mine = problem.distribution(ra), copies == ra
-        row = np.flatnonzero(mine & many[group])
-        which, core = np.nonzero(held.core.T[partition[row]])
-        parts.append((core, group[row][which], of_pods[group[row][which]]))
-        row = np.flatnonzero(mine)
-        ports = in_pod[group[row]]
-        which, pod = np.nonzero((np.bitwise_count(ports) > 1) | ((ports > 0) & many[group[row], None]))
-        place, switch = _holders(held, wires, pod, partition[row][which])
-        which, pod = which[place], pod[place]
-        parts.append((len(wires.cores) + switch, group[row][which], ports[which, pod]))
-    above = len(wires.cores) + len(wires.aggregations)
-    parts.append((edge + above, at, masks))
+    wires, names = problem.wiring, problem.group_names
+    partition, copies = group_assignment(problem, plan.partitions)
+    below = problem.below
+    pods_of = np.diff(below.start)
+    bits = np.uint64(1) << below.edge.astype(np.uint64)
+    of_pods = np.bitwise_or.reduceat(bits, below.start[:-1])
+    at_edge = groups_at_edges(problem, copies > 0)
+    parts = [(len(wires.cores) + len(wires.aggregations) + at_edge.switch, at_edge.group, at_edge.ports)]
+    for ra in np.unique(copies[copies > 0]).tolist():
+        held = problem.distribution(ra)
+        across = np.flatnonzero((copies == ra) & (pods_of > 1))
+        which, core = np.nonzero(held.core.T[partition[across]])
+        parts.append((core, across[which], of_pods[across[which]]))
+        above = groups_at_aggregations(problem, partition, held, copies == ra)
+        parts.append((len(wires.cores) + above.switch, above.group, above.ports))
     switch, address, ports = (np.concatenate(column) for column in zip(*parts, strict=True))
-    local = _list_local_addresses(problem, plan)
+    shared = plan.meta_groups
+    local = pd.DataFrame(
+        {
+            "switch": find_rows(wires.switches, shared["switch"]),
+            "group": find_rows(names, shared["group"]),
+            "address": -1 - shared["meta_group"].to_numpy(np.int64),
+        }
+    )
     if len(local):
         # (switch, group) as one number each
-        count = len(problem.groups)
-        known = local["switch"].to_numpy(np.int64) * count + local["group"].to_numpy(np.int64)
+        known = local["switch"].to_numpy(np.int64) * len(names) + local["group"].to_numpy(np.int64)
         sorter = np.argsort(known)
-        wanted = switch * count + address
+        wanted = switch * len(names) + address
         place = sorter[np.minimum(np.searchsorted(known, wanted, sorter=sorter), len(known) - 1)]
-        found = known[place] == wanted
-        address = np.where(found, local["address"].to_numpy()[place], address)
+        address = np.where(known[place] == wanted, local["address"].to_numpy()[place], address)
     # entries that groups share go to all ports of any
     order = np.lexsort((address, switch))
     switch, address, ports = switch[order], address[order], ports[order]
@@ -107,31 +107,6 @@ def compile_tables(problem: Multicast, plan: Channels) -> ForwardingTables:
     merged = np.bitwise_or.reduceat(ports, start) if len(start) else ports
     rules = pd.DataFrame({"switch": switch[start], "address": address[start], "ports": merged})
     return ForwardingTables(wiring=wires, rules=rules, local=local)
-
-
-def _holders(
-    held: Distribution, wires: Wiring, pod: NDArray[np.int64], partition: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the aggregation switches that hold each (pod, partition): row of the pair, and switch."""
-    switch, part = np.nonzero(held.aggregation)
-    key = wires.aggregation_pod[switch] * held.partitions + part
-    order = np.argsort(key, kind="stable")
-    switch, key = switch[order], key[order]
-    wanted = pod * held.partitions + partition
-    first, last = (np.searchsorted(key, wanted, side=side) for side in ("left", "right"))
-    count = last - first
-    place = np.repeat(np.arange(len(wanted)), count)
-    offset = np.arange(len(place)) - np.repeat(np.cumsum(count) - count, count)
-    return place, switch[first[place] + offset]
-
-
-def _list_local_addresses(problem: Multicast, plan: Channels) -> pd.DataFrame:
-    """Return switch, group and local address of every group that shares an entry."""
-    shared = plan.meta_groups.astype({"switch": str, "group": str})
-    switch = problem.wiring.switches.get_indexer(pd.Index(shared["switch"]))
-    group = pd.Index(problem.groups["group"]).get_indexer(pd.Index(shared["group"]))
-    address = -1 - shared["meta_group"].to_numpy(np.int64)
-    return pd.DataFrame({"switch": switch, "group": group, "address": address})
 
 
 # --- a packet -----------------------------------------------------------------------------
@@ -284,3 +259,53 @@ class _Packet:
             others = down[:, edge] & (down[:, down[aggregation]]).any(axis=1)
             if others.any():
                 yield edge, links + 3
+
+
+def compare_plans(
+    problem: Multicast, plan: Channels, previous: Channels, *, before: Multicast | None = None
+) -> pd.DataFrame:
+    """Return the entries to add and to remove by switch: columns switch, layer, add, remove.
+
+    An entry is the same where it matches the same address and goes to the same ports; a changed one is
+    removed and added. Shared entries of a switch that go to the same ports are the same, whatever their
+    numbers. A group's address belongs to its partition, so in another partition all its entries are new.
+
+    before  the problem of the previous plan, on the same network; default: the same problem
+    """
+    first = problem if before is None else before
+    names = first.group_names.union(problem.group_names, sort=False)
+    old, new = _list_entries(first, previous, names), _list_entries(problem, plan, names)
+    # equal entries of a switch cancel out one by one
+    each = pd.concat([old.assign(count=-1), new.assign(count=1)], ignore_index=True)
+    net = each.groupby(["switch", "match", "ports"], sort=False)["count"].sum().reset_index()
+    switches = len(problem.wiring.switches)
+    add = np.bincount(net["switch"], weights=net["count"].clip(lower=0), minlength=switches)
+    remove = np.bincount(net["switch"], weights=-net["count"].clip(upper=0), minlength=switches)
+    where = np.flatnonzero((add > 0) | (remove > 0))
+    return pd.DataFrame(
+        {
+            "switch": problem.wiring.switches[where],
+            "layer": problem.wiring.layers[where],
+            "add": add[where].astype(int),
+            "remove": remove[where].astype(int),
+        }
+    )
+
+
+def _list_entries(problem: Multicast, plan: Channels, names: pd.Index) -> pd.DataFrame:
+    """Return switch, match and ports of every entry; a match numbers group, partition and copies."""
+    rules = compile_tables(problem, plan).rules
+    address = rules["address"].to_numpy()
+    row = find_rows(names, plan.partitions["group"])
+    partition, copies = (plan.partitions[name].to_numpy(np.int64) for name in ("partition", "copies"))
+    match = np.full(len(names), SHARED_MATCH, dtype=np.int64)
+    # a fat tree of 64 ports has 1,024 partitions and 32 copies at most
+    match[row] = (row * (1 << 20) + partition) * (1 << 10) + copies
+    own = names.get_indexer(problem.group_names)
+    return pd.DataFrame(
+        {
+            "switch": rules["switch"].to_numpy(),
+            "match": np.where(address >= 0, match[own[np.maximum(address, 0)]], SHARED_MATCH),
+            "ports": rules["ports"].to_numpy(),
+        }
+    )

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.multicast.plan import table_limits
 from planner_models.multicast.plan.plan import round_robin_partitions
 from planner_models.multicast.problem import workloads
@@ -27,7 +27,7 @@ EDGE_SEVERAL_PORTS: Final = "edge, several ports"  # entries of edge switches th
 
 
 def groups_before_overflow(
-    spread: Spread, wires: Wiring, held: Distribution, partition: NDArray[np.int64], *, largest: int
+    spread: Spread, wires: Wiring, held: Distribution, partition: Ints, *, largest: int
 ) -> pd.DataFrame:
     """Return the groups that fit before a switch of each layer overflows, for 0 to `largest` entries.
 
@@ -138,7 +138,7 @@ def required_entries(problem: Multicast, *, copies: int | None = None) -> pd.Dat
     return pd.concat(frames, ignore_index=True)
 
 
-def _first_overflows(rows: sp.csr_array, largest: int, groups: int) -> NDArray[np.float64]:
+def _first_overflows(rows: sp.csr_array, largest: int, groups: int) -> Floats:
     """Return the groups that fit for each table size, shape (largest + 1,); NaN where all do."""
     found = rows.sorted_indices()
     first = _scan_overflows(found.indptr.astype(np.int64), found.indices.astype(np.int64), largest, groups)
@@ -146,9 +146,7 @@ def _first_overflows(rows: sp.csr_array, largest: int, groups: int) -> NDArray[n
 
 
 @njit(cache=True, nogil=True)
-def _scan_overflows(
-    start: NDArray[np.int64], group: NDArray[np.int64], largest: int, groups: int
-) -> NDArray[np.int64]:
+def _scan_overflows(start: Ints, group: Ints, largest: int, groups: int) -> Ints:
     """Return for each table size the first group that is one too many at some switch."""
     first = np.full(largest + 1, groups, dtype=np.int64)
     for row in range(len(start) - 1):

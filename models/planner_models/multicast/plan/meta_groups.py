@@ -18,11 +18,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner.errors import InputError
 
 Masks = NDArray[np.uint64]
-Rates = NDArray[np.float64]
-Meta = NDArray[np.int64]
 
 CONGESTION_SLOPES: Final = (1.0, 3.0, 10.0, 70.0, 500.0, 5000.0)
 CONGESTION_LOADS: Final = (1 / 3, 2 / 3, 9 / 10, 1.0, 11 / 10)
@@ -69,11 +68,11 @@ class Congestion:
         """Whether there is one piece."""
         return len(self.slopes) == 1
 
-    def pieces(self) -> tuple[Rates, Rates]:
+    def pieces(self) -> tuple[Floats, Floats]:
         """Return the slope of each piece, and its begin."""
         return np.array(self.slopes), np.array([0.0, *self.until_mbps])
 
-    def of(self, load_mbps: Rates) -> Rates:
+    def of(self, load_mbps: Floats) -> Floats:
         """Return F of loads, of any shape."""
         slopes, begins = self.pieces()
         ends = np.append(begins[1:], np.inf)
@@ -84,14 +83,14 @@ class Congestion:
 LINEAR: Final = Congestion()
 
 
-def extra_mbps(masks: Masks, rates: Rates, meta: Meta) -> float:
+def extra_mbps(masks: Masks, rates: Floats, meta: Ints) -> float:
     """Return the traffic to ports without members, where groups of a meta-group go to all ports of any."""
     if not len(meta):
         return 0.0
     return float(rates @ np.bitwise_count(_unions(masks, meta)[meta] & ~masks))
 
 
-def port_loads(masks: Masks, rates: Rates, meta: Meta, *, ports: int) -> Rates:
+def port_loads(masks: Masks, rates: Floats, meta: Ints, *, ports: int) -> Floats:
     """Return the load of each port, shape (ports,), Mbit/s, including traffic of shared entries."""
     if not len(meta):
         return np.zeros(ports)
@@ -103,30 +102,30 @@ def port_loads(masks: Masks, rates: Rates, meta: Meta, *, ports: int) -> Rates:
 
 def congestion_cost(
     masks: Masks,
-    rates: Rates,
-    meta: Meta,
+    rates: Floats,
+    meta: Ints,
     *,
     ports: int,
     congestion: Congestion = LINEAR,
-    background_mbps: Rates | None = None,
+    background_mbps: Floats | None = None,
 ) -> float:
     """Return equation (6): the congestion of every port under its groups and its background traffic."""
     load = port_loads(masks, rates, meta, ports=ports)
     return float(congestion.of(load if background_mbps is None else load + background_mbps).sum())
 
 
-def merge_equal_sets(masks: Masks) -> Meta:
+def merge_equal_sets(masks: Masks) -> Ints:
     """Return a meta-group for each distinct port set: no extra traffic."""
     return np.unique(masks, return_inverse=True)[1].astype(np.int64)
 
 
-def distinct_sets(masks: Masks, rates: Rates) -> tuple[Masks, Rates, Meta]:
+def distinct_sets(masks: Masks, rates: Floats) -> tuple[Masks, Floats, Ints]:
     """Return the distinct port sets, the traffic of each, and the row of each group's set."""
     sets, place = np.unique(masks, return_inverse=True)
     return sets, np.bincount(place, weights=rates, minlength=len(sets)).astype(float), place.astype(np.int64)
 
 
-def extra_mbps_bound(masks: Masks, rates: Rates, table_size: int) -> float:
+def extra_mbps_bound(masks: Masks, rates: Floats, table_size: int) -> float:
     """Return a bound that no plan's extra traffic is below: all distinct port sets but `table_size` grow.
 
     Each grows by one port at least, at the rates of its groups; so the cheapest of them are counted.
@@ -146,7 +145,7 @@ def run_in_threads(do: Callable[[int], None], switches: Sequence[int], *, thread
             pass
 
 
-def _unions(masks: Masks, meta: Meta) -> Masks:
+def _unions(masks: Masks, meta: Ints) -> Masks:
     """Return the ports of each meta-group; 0 for numbers without groups."""
     order = np.argsort(meta, kind="stable")
     first = np.searchsorted(meta[order], np.arange(int(meta.max()) + 1))

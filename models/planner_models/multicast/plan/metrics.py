@@ -2,131 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.metrics import Metric
-from planner_models.multicast.plan import overhead, rerouting, tree_repair
+from planner_models.multicast.plan import rerouting, tree_repair
+from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.plan import Channels
+from planner_models.multicast.plan.switch_groups import (
+    StoredGroups,
+    group_assignment,
+    groups_at_aggregations,
+    groups_at_edges,
+)
 from planner_models.multicast.problem import failures
 from planner_models.multicast.problem.problem import LAYERS, Multicast
+from planner_models.multicast.problem.topology import find_rows
+
+EQUATION_6: Final = "equation (6) with linear cost"
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    """Return a metric of which less is better."""
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
 
 METRICS: Final = (
-    Metric(
-        name="host_traffic_mbps",
-        unit="Mbit/s",
-        better="less",
-        about="traffic that hosts send and receive; a group with entries is sent once, others once a member",
+    _less(
+        "host_traffic_mbps",
+        "Mbit/s",
+        "traffic that hosts send and receive; a group with entries is sent once, others once a member",
     ),
     Metric(name="hardware_groups", unit="groups", better="more", about="groups with table entries"),
-    Metric(
-        name="unicast_groups", unit="groups", better="less", about="groups sent to each member by unicast"
+    _less("unicast_groups", "groups", "groups sent to each member by unicast"),
+    _less("overhead_mbps", "Mbit/s", "traffic to hosts that are no members of its group", EQUATION_6),
+    _less("overhead_share", "", "divided by the wanted traffic of groups with entries", "section 4.2"),
+    _less("overhead_busiest", "", "the share on the 1% of host links with the most traffic", "section 4.2"),
+    _less(
+        "edge_link_overhead_mbps",
+        "Mbit/s",
+        "traffic from aggregation to edge switches that have no member of its group",
+        EQUATION_6,
     ),
-    Metric(
-        name="overhead_mbps",
-        unit="Mbit/s",
-        better="less",
-        about="traffic on ports to hosts that are no members of its group",
-        source="equation (6) with linear cost",
+    _less("edge_link_overhead_share", "", "the same, divided by the traffic of groups with members there"),
+    *(_less(f"{layer}_entries_max", "entries", f"entries of the fullest {layer} switch") for layer in LAYERS),
+    *(_less(f"{layer}_entries_mean", "entries", f"entries of {layer} switches, mean") for layer in LAYERS),
+    _less(
+        "edge_entries_several",
+        "entries",
+        "entries of the fullest edge switch with several ports; others could be unicast entries",
+        "section 4.2",
     ),
-    Metric(
-        name="overhead_share",
-        unit="",
-        better="less",
-        about="the same, divided by the traffic wanted by members of groups with entries",
-        source="section 4.2",
+    _less(
+        "unreachable_share",
+        "",
+        "share of a group's members without packets while switches reroute locally around failures",
+        "section 4.4",
     ),
-    Metric(
-        name="overhead_busiest",
-        unit="",
-        better="less",
-        about="the same on the 1% of links to hosts with the most traffic",
-        source="section 4.2",
+    _less(
+        "route_stretch",
+        "",
+        "links that packets take meanwhile, divided by those without failures; mean of groups",
+        "section 4.4",
     ),
-    Metric(
-        name="edge_link_overhead_mbps",
-        unit="Mbit/s",
-        better="less",
-        about="traffic from aggregation to edge switches that have no member of its group",
-        source="equation (6) with linear cost",
+    _less(
+        "rebuilt_roots", "cores", "cores of rebuilt trees, mean of groups in several pods", "section 3.3.2"
     ),
-    Metric(
-        name="edge_link_overhead_share",
-        unit="",
-        better="less",
-        about="the same, divided by the traffic of groups with members there",
-    ),
-    *(
-        Metric(
-            name=f"{layer}_entries_max",
-            unit="entries",
-            better="less",
-            about=f"entries of the fullest {layer} switch",
-        )
-        for layer in LAYERS
-    ),
-    *(
-        Metric(
-            name=f"{layer}_entries_mean",
-            unit="entries",
-            better="less",
-            about=f"entries of a {layer} switch, on average",
-        )
-        for layer in LAYERS
-    ),
-    Metric(
-        name="edge_entries_several",
-        unit="entries",
-        better="less",
-        about="entries of the fullest edge switch with several ports; others could be unicast entries",
-        source="section 4.2",
-    ),
-    Metric(
-        name="unreachable_share",
-        unit="",
-        better="less",
-        about="share of a group's members without packets while switches reroute locally around failures",
-        source="section 4.4",
-    ),
-    Metric(
-        name="route_stretch",
-        unit="",
-        better="less",
-        about="links that packets take meanwhile, divided by those without failures; mean of groups",
-        source="section 4.4",
-    ),
-    Metric(
-        name="rebuilt_roots",
-        unit="cores",
-        better="less",
-        about="cores of a rebuilt tree, mean of groups in several pods",
-        source="section 3.3.2",
-    ),
-    Metric(
-        name="rebuilt_entries",
-        unit="entries",
-        better="less",
-        about="entries to add for rebuilt trees of all groups",
-        source="section 3.3.2",
-    ),
-    Metric(
-        name="rules_changed",
-        unit="rules",
-        better="less",
-        about="groups added, removed or moved since the last plan",
-    ),
+    _less("rebuilt_entries", "entries", "entries to add for rebuilt trees of all groups", "section 3.3.2"),
+    _less("rules_changed", "rules", "groups added, removed or moved since the last plan"),
 )
 
 
 def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> dict[str, float | None]:
     """Return every metric of the plan, from the true problem and the plan's tables alone."""
-    kept = overhead.has_entries(problem, plan)
+    kept = has_entries(problem, plan)
     rate, members = problem.rate_mbps, problem.member_counts
-    wanted, extra = overhead.host_links_mbps(problem, plan)
-    links, more = overhead.edge_links_mbps(problem, plan)
+    wanted, extra = host_links_mbps(problem, plan)
+    links, more = edge_links_mbps(problem, plan)
     unicast = float((2 * rate * members)[~kept].sum())
     by_layer = plan.entries.groupby("layer")["entries"]
     return {
@@ -140,7 +95,7 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
         "edge_link_overhead_share": _share(more.sum(), links.sum()),
         **{f"{layer}_entries_max": float(by_layer.max()[layer]) for layer in LAYERS},
         **{f"{layer}_entries_mean": float(by_layer.mean()[layer]) for layer in LAYERS},
-        "edge_entries_several": float(overhead.count_several_ports(problem, plan).max()),
+        "edge_entries_several": float(count_several_ports(problem, plan).max()),
         **_with_failures(problem, plan),
         "rules_changed": None if previous is None else float(_count_changed(plan, previous)),
     }
@@ -169,7 +124,7 @@ def _share(part: float, whole: float) -> float | None:
     return float(part / whole) if whole > 0 else None
 
 
-def _busiest(extra: NDArray[np.float64], wanted: NDArray[np.float64]) -> float | None:
+def _busiest(extra: Floats, wanted: Floats) -> float | None:
     """Return the overhead of the 1% of links with the most traffic, at least one link."""
     extra, wanted = extra.ravel(), wanted.ravel()
     total = extra + wanted
@@ -184,3 +139,101 @@ def _count_changed(plan: Channels, previous: Channels) -> int:
         for each in (plan, previous)
     ]
     return len(rows[0].symmetric_difference(rows[1]))
+
+
+class SharedEntries(NamedTuple):
+    """Shared entries of one layer.
+
+    pair    row of `StoredGroups` of each group that shares an entry
+    entry   (pairs,) its entry
+    switch  (entries,) switch of each, counted within its layer
+    ports   (entries,) ports of any group of the entry, as bits
+    """
+
+    pair: Ints
+    entry: Ints
+    switch: Ints
+    ports: Masks
+
+
+def find_shared_entries(problem: Multicast, plan: Channels, stored: StoredGroups) -> SharedEntries:
+    """Return the plan's shared entries of the layer whose groups are `stored`."""
+    wires, shared, groups = problem.wiring, plan.meta_groups, len(problem.groups)
+    names = wires.edges if stored.layer == "edge" else wires.aggregations
+    pairs = stored.switch * groups + stored.group
+    wanted = find_rows(names, shared["switch"]) * groups + find_rows(problem.group_names, shared["group"])
+    pair = np.minimum(np.searchsorted(pairs, wanted), max(len(pairs) - 1, 0))
+    found = pairs[pair] == wanted if len(pairs) else np.zeros(len(wanted), dtype=bool)
+    pair, meta = pair[found], shared["meta_group"].to_numpy(np.int64)[found]
+    if not len(pair):
+        nothing = np.zeros(0, dtype=np.int64)
+        return SharedEntries(nothing, nothing, nothing, np.zeros(0, dtype=np.uint64))
+    key, entry = np.unique(stored.switch[pair] * (int(meta.max()) + 1) + meta, return_inverse=True)
+    rows = np.argsort(entry, kind="stable")
+    ports = np.bitwise_or.reduceat(
+        stored.ports[pair][rows], np.searchsorted(entry[rows], np.arange(len(key)))
+    )
+    return SharedEntries(pair, entry, key // (int(meta.max()) + 1), ports)
+
+
+def host_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]:
+    """Return the traffic of groups with entries to each host, wanted and extra, (edge switches, ports)."""
+    stored = groups_at_edges(problem, has_entries(problem, plan))
+    shared = find_shared_entries(problem, plan, stored)
+    extra = shared.ports[shared.entry] & ~stored.ports[shared.pair]
+    rates, switch = problem.rate_mbps[stored.group], stored.switch
+
+    def sum_by_port(switch: Ints, rates: Floats, masks: Masks) -> Floats:
+        columns = [
+            np.bincount(
+                switch,
+                weights=rates * ((masks >> np.uint64(port)) & np.uint64(1)),
+                minlength=problem.edge_count,
+            )
+            for port in range(problem.ports)
+        ]
+        return np.column_stack(columns).astype(float)
+
+    return (
+        sum_by_port(switch, rates, stored.ports),
+        sum_by_port(switch[shared.pair], rates[shared.pair], extra),
+    )
+
+
+def edge_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]:
+    """Return the traffic to edge switches below, wanted and extra, (aggregation switches,).
+
+    A group takes one of the switches that hold its partition in a pod; each has its equal part.
+    """
+    wires = problem.wiring
+    partition, copies = group_assignment(problem, plan.partitions)
+    wanted, extra = np.zeros((2, len(wires.aggregations)))
+    for ra in np.unique(copies[copies > 0]).tolist():
+        held = problem.distribution(ra)
+        stored = groups_at_aggregations(problem, partition, held, copies == ra)
+        switch = stored.switch
+        holders = np.zeros((wires.pods, held.partitions))
+        np.add.at(holders, wires.aggregation_pod, held.aggregation)
+        part = 1.0 / holders[wires.aggregation_pod[switch], partition[stored.group]]
+        rates = problem.rate_mbps[stored.group] * part
+        wanted += np.bincount(switch, rates * np.bitwise_count(stored.ports), minlength=len(wanted))
+        pair, entry, _, ports = find_shared_entries(problem, plan, stored)
+        more = np.bitwise_count(ports[entry] & ~stored.ports[pair])
+        extra += np.bincount(switch[pair], rates[pair] * more, minlength=len(extra))
+    return wanted, extra
+
+
+def count_several_ports(problem: Multicast, plan: Channels) -> Ints:
+    """Return the entries with several ports, (edge switches,); others could be unicast entries."""
+    stored = groups_at_edges(problem, has_entries(problem, plan))
+    shared = find_shared_entries(problem, plan, stored)
+    shares = np.zeros(problem.edge_count, dtype=bool)
+    shares[shared.switch] = True
+    own = ~shares[stored.switch] & (np.bitwise_count(stored.ports) > 1)
+    at = np.concatenate([stored.switch[own], shared.switch[np.bitwise_count(shared.ports) > 1]])
+    return np.asarray(np.bincount(at, minlength=problem.edge_count), dtype=np.int64)
+
+
+def has_entries(problem: Multicast, plan: Channels) -> Bools:
+    """Return whether each group has table entries, (G,)."""
+    return group_assignment(problem, plan.partitions)[1] > 0

@@ -8,12 +8,13 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
-from planner_models.multicast.plan.switch_groups import find_rows, group_assignment, groups_in_pods
+from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.topology import find_rows
 
 PARTITIONS: Final = Table(
     name="partitions",
@@ -161,17 +162,17 @@ def empty_meta_groups() -> pd.DataFrame:
     )
 
 
-def round_robin_partitions(problem: Multicast, copies: int) -> NDArray[np.int64]:
+def round_robin_partitions(problem: Multicast, copies: int) -> Ints:
     """Return the partition of each group, shape (G,): one after the other, in the order of the groups."""
     return np.arange(len(problem.groups)) % problem.distribution(copies).partitions
 
 
 def build_plan(
     problem: Multicast,
-    kept: NDArray[np.bool_],
+    kept: Bools,
     copies: int,
     *,
-    partition: NDArray[np.int64] | None = None,
+    partition: Ints | None = None,
     meta_groups: pd.DataFrame | None = None,
 ) -> Channels:
     """Return the plan whose groups `kept` (G,) have entries, with `copies` of each partition in a pod.

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.errors import InputError
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.failures import WorkingLinks
 from planner_models.multicast.problem.problem import Multicast
-from planner_models.multicast.problem.topology import Wiring
+from planner_models.multicast.problem.topology import Wiring, find_rows
 
 DETOUR_HOPS = (1, 3, 5)  # links from a core to an aggregation switch of a pod: direct, and the two detours
 
@@ -40,9 +39,9 @@ class Detours:
     up     (cores, pods) whether a switch of the partition in the pod reaches the core
     """
 
-    cores: NDArray[np.int64]
-    hops: NDArray[np.float64]
-    up: NDArray[np.bool_]
+    cores: Ints
+    hops: Floats
+    up: Bools
 
 
 def find_detours(wiring: Wiring, held: Distribution, partition: int, state: WorkingLinks) -> Detours:
@@ -79,8 +78,8 @@ class Rerouting:
     unreachable  (groups,) share of the members that are not reached
     """
 
-    stretch: NDArray[np.float64]
-    unreachable: NDArray[np.float64]
+    stretch: Floats
+    unreachable: Floats
 
 
 def reroute_groups(
@@ -95,7 +94,7 @@ def reroute_groups(
     source  section 4.4; the choice of the sender and the base of the stretch are our reading
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    group = pd.Index(problem.groups["group"]).get_indexer(pd.Index(plan.partitions["group"]))
+    group = find_rows(problem.group_names, plan.partitions["group"])
     partition = plan.partitions["partition"].to_numpy(np.int64)
     copies = plan.partitions["copies"].to_numpy(np.int64)
     members = _members_in_pods(problem)
@@ -115,7 +114,7 @@ def reroute_groups(
     return Rerouting(stretch=stretch, unreachable=unreachable)
 
 
-def _members_in_pods(problem: Multicast) -> NDArray[np.int64]:
+def _members_in_pods(problem: Multicast) -> Ints:
     """Return the members of each group in each pod, shape (G, pods)."""
     pod = problem.wiring.edge_pod[problem.edge_of_host]
     place = problem.group_of.astype(np.int64) * problem.pods + pod[problem.host_of]
@@ -123,7 +122,7 @@ def _members_in_pods(problem: Multicast) -> NDArray[np.int64]:
     return np.asarray(count.reshape(-1, problem.pods), dtype=np.int64)
 
 
-def _source_pods(problem: Multicast, rng: np.random.Generator) -> NDArray[np.int64]:
+def _source_pods(problem: Multicast, rng: np.random.Generator) -> Ints:
     """Return the pod of one member of each group, drawn uniformly, shape (G,)."""
     group = problem.group_of
     sorted_ = bool((group[1:] >= group[:-1]).all())
@@ -134,20 +133,20 @@ def _source_pods(problem: Multicast, rng: np.random.Generator) -> NDArray[np.int
     return np.asarray(problem.wiring.edge_pod[problem.edge_of_host[problem.host_of[chosen]]], dtype=np.int64)
 
 
-def _serving_pods(wiring: Wiring, held: Distribution, part: int, state: WorkingLinks) -> NDArray[np.bool_]:
+def _serving_pods(wiring: Wiring, held: Distribution, part: int, state: WorkingLinks) -> Bools:
     """Return whether a switch of the partition works in each pod, shape (pods,)."""
     works = state.aggregation & held.aggregation[:, part]
     return np.bincount(wiring.aggregation_pod[works], minlength=wiring.pods) > 0
 
 
 def _measure_groups(
-    members: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    source: NDArray[np.int64],
-    group: NDArray[np.int64],
+    members: Ints,
+    edges: Ints,
+    source: Ints,
+    group: Ints,
     found: Detours,
-    serves: NDArray[np.bool_],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    serves: Bools,
+) -> tuple[Floats, Floats]:
     """Return stretch and unreachable share of the groups of one partition.
 
     members, edges  (groups, pods) of the group there

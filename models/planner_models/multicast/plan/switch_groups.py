@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.problem import Multicast
-
-Ints = NDArray[np.int64]
+from planner_models.multicast.problem.topology import find_rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +36,7 @@ class StoredGroups:
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
 
-def groups_at_edges(problem: Multicast, kept: NDArray[np.bool_] | None = None) -> StoredGroups:
+def groups_at_edges(problem: Multicast, kept: Bools | None = None) -> StoredGroups:
     """Return the groups at edge switches; `kept` (G,) are those with table entries, by default all."""
     edge, group, ports = problem.at_edge
     if kept is not None and not kept.all():
@@ -47,7 +47,7 @@ def groups_at_edges(problem: Multicast, kept: NDArray[np.bool_] | None = None) -
 
 
 def groups_at_aggregations(
-    problem: Multicast, partition: Ints, held: Distribution, kept: NDArray[np.bool_] | None = None
+    problem: Multicast, partition: Ints, held: Distribution, kept: Bools | None = None
 ) -> StoredGroups:
     """Return the groups at aggregation switches that hold their partition, `partition` (G,)."""
     wires = problem.wiring
@@ -73,9 +73,7 @@ def groups_at_aggregations(
     )
 
 
-def groups_at(
-    layer: str, problem: Multicast, kept: NDArray[np.bool_], partition: Ints, copies: int
-) -> StoredGroups:
+def groups_at(layer: str, problem: Multicast, kept: Bools, partition: Ints, copies: int) -> StoredGroups:
     """Return the groups of `kept` (G,) at the edge or aggregation switches."""
     if layer == "edge":
         return groups_at_edges(problem, kept)
@@ -95,16 +93,6 @@ def groups_in_pods(problem: Multicast) -> tuple[Ints, Ints, NDArray[np.uint64]]:
     return group[here], below.edge[here].astype(np.int64), below.ports[here]
 
 
-def find_rows(known: pd.Index, names: pd.Series) -> Ints:
-    """Return the row in `known` of each name, -1 for unknown names; a category is looked up once."""
-    if isinstance(names.dtype, pd.CategoricalDtype):
-        if names.cat.categories.equals(known):
-            return np.asarray(names.cat.codes.to_numpy(), dtype=np.int64)
-        row = known.get_indexer(pd.Index(names.cat.categories)).astype(np.int64)
-        return np.asarray(row[names.cat.codes.to_numpy()], dtype=np.int64)
-    return np.asarray(known.get_indexer(pd.Index(names)), dtype=np.int64)
-
-
 def group_assignment(problem: Multicast, partitions: pd.DataFrame) -> tuple[Ints, Ints]:
     """Return partition and copies of each group, shape (G,) both; 0 copies for groups without entries."""
     row = find_rows(problem.group_names, partitions["group"])
@@ -116,7 +104,7 @@ def group_assignment(problem: Multicast, partitions: pd.DataFrame) -> tuple[Ints
 
 def previous_entries(
     problem: Multicast, stored: StoredGroups, meta_groups: pd.DataFrame | None
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Return the shared entry of each stored pair in the previous table meta_groups, -1 for none."""
     if meta_groups is None or not len(meta_groups):
         return None
@@ -134,9 +122,7 @@ def previous_entries(
     return before
 
 
-def build_meta_groups(
-    problem: Multicast, stored: StoredGroups, here: NDArray[np.bool_], meta: NDArray[np.int64]
-) -> pd.DataFrame:
+def build_meta_groups(problem: Multicast, stored: StoredGroups, here: Bools, meta: Ints) -> pd.DataFrame:
     """Return the table meta_groups of one layer: the pairs that are `here`, with the entries `meta`."""
     names = problem.wiring.edges if stored.layer == "edge" else problem.wiring.aggregations
     switch = pd.Categorical.from_codes(stored.switch[here], names)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner.contract.studies import Section
 from planner.errors import InputError
 from planner_models.multicast.problem.addresses import Distribution
@@ -23,7 +23,6 @@ from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.update_equations import Updates
 
 LAYERS = ("edge", "aggregation", "core")
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,7 +143,7 @@ def describe_updates(problem: Multicast, *, events: int, batch: int, seed: int) 
     )
 
 
-def _net_changes(when: Ints, thing: Ints, changes: NDArray[np.bool_], place: Ints) -> Ints:
+def _net_changes(when: Ints, thing: Ints, changes: Bools, place: Ints) -> Ints:
     """Return events, one for each batch and place, where some `thing` changed an odd number of times.
 
     when     a number for each group and batch

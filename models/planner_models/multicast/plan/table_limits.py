@@ -10,13 +10,12 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner_models.multicast.plan.plan import round_robin_partitions
 from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 from planner_models.multicast.problem.topology import Wiring
 from planner_models.multicast.problem.workloads import Spread
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,7 +80,7 @@ def entries_by_layer(
     stored = (np.bitwise_count(below.ports) > 1) | (pods_of[group] > 1)
     at_core = np.flatnonzero(pods_of > 1)
     # partitions of each switch, its place (a pod, or all cores as one), and groups with their places
-    upper: dict[str, tuple[NDArray[np.bool_], Ints, Ints, Ints]] = {
+    upper: dict[str, tuple[Bools, Ints, Ints, Ints]] = {
         "core": (held.core, np.zeros(len(wires.cores), dtype=np.int64), at_core, np.zeros_like(at_core)),
         "aggregation": (
             held.aggregation,
@@ -113,14 +112,14 @@ def entries_by_layer(
     return found
 
 
-def admit_in_order(limits: TableLimits) -> NDArray[np.bool_]:
+def admit_in_order(limits: TableLimits) -> Bools:
     """Return whether each group gets its entries, (G,), in order: where all its switches have one free."""
     uses = limits.uses.tocsc()
     return np.asarray(_admit(uses.indptr, uses.indices, limits.free.copy()), dtype=bool)
 
 
 @njit(cache=True)
-def _admit(start: NDArray[np.int32], switch: NDArray[np.int32], free: Ints) -> NDArray[np.bool_]:
+def _admit(start: NDArray[np.int32], switch: NDArray[np.int32], free: Ints) -> Bools:
     """Admit group after group, and lower the free entries of its switches."""
     kept = np.ones(len(start) - 1, dtype=np.bool_)
     for g in range(len(kept)):

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from planner import backends
+from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.problem.failures import WorkingLinks
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.topology import find_rows
 
 ROOT_COST = 1000.0  # in entries: fewest roots first, then fewest entries
 
@@ -36,11 +37,11 @@ class Coverage:
     core     (cores,) entries to add at the core: 0 where it holds the partition, else 1
     """
 
-    entries: NDArray[np.float64]
-    core: NDArray[np.float64]
+    entries: Floats
+    core: Floats
 
     @property
-    def covers(self) -> NDArray[np.bool_]:
+    def covers(self) -> Bools:
         """Whether each core covers each pod, shape (cores, pods)."""
         return np.isfinite(self.entries)
 
@@ -87,7 +88,7 @@ class RebuiltTree:
         return abs(self.cost - self.bound) / max(self.cost, abs(self.bound), 1e-9)
 
 
-def cover_greedily(found: Coverage, pods: NDArray[np.int64]) -> RebuiltTree:
+def cover_greedily(found: Coverage, pods: Ints) -> RebuiltTree:
     """Return cores one by one, each the one that covers most uncovered pods, then the cheapest.
 
     The bound is that of the linear relaxation, with whole roots: `cover_exactly` closes it.
@@ -109,7 +110,7 @@ def cover_greedily(found: Coverage, pods: NDArray[np.int64]) -> RebuiltTree:
     return RebuiltTree(roots=tuple(roots), entries=entries, bound=bound, missing=missing)
 
 
-def cover_exactly(found: Coverage, pods: NDArray[np.int64], *, options: Options = Options()) -> RebuiltTree:
+def cover_exactly(found: Coverage, pods: Ints, *, options: Options = Options()) -> RebuiltTree:
     """Return the fewest roots, and of those the fewest entries to add, with the solver's bound.
 
     raises  InputError where the time limit ended the search without a tree
@@ -128,7 +129,7 @@ def cover_exactly(found: Coverage, pods: NDArray[np.int64], *, options: Options 
     return RebuiltTree(roots=tuple(roots.tolist()), entries=entries, bound=solution.bound, missing=missing)
 
 
-def set_cover_model(found: Coverage, pods: NDArray[np.int64], *, integer: bool = True) -> LinearProgram:
+def set_cover_model(found: Coverage, pods: Ints, *, integer: bool = True) -> LinearProgram:
     """Return set cover with a cost for each use: open cores, and one open core for each pod."""
     cores = np.flatnonzero(found.covers[:, pods].any(axis=1))
     core, pod = np.nonzero(found.covers[np.ix_(cores, pods)])
@@ -147,7 +148,7 @@ def set_cover_model(found: Coverage, pods: NDArray[np.int64], *, integer: bool =
     )
 
 
-def _relaxation_bound(found: Coverage, pods: NDArray[np.int64]) -> float:
+def _relaxation_bound(found: Coverage, pods: Ints) -> float:
     """Return a lower bound on the cost of covering the pods, from the linear relaxation with whole roots."""
     if not len(pods):
         return 0.0
@@ -164,7 +165,7 @@ def _relaxation_bound(found: Coverage, pods: NDArray[np.int64]) -> float:
     return max(solution.bound, ROOT_COST * whole)
 
 
-def _split_reachable(found: Coverage, pods: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+def _split_reachable(found: Coverage, pods: Ints) -> tuple[Ints, tuple[int, ...]]:
     """Return the pods that some core covers, and the others."""
     reached = found.covers[:, pods].any(axis=0)
     return pods[reached], tuple(pods[~reached].tolist())
@@ -200,13 +201,13 @@ def repair_trees(
     exact      by integer programming; else greedy, with the bound of its relaxation
     strangers  cores and switches of other partitions may get the group's entry
     """
-    group = pd.Index(problem.groups["group"]).get_indexer(pd.Index(plan.partitions["group"]))
+    group = find_rows(problem.group_names, plan.partitions["group"])
     inside = problem.edges_in_pod[group] > 0
     many = np.flatnonzero(inside.sum(axis=1) > 1)
     places = plan.partitions[["copies", "partition"]].to_numpy(np.int64)
     known: dict[tuple[int, int], Coverage] = {}
     trees: dict[tuple[int, int, bytes], RebuiltTree] = {}
-    whole: NDArray[np.bool_] = np.zeros(len(group), dtype=bool)
+    whole: Bools = np.zeros(len(group), dtype=bool)
     for copies, partition in np.unique(places[many], axis=0).tolist():
         found = known[copies, partition] = core_coverage(
             problem, copies, partition, state, strangers=strangers

@@ -14,15 +14,16 @@ from planner.contract.what_if import Change, Reoptimization
 from planner.options import Options
 from planner_models.multicast.plan import (
     address_layouts,
-    failure_report,
+    forwarding,
     group_capacity,
     metrics,
-    overhead,
     switch_updates,
-    table_changes,
 )
 from planner_models.multicast.plan.plan import Channels
+from planner_models.multicast.plan.rerouting import reroute_groups, rerouting_cost
+from planner_models.multicast.plan.tree_repair import repair_trees
 from planner_models.multicast.problem import address_allocation, capacity_equations
+from planner_models.multicast.problem.failures import find_working_links
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 SHOWN_ROWS: Final = 10
@@ -43,7 +44,7 @@ def explain(
     batch: Annotated[int, Field(ge=1, description="of these, events announced to switches at once")] = 1,
     options: Options = Options(),
 ) -> Explanation:
-    """Return a capacity report: entries by layer, switches that fill first, changes, and link overhead.
+    """Return a capacity report: entries by layer, switches that fill first, changes, and link metrics.
 
     Groups come in the order of their table; the number that fits before a switch overflows is exact. Changes
     of tables and copies are verified by solving again with the same parameters. Rules to add and remove are
@@ -69,7 +70,7 @@ def explain(
         seed = options.seed or 0
         parts.append(switch_updates.describe_updates(problem, events=events, batch=batch, seed=seed))
     if problem.failed is not None and len(plan.partitions):
-        parts.append(failure_report.describe_failures(problem, plan, options=options))
+        parts.append(describe_failures(problem, plan, options=options))
     parts.append(_describe_rules(problem, plan, decided))
     sentences = tuple(sentence for _, sentence in parts if sentence)
     return Explanation(sentences=sentences, sections=tuple(section for section, _ in parts))
@@ -201,8 +202,8 @@ def _enlarge(problem: Multicast, layers: tuple[str, ...], factor: float) -> Mult
 
 
 def _describe_links(problem: Multicast, plan: Channels) -> tuple[Section, str]:
-    """Return the links to hosts with the most overhead."""
-    wanted, extra = overhead.host_links_mbps(problem, plan)
+    """Return the links to hosts with the most metrics."""
+    wanted, extra = metrics.host_links_mbps(problem, plan)
     most = np.argsort(-extra.ravel(), kind="stable")[:SHOWN_ROWS]
     edge, port = np.divmod(most, extra.shape[1])
     frame = pd.DataFrame(
@@ -240,7 +241,7 @@ def _describe_rules(problem: Multicast, plan: Channels, decided: Decided) -> tup
         table = entries.assign(add=entries["entries"].astype(int), remove=0)
         name = "in an empty network"
     else:
-        table = table_changes.compare_plans(problem, plan, decided.baseline)
+        table = forwarding.compare_plans(problem, plan, decided.baseline)
         name = f"since {decided.baseline_name}"
     total = table[["add", "remove"]].sum()
     count = f"{total['add']:,} entries to add and {total['remove']:,} to remove"
@@ -252,3 +253,48 @@ def _describe_rules(problem: Multicast, plan: Channels, decided: Decided) -> tup
     note = f"the {len(shown)} switches with the most of {len(table):,}"
     units = {"add": "entries", "remove": "entries"}
     return Section(title=f"rules to add and remove {name}", frame=shown, units=units, note=note), sentence
+
+
+def describe_failures(
+    problem: Multicast, plan: Channels, *, options: Options = Options()
+) -> tuple[Section, str]:
+    """Return the effect of the problem's failed switches on a plan, as a section and a sentence.
+
+    Local rerouting at once, with its cost in headers and tables, then trees rebuilt by set cover.
+    """
+    names = [] if problem.failed is None else problem.failed["switch"].tolist()
+    state = find_working_links(problem.wiring, switches=names)
+    reached = reroute_groups(problem, plan, state)
+    greedy = repair_trees(problem, plan, state, exact=False)
+    exact = repair_trees(problem, plan, state, options=options)
+    got = reached.stretch[np.isfinite(reached.stretch)]
+    rows: list[tuple[str, float, str]] = [
+        ("failed switches", len(names), "switches"),
+        ("rerouted: groups with members that packets miss", (reached.unreachable > 0).sum(), "groups"),
+        ("rerouted: members that packets miss, mean of groups", 100 * reached.unreachable.mean(), "%"),
+        ("rerouted: route stretch, mean of groups", got.mean() if len(got) else np.nan, ""),
+        ("rerouted: route stretch, most", got.max() if len(got) else np.nan, ""),
+    ]
+    if not problem.is_tree:
+        needs = rerouting_cost(problem.k)
+        rows += [
+            ("rerouting needs: marks in headers", needs.identifiers, "identifiers"),
+            ("rerouting needs: header bits for them", needs.identifier_bits, "bits"),
+            ("rerouting needs: unicast entries of an edge switch", needs.edge_rules, "entries"),
+            ("rerouting needs: unicast entries of an aggregation switch", needs.aggregation_rules, "entries"),
+        ]
+    rows += [
+        ("rebuilt: trees with several roots", (exact.table["roots"] > 1).sum(), "trees"),
+        ("rebuilt: trees with pods that no core reaches", (exact.table["missing"] > 0).sum(), "trees"),
+        ("rebuilt: entries to add", exact.table["entries"].sum(), "entries"),
+        ("rebuilt: gap of the greedy trees", 100 * greedy.gap, "%"),
+        ("rebuilt: gap of these trees", 100 * exact.gap, "%"),
+    ]
+    frame = pd.DataFrame(rows, columns=["what", "value", "unit"]).astype({"value": float})
+    sentence = (
+        f"With {len(names):,} failed switch{'' if len(names) == 1 else 'es'}, local rerouting reaches "
+        f"{100 * (1 - reached.unreachable.mean()):.4g}% of the members on ways "
+        f"{got.mean() if len(got) else np.nan:.3f} times as long; rebuilt trees need "
+        f"{exact.table['entries'].sum():,.0f} more entries."
+    )
+    return Section(title="failures", frame=frame), sentence

@@ -138,7 +138,7 @@ def describe_allocation(wiring: Wiring, distribution: Distribution, *, most: int
     held = np.vstack([distribution.core, distribution.aggregation])
     frame = pd.DataFrame(
         {
-            "switch": wiring.cores.append(wiring.aggregations)[:most],
+            "switch": wiring.above[:most],
             "layer": wiring.layers[: len(held)][:most],
             "parts": [", ".join(map(str, np.flatnonzero(row).tolist())) for row in held[:most]],
         }

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from planner.arrays import Bools, Ints
 
 Kind = Literal["ab", "standard", "portland"]
 
@@ -25,8 +26,8 @@ class Distribution:
     aggregation  (aggregation switches, n) bool, pod by pod
     """
 
-    core: NDArray[np.bool_]
-    aggregation: NDArray[np.bool_]
+    core: Bools
+    aggregation: Bools
 
     @property
     def partitions(self) -> int:
@@ -34,7 +35,7 @@ class Distribution:
         return int(self.core.shape[1])
 
 
-def connected_cores(kind: Kind, k: int) -> NDArray[np.int64]:
+def connected_cores(kind: Kind, k: int) -> Ints:
     """Return the cores that each aggregation switch of each pod connects to, shape (k, k/2, k/2).
 
     PortLand: switch a of pod p connects to the cores (i, j) with i + p j = a, modulo k/2.
@@ -50,7 +51,7 @@ def connected_cores(kind: Kind, k: int) -> NDArray[np.int64]:
     return np.stack([grid.T if kind == "ab" and pod % 2 else grid for pod in range(k)])
 
 
-def core_partition(k: int, copies: int, kind: Kind = "ab") -> NDArray[np.int64]:
+def core_partition(k: int, copies: int, kind: Kind = "ab") -> Ints:
     """Return the partition that each core holds, shape (k^2/4,); `copies` is ra."""
     half = k // 2
     count = half // copies  # partitions in each aggregation switch
@@ -60,7 +61,7 @@ def core_partition(k: int, copies: int, kind: Kind = "ab") -> NDArray[np.int64]:
     return np.asarray(row // copies * count + column // copies, dtype=np.int64)
 
 
-def aggregation_partitions(kind: Kind, k: int, copies: int) -> NDArray[np.bool_]:
+def aggregation_partitions(kind: Kind, k: int, copies: int) -> Bools:
     """Return whether each aggregation switch holds each partition, shape (k, k/2, n).
 
     A switch holds the partitions of the cores that it connects to.

@@ -16,11 +16,10 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.errors import InputError
 from planner_models.multicast.problem.problem import Multicast
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from planner_models.multicast.problem.topology import find_rows
 
 
 class TenantHosts(NamedTuple):
@@ -64,10 +63,10 @@ class Events(NamedTuple):
 
     group: Ints
     time: Ints
-    is_join: Flags
+    is_join: Bools
     host: Ints
-    edge_flips: Flags
-    pod_flips: Flags
+    edge_flips: Bools
+    pod_flips: Bools
 
 
 def draw_events(problem: Multicast, count: int, rng: np.random.Generator, *, min_members: int = 0) -> Events:
@@ -117,24 +116,23 @@ def tenant_hosts(problem: Multicast) -> TenantHosts:
     """
     if problem.tenants is None or "tenant" not in problem.groups:
         raise InputError("tenants: dynamics need this table, and the column 'tenant' of groups")
-    names, hosts = problem.tenants["tenant"].cat, problem.tenants["host"].cat
-    host = pd.Index(problem.hosts["host"]).get_indexer(pd.Index(hosts.categories))[hosts.codes.to_numpy()]
-    codes = names.codes.to_numpy()
-    order = np.argsort(codes, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names.categories)))])
-    tenant = pd.Index(names.categories).get_indexer(pd.Index(problem.groups["tenant"]))
-    return TenantHosts(host[order].astype(np.int64), first.astype(np.int64), tenant.astype(np.int64))
+    names = problem.tenants["tenant"].cat
+    host = find_rows(problem.host_names, problem.tenants["host"])
+    order = np.argsort(names.codes.to_numpy(), kind="stable")
+    first = np.searchsorted(names.codes.to_numpy()[order], np.arange(len(names.categories) + 1))
+    tenant = find_rows(pd.Index(names.categories), problem.groups["tenant"])
+    return TenantHosts(host[order], first, tenant)
 
 
 @njit(cache=True)
 def _replay_events(
     group: Ints,
-    wants_join: Flags,
-    draw: NDArray[np.float64],
+    wants_join: Bools,
+    draw: Floats,
     tenants: TenantHosts,
     members: Members,
     min_members: int,
-) -> tuple[Flags, Ints, Flags, Flags, int]:
+) -> tuple[Bools, Ints, Bools, Bools, int]:
     """Replay events group by group; return is_join, host, edge_flips and pod_flips of each (see `Events`).
 
     draw     uniform numbers that pick the hosts

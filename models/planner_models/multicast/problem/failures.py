@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner.errors import InputError, did_you_mean
 from planner_models.multicast.problem.topology import Wiring
 
@@ -21,16 +21,16 @@ class WorkingLinks:
     down  (aggregation switches, edge switches) bool, links within pods
     """
 
-    up: NDArray[np.bool_]
-    down: NDArray[np.bool_]
+    up: Bools
+    down: Bools
 
     @property
-    def aggregation(self) -> NDArray[np.bool_]:
+    def aggregation(self) -> Bools:
         """Whether any link of each aggregation switch works, shape (aggregation switches,)."""
         return np.asarray(self.up.any(axis=1) | self.down.any(axis=1), dtype=bool)
 
     @cached_property
-    def joined(self) -> NDArray[np.int64]:
+    def joined(self) -> Ints:
         """1 where two aggregation switches are linked to one edge switch, by pair."""
         down = self.down.astype(np.float32)
         return (down @ down.T > 0).astype(np.int64)

@@ -42,7 +42,7 @@ def datacenter(
 
     Stratification keeps capacities similar from seed to seed: see `workloads`. At the paper's k = 48,
     aggregation_copies = 3, 3,000 tenants of up to 5,000 hosts and 100,000 groups, sizes average 49 (wve) and
-    499 (uniform). Rates are whole numbers from 1 to 10.
+    499 (uniform). Floats are whole numbers from 1 to 10.
 
     source  section 4.1
     """

@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
 from planner_models.multicast.problem import address_allocation, validation
 from planner_models.multicast.problem.addresses import Distribution, Kind, distribute_addresses
 from planner_models.multicast.problem.capacity_equations import Layout
 from planner_models.multicast.problem.schema import OPTIONAL_TABLES, TABLES
-from planner_models.multicast.problem.topology import LAYERS, Wiring
+from planner_models.multicast.problem.topology import LAYERS, Wiring, find_rows
 from planner_models.multicast.problem.workloads import Spread, collect_spread
 
 # cached properties that depend on members, stale when they change
@@ -67,20 +68,34 @@ class Multicast:
 
     def __post_init__(self) -> None:
         self._require(validate_fields(self, TABLES))
-        self._require(validation.find_fabric_faults(self))
         self._wire()
         hosts, faults = validation.locate_hosts(self.hosts, self.wiring)
         object.__setattr__(self, "hosts", hosts)
+        ports = validation.MAX_PORTS if self.is_tree else self.half
         self._require(
-            validation.find_switch_faults(self),
-            validation.find_failed_faults(self),
-            faults or validation.find_host_faults(self),
+            validation.find_switch_faults(self.switches, self.wiring, lambda: self.free_entries),
+            validation.find_failed_faults(self.failed, self.wiring),
+            faults or validation.find_host_faults(self.hosts, self.wiring, ports),
         )
+        names = self.host_names
         self._require(
-            validation.find_member_faults(self),
-            validation.find_tenant_faults(self),
-            validation.find_background_faults(self),
-            validation.find_holds_faults(self),
+            validation.find_member_faults(self.members, self.groups, names),
+            validation.find_tenant_faults(self.tenants, self.groups, names),
+            validation.find_background_faults(self.background, self.wiring, names, self.edge_of_host),
+            self._find_holds_faults(),
+        )
+
+    def _find_holds_faults(self) -> list[str]:
+        """Return the faults of the table `holds`; InputError for a tree that has no distribution."""
+        if self.holds is None:
+            if self.is_tree:
+                self.distribution(self.aggregation_copies)
+            return []
+        count = int(self.fabric["partitions"].iloc[0])
+        return validation.find_holds_faults(
+            self.holds, self.wiring, count
+        ) or address_allocation.find_unreachable_partitions(
+            self.wiring, self.distribution(self.aggregation_copies)
         )
 
     @staticmethod
@@ -91,7 +106,9 @@ class Multicast:
 
     def _wire(self) -> None:
         """Set `wiring`; InputError with the faults of the tables that describe it."""
-        wiring, faults = validation.build_wiring(self)
+        tables = self.fabric, self.switches, self.links
+        self._require(validation.find_fabric_faults(*tables))
+        wiring, faults = validation.build_wiring(*tables)
         self._require(faults)
         object.__setattr__(self, "wiring", wiring)
 
@@ -118,7 +135,7 @@ class Multicast:
         fabric: pd.DataFrame,
         hosts: pd.DataFrame,
         groups: pd.DataFrame,
-        start: NDArray[np.int64],
+        start: Ints,
         host: NDArray[np.int32],
         tenants: pd.DataFrame | None = None,
     ) -> Multicast:
@@ -139,11 +156,10 @@ class Multicast:
         known = {"fabric": fabric, "hosts": hosts, "groups": groups, "members": members, "tenants": tenants}
         for name in ("fabric", "hosts", "groups", "members", *OPTIONAL_TABLES):
             object.__setattr__(self, name, known.get(name))
-        self._require(validation.find_fabric_faults(self))
         self._wire()
         return self
 
-    def with_members(self, group: NDArray[np.int64], host: NDArray[np.int64]) -> Multicast:
+    def with_members(self, group: Ints, host: Ints) -> Multicast:
         """Return the same network and groups with these members, valid by construction: rows of each."""
         members = pd.DataFrame(
             {
@@ -153,7 +169,7 @@ class Multicast:
         )
         return self._copy(MEMBER_PROPERTIES, members=members)
 
-    def with_rates(self, rate_mbps: NDArray[np.float64]) -> Multicast:
+    def with_rates(self, rate_mbps: Floats) -> Multicast:
         """Return the same groups with other rates, (G,) Mbit/s."""
         return self._copy(("rate_mbps",), groups=self.groups.assign(rate_mbps=rate_mbps))
 
@@ -238,17 +254,17 @@ class Multicast:
         return int(np.bincount(self.wiring.aggregation_pod).max())
 
     @cached_property
-    def free_entries(self) -> NDArray[np.int64]:
+    def free_entries(self) -> Ints:
         """Free table entries, shape (switches,), in the order of `wiring.switches`."""
         size = np.array([float(self.fabric[f"{layer}_entries"].iloc[0]) for layer in self.wiring.layers])
         if self.switches is not None:
-            row = self.wiring.switches.get_indexer(pd.Index(self.switches["switch"]))
+            row = find_rows(self.wiring.switches, self.switches["switch"])
             if "entries" in self.switches:
                 size[row] = self.switches["entries"].to_numpy()
             size[row] -= self.switches["occupied"].to_numpy()
         return np.asarray(np.floor(size), dtype=np.int64)
 
-    def free(self, layer: str) -> NDArray[np.int64]:
+    def free(self, layer: str) -> Ints:
         """Return the free table entries of each switch of the layer, pod by pod."""
         return np.asarray(self.free_entries[self.wiring.layers == layer], dtype=np.int64)
 
@@ -279,7 +295,7 @@ class Multicast:
         if own and self.holds is not None:
             count = int(self.fabric["partitions"].iloc[0])
             held = np.zeros((len(wires.cores) + len(wires.aggregations), count), dtype=bool)
-            row = wires.cores.append(wires.aggregations).get_indexer(pd.Index(self.holds["switch"]))
+            row = find_rows(wires.above, self.holds["switch"])
             held[row, self.holds["partition"].to_numpy(np.int64)] = True
             return Distribution(core=held[: len(wires.cores)], aggregation=held[len(wires.cores) :])
         if not self.is_tree:
@@ -304,7 +320,7 @@ class Multicast:
     # --- groups, as arrays ----------------------------------------------------------------
 
     @cached_property
-    def edge_of_host(self) -> NDArray[np.int64]:
+    def edge_of_host(self) -> Ints:
         """Edge switch of each host, shape (hosts,), counted pod by pod; -1 outside the fabric."""
         pod, number = (self.hosts[name].to_numpy(np.int64) for name in ("pod", "edge"))
         count = np.bincount(self.wiring.edge_pod, minlength=self.pods)
@@ -317,23 +333,29 @@ class Multicast:
         names: pd.Index = pd.Index(self.groups["group"])
         return names
 
+    @property
+    def host_names(self) -> pd.Index:
+        """Names of hosts, shape (hosts,)."""
+        names: pd.Index = pd.Index(self.hosts["host"])
+        return names
+
     @cached_property
-    def rate_mbps(self) -> NDArray[np.float64]:
-        """Rates of groups, shape (G,)."""
+    def rate_mbps(self) -> Floats:
+        """Floats of groups, shape (G,)."""
         return self.groups["rate_mbps"].to_numpy(float)
 
     @cached_property
     def group_of(self) -> NDArray[np.int32]:
         """Row of the group of each membership, shape (members,)."""
-        return _find_rows(self.members["group"], pd.Index(self.groups["group"]))
+        return find_rows(self.group_names, self.members["group"]).astype(np.int32)
 
     @cached_property
     def host_of(self) -> NDArray[np.int32]:
         """Row of the host of each membership, shape (members,)."""
-        return _find_rows(self.members["host"], pd.Index(self.hosts["host"]))
+        return find_rows(self.host_names, self.members["host"]).astype(np.int32)
 
     @cached_property
-    def member_counts(self) -> NDArray[np.int64]:
+    def member_counts(self) -> Ints:
         """Hosts that receive each group, shape (G,)."""
         return np.asarray(np.bincount(self.group_of, minlength=len(self.groups)), dtype=np.int64)
 
@@ -348,7 +370,7 @@ class Multicast:
         return collect_spread(start, host, self.edge_of_host, port, self.edge_count)
 
     @cached_property
-    def at_edge(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    def at_edge(self) -> tuple[Ints, Ints, NDArray[np.uint64]]:
         """Edge switch, group and port set of each pair of edge switch and group, by edge switch, then group.
 
         Edge switches count pod by pod; bit p of a port set is port p.
@@ -358,7 +380,7 @@ class Multicast:
         return edge, group.astype(np.int64), ports
 
     @cached_property
-    def edges_in_pod(self) -> NDArray[np.int64]:
+    def edges_in_pod(self) -> Ints:
         """Edge switches of each pod with members of each group, shape (G, pods)."""
         below = self.below
         count = np.zeros((len(self.groups), self.pods), dtype=np.int64)
@@ -372,22 +394,16 @@ class Multicast:
         return self.spread.in_pods(self.wiring.edge_pod, self.wiring.edge_in_pod, self.pods)
 
     @cached_property
-    def port_background_mbps(self) -> NDArray[np.float64]:
+    def port_background_mbps(self) -> Floats:
         """Other traffic to the host at each port, shape (edge switches, ports): mu in equation (6)."""
         found = np.zeros((self.edge_count, self.ports))
         if self.background is not None:
-            host = pd.Index(self.hosts["host"]).get_indexer(pd.Index(self.background["lower"]))
+            host = find_rows(self.host_names, self.background["lower"])
             at_host = host >= 0
             host = host[at_host]
             port = self.hosts["port"].to_numpy(np.int64)[host]
             found[self.edge_of_host[host], port] = self.background["mbps"].to_numpy()[at_host]
         return found
-
-
-def _find_rows(names: pd.Series, known: pd.Index) -> NDArray[np.int32]:
-    """Return the row in `known` of each categorical name."""
-    row = known.get_indexer(pd.Index(names.cat.categories)).astype(np.int32)
-    return np.asarray(row[names.cat.codes.to_numpy()], dtype=np.int32)
 
 
 def list_hosts(k: int) -> pd.DataFrame:

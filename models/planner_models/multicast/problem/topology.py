@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner.contract.tables import report_unknown_names, row_name, shorten_faults
 from planner_models.multicast.problem.addresses import Kind, connected_cores
 
@@ -30,9 +31,9 @@ class Wiring:
     cores: pd.Index
     aggregations: pd.Index
     edges: pd.Index
-    aggregation_pod: NDArray[np.int64]
-    edge_pod: NDArray[np.int64]
-    up: NDArray[np.bool_]
+    aggregation_pod: Ints
+    edge_pod: Ints
+    up: Bools
 
     @property
     def pods(self) -> int:
@@ -40,14 +41,19 @@ class Wiring:
         return int(self.aggregation_pod.max()) + 1
 
     @cached_property
-    def edge_in_pod(self) -> NDArray[np.int64]:
+    def edge_in_pod(self) -> Ints:
         """Number of each edge switch within its pod, shape (edge switches,)."""
         return np.arange(len(self.edge_pod)) - np.searchsorted(self.edge_pod, self.edge_pod)
+
+    @property
+    def above(self) -> pd.Index:
+        """Names of cores, then aggregation switches."""
+        return self.cores.append(self.aggregations)
 
     @cached_property
     def switches(self) -> pd.Index:
         """Names of all switches: cores, aggregation switches, edge switches."""
-        return self.cores.append(self.aggregations).append(self.edges)
+        return self.above.append(self.edges)
 
     @cached_property
     def layers(self) -> NDArray[np.object_]:
@@ -123,8 +129,7 @@ def _read_links(part: dict[str, pd.DataFrame], links: pd.DataFrame) -> tuple[Wir
     pod = {name: part[name]["pod"].to_numpy(np.int64) for name in LAYERS[1:]}
     up = np.zeros((len(index["aggregation"]), len(index["core"])), dtype=bool)
     lower, upper = (
-        {name: index[name].get_indexer(pd.Index(links[side])) for name in LAYERS}
-        for side in ("lower", "upper")
+        {name: find_rows(index[name], links[side]) for name in LAYERS} for side in ("lower", "upper")
     )
     to_core = (lower["aggregation"] >= 0) & (upper["core"] >= 0)
     up[lower["aggregation"][to_core], upper["core"][to_core]] = True
@@ -158,3 +163,13 @@ def _read_links(part: dict[str, pd.DataFrame], links: pd.DataFrame) -> tuple[Wir
         edge_pod=pod["edge"],
         up=up,
     ), []
+
+
+def find_rows(known: pd.Index, names: pd.Series) -> Ints:
+    """Return the row in `known` of each name, -1 for unknown names; a category is looked up once."""
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        if names.cat.categories.equals(known):
+            return np.asarray(names.cat.codes.to_numpy(), dtype=np.int64)
+        row = known.get_indexer(names.cat.categories).astype(np.int64)
+        return np.asarray(row[names.cat.codes.to_numpy()], dtype=np.int64)
+    return np.asarray(known.get_indexer(pd.Index(names)), dtype=np.int64)

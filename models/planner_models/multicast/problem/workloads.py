@@ -14,7 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from planner.arrays import Floats, Ints
+
 Placement = Literal["near", "random"]
 Sizes = Literal["wve", "uniform"]
 
@@ -38,7 +39,7 @@ class Workload:
 
     tenant: Ints
     size: Ints
-    rate_mbps: NDArray[np.float64]
+    rate_mbps: Floats
     hosts: NDArray[np.int32]
     first_host: Ints
     seed: int
@@ -53,12 +54,17 @@ class Workload:
 
         edge_of, port_of  (hosts of the fabric,) place of each
         """
-        pool = self.hosts.copy()
-        # a first pass counts, a second stores: the same draws twice
-        start = _count_edges(pool, self.first_host, self.tenant, self.size, self.seed, edge_of, edges)
-        pool[:] = self.hosts
-        edge, ports = _draw_spread(
-            pool, self.first_host, self.tenant, self.size, self.seed, edge_of, port_of, edges, start
+        tenant = np.repeat(np.arange(len(self.first_host) - 1), np.diff(self.first_host))
+        has = np.zeros((len(self.first_host) - 1, edges), dtype=bool)
+        has[tenant, edge_of[self.hosts]] = True
+        start, edge, ports = _draw_spread(
+            self.hosts.copy(),
+            self.first_host,
+            self.tenant,
+            self.size,
+            self.seed,
+            (edge_of, port_of),
+            has.sum(axis=1),
         )
         return Spread(start=start, edge=edge, ports=ports, edges=edges)
 
@@ -126,7 +132,7 @@ def apportion_groups(size: Ints, groups: int) -> Ints:
     return count
 
 
-def group_sizes(quantile: NDArray[np.float64], size: Ints, kind: Sizes) -> Ints:
+def group_sizes(quantile: Floats, size: Ints, kind: Sizes) -> Ints:
     """Return the members of groups at those quantiles, (groups,), of tenants of `size` hosts; 5 at least.
 
     kind  wve: 97.85% are a small part of the tenant, exponential with mean 0.0298, the others 0.8 to
@@ -189,7 +195,7 @@ def generate_workload(
 ) -> Workload:
     """Return tenants with groups in proportion to their sizes, on a fabric of `hosts` hosts.
 
-    Rates are whole numbers from 1 to 10: section 4.2 says only "from 1 to 10"; with any number of that
+    Floats are whole numbers from 1 to 10: section 4.2 says only "from 1 to 10"; with any number of that
     range, shared entries would cost a thirtieth more than with whole numbers, and than it prints.
     """
     size = np.minimum(tenant_sizes(tenants, largest_tenant), hosts)
@@ -251,47 +257,33 @@ def _draw_members(
 
 
 @njit(cache=True)
-def _count_edges(
-    pool: NDArray[np.int32], first: Ints, tenant: Ints, size: Ints, seed: int, edge_of: Ints, edges: int
-) -> Ints:
-    """Return the first edge switch of each group, shape (groups + 1,), in a list of all."""
-    start = np.zeros(len(tenant) + 1, dtype=np.int64)
-    last = np.full(edges, -1, dtype=np.int64)
-    state = np.uint64(seed)
-    for g in range(len(tenant)):
-        begin = first[tenant[g]]
-        count = first[tenant[g] + 1] - begin
-        found = 0
-        for i in range(size[g]):
-            host, state = _draw_host(pool, begin, count, i, state)
-            edge = edge_of[host]
-            if last[edge] != g:
-                last[edge] = g
-                found += 1
-        start[g + 1] = start[g] + found
-    return start
-
-
-@njit(cache=True)
 def _draw_spread(
     pool: NDArray[np.int32],
     first: Ints,
     tenant: Ints,
     size: Ints,
     seed: int,
-    edge_of: Ints,
-    port_of: Ints,
-    edges: int,
-    start: Ints,
-) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """Return edge switches and ports of all groups, with the same draws as `_draw_members`."""
-    edge, ports = np.empty(start[-1], dtype=np.int32), np.zeros(start[-1], dtype=np.uint64)
-    last, place = np.full(edges, -1, dtype=np.int64), np.zeros(edges, dtype=np.int64)
+    places: tuple[Ints, Ints],
+    most: Ints,
+) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint64]]:
+    """Return first edge switch of each group, edge switches and ports, with the draws of `_draw_members`.
+
+    places  edge switch and port of each host
+    most    (tenants,) edge switches of each
+    """
+    edge_of, port_of = places
+    space = 0
+    for g in range(len(tenant)):
+        space += min(size[g], most[tenant[g]])
+    start = np.zeros(len(tenant) + 1, dtype=np.int64)
+    edge, ports = np.empty(space, dtype=np.int32), np.zeros(space, dtype=np.uint64)
+    last = np.full(edge_of.max() + 1, -1, dtype=np.int64)
+    place = np.zeros_like(last)
     state = np.uint64(seed)
+    at = 0
     for g in range(len(tenant)):
         begin = first[tenant[g]]
         count = first[tenant[g] + 1] - begin
-        at = start[g]
         for i in range(size[g]):
             host, state = _draw_host(pool, begin, count, i, state)
             switch = edge_of[host]
@@ -301,7 +293,8 @@ def _draw_spread(
                 edge[at] = switch
                 at += 1
             ports[place[switch]] |= np.uint64(1) << np.uint64(port_of[host])
-    return edge, ports
+        start[g + 1] = at
+    return start, edge[:at].copy(), ports[:at].copy()
 
 
 @njit(cache=True)

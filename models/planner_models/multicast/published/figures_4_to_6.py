@@ -2,7 +2,7 @@
 
 One workload serves all. The order of tenants on the hosts (`ARRANGEMENT`) is its only fitted parameter, to
 the fullest edge switch of Fig. 5a; the threshold delta, which is not printed, is fitted to the overhead of
-Fig. 5a and of Fig. 5b. Rates "from 1 to 10" are read as whole numbers: with any number in between, Fig. 5b
+Fig. 5a and of Fig. 5b. Floats "from 1 to 10" are read as whole numbers: with any number in between, Fig. 5b
 comes out as 19.9% and 25.7%, where the paper prints 19.4% and 24.5%.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner.contract.targets import Curve, Study, TargetValues
 from planner_models.multicast.designs.channelization import algorithm2
 from planner_models.multicast.plan import group_capacity, meta_groups, table_limits
@@ -51,7 +51,7 @@ def _generate_workload(
     return drawn, drawn.spread(host // half, host % half, K * half)
 
 
-def _count_entries(spread: Spread, copies: int = COPIES) -> dict[str, NDArray[np.int64]]:
+def _count_entries(spread: Spread, copies: int = COPIES) -> dict[str, Ints]:
     """Return the entries of every switch by layer, where all groups are stored and none share."""
     wires, held = _paper_wiring(), distribute_addresses("ab", K, copies)
     below = spread.in_pods(wires.edge_pod, wires.edge_in_pod, wires.pods)
@@ -75,7 +75,7 @@ def _capacity(spread: Spread, copies: int, largest: int) -> pd.DataFrame:
     return group_capacity.groups_before_overflow(spread, _paper_wiring(), held, partition, largest=largest)
 
 
-def _draw_boxes(title: str, columns: dict[str, NDArray[np.int64]]) -> Curve:
+def _draw_boxes(title: str, columns: dict[str, Ints]) -> Curve:
     """Return the quartiles that the paper's boxes draw."""
     marks = {"min": 0, "25th": 25, "median": 50, "75th": 75, "max": 100}
     rows = [
@@ -91,7 +91,7 @@ def _draw_boxes(title: str, columns: dict[str, NDArray[np.int64]]) -> Curve:
     )
 
 
-def _count_pods(spread: Spread) -> NDArray[np.int64]:
+def _count_pods(spread: Spread) -> Ints:
     """Return the pods that each group reaches."""
     wires = _paper_wiring()
     return np.diff(spread.in_pods(wires.edge_pod, wires.edge_in_pod, wires.pods).start)

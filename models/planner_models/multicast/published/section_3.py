@@ -8,12 +8,7 @@ import numpy as np
 
 from planner.contract.targets import Study, TargetValues
 from planner_models.multicast.plan import meta_groups, rerouting
-from planner_models.multicast.problem import (
-    addresses,
-    capacity_equations,
-    failures,
-    topology,
-)
+from planner_models.multicast.problem import addresses, capacity_equations, failures, topology
 from planner_models.multicast.problem.problem import list_hosts
 
 PORTS: Final = (4, 8, 12, 16, 24, 48)

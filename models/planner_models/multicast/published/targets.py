@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from planner.contract.targets import read_targets
-from planner_models.multicast.published.figure_7_and_table_2 import find_figure_7, find_table_2
-from planner_models.multicast.published.figure_8 import find_figure_8
 from planner_models.multicast.published.figures_4_to_6 import (
     find_figure_5a,
     find_figure_5b,
@@ -14,6 +12,7 @@ from planner_models.multicast.published.figures_4_to_6 import (
     find_figure_6,
     find_section_4_1,
 )
+from planner_models.multicast.published.figures_7_and_8 import find_figure_7, find_figure_8, find_table_2
 from planner_models.multicast.published.section_3 import find_section_3
 
 TARGETS: Final = read_targets(

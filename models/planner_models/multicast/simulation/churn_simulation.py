@@ -16,9 +16,9 @@ from planner.contract.metrics import Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.multicast.information.realize import realize
+from planner_models.multicast.plan.forwarding import compare_plans
 from planner_models.multicast.plan.metrics import measure
 from planner_models.multicast.plan.plan import Channels, build_plan
-from planner_models.multicast.plan.table_changes import compare_plans
 from planner_models.multicast.problem.churn import apply_churn
 from planner_models.multicast.problem.problem import Multicast
 

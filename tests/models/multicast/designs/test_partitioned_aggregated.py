@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import InputError
-from planner_models.multicast import Channels, Multicast, check
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.multicast import SYSTEM, Channels, Multicast, check
 from planner_models.multicast.designs import partitioned_aggregated
-from tests.models.multicast.fabrics import fat, with_tables
+from planner_models.multicast.plan import (
+    address_layouts,
+)
+from tests.models.multicast.fabrics import fat, tree, with_tables
 
 
 def test_exact_sharing_is_at_least_as_good() -> None:
@@ -64,3 +69,18 @@ def test_congestion_is_for_the_printed_heuristic() -> None:
     assert convex.plan.meta_groups["meta_group"].tolist() != linear.plan.meta_groups["meta_group"].tolist()
     with pytest.raises(InputError, match="port_mbps"):
         partitioned_aggregated.partition_and_share(problem, port_mbps=200.0)
+
+
+def test_chosen_copies_is_a_design() -> None:
+    problem = fat(k=8, aggregation_copies=1, groups=60, table_size=40, placement="random")
+    design = SYSTEM.design("chosen_copies")
+    run = evaluate(SYSTEM, problem, Entry(label="c", design=design))
+    assert not len(run.violations)
+    assert set(run.plan.partitions["copies"]) == {float(address_layouts.choose_layout(problem).chosen)}
+    assert not len(check(problem, run.plan))
+    with pytest.raises(InputError, match="least_copies is 5, a pod has at most 4 copies"):
+        design.decide(problem, least_copies=5)
+    tight = fat(k=8, aggregation_copies=1, groups=60, table_size=3, placement="random")
+    assert set(design.decide(tight, least_copies=2).plan.partitions["copies"]) == {2.0}
+    other = Multicast.from_tables(tree())
+    assert set(design.decide(other).plan.partitions["copies"]) == {2.0}

@@ -11,24 +11,20 @@ from typing import Final
 
 import numpy as np
 
+from planner.arrays import Floats, Ints
 from planner.errors import InputError
-from planner_models.multicast.designs.channelization.nearest_sets import nearest_sets
+from planner_models.multicast.designs.channelization.local_search import (
+    assign_smallest_union,
+    reassign_sets,
+    search_assignment,
+    total_mbps,
+)
 from planner_models.multicast.designs.channelization.pair_merging import (
     merge_near_pairs,
     merge_pairs,
+    nearest_sets,
 )
-from planner_models.multicast.designs.channelization.reassignment import (
-    assign_smallest_union,
-    reassign_sets,
-    total_mbps,
-)
-from planner_models.multicast.designs.channelization.simulated_annealing import search_assignment
-from planner_models.multicast.plan.meta_groups import (
-    Masks,
-    Meta,
-    Rates,
-    distinct_sets,
-)
+from planner_models.multicast.plan.meta_groups import Masks, distinct_sets
 
 NEIGHBOURS_PER_SET: Final = 32
 TYPICAL_LOAD_FACTOR: Final = 1.4  # least traffic of a meta-group, times the median traffic of a set
@@ -36,7 +32,7 @@ EXACT_MERGE_FACTOR: Final = 1.25  # times the table: most unions that all pairs 
 MIN_EXACT_UNIONS: Final = 600
 
 
-def aggregate(masks: Masks, rates: Rates, *, table_size: int, rounds: int = 1) -> Meta:
+def aggregate(masks: Masks, rates: Floats, *, table_size: int, rounds: int = 1) -> Ints:
     """Return the meta-group of each group: merge pairs, reassign to supersets, move; then anneal.
 
     The cheapest pair of port sets merges until the table holds them (of many sets first the cheapest of

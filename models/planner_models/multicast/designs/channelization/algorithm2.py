@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner.errors import InputError
-from planner_models.multicast.plan.meta_groups import (
-    LINEAR,
-    Congestion,
-    Masks,
-    Meta,
-    Rates,
-    count_bits,
-)
+from planner_models.multicast.plan.meta_groups import LINEAR, Congestion, Masks, count_bits
 
 
 def aggregate(
     masks: Masks,
-    rates: Rates,
+    rates: Floats,
     *,
     table_size: int,
     ports: int,
     delta: float = 0.2,
     spare: int = 0,
     congestion: Congestion = LINEAR,
-    background_mbps: Rates | None = None,
-) -> Meta:
+    background_mbps: Floats | None = None,
+) -> Ints:
     """Return the meta-group of each group, in the order of the groups.
 
     A new meta-group is opened where the cheapest raises the cost by more than `delta` times the cost of the
@@ -51,7 +44,7 @@ def aggregate(
 
 
 @njit(cache=True, nogil=True)
-def _linear(masks: Masks, rates: Rates, free: int, ports: int, delta: float, spare: int) -> Meta:
+def _linear(masks: Masks, rates: Floats, free: int, ports: int, delta: float, spare: int) -> Ints:
     """Assign the groups in one pass, with linear congestion."""
     union, load = np.zeros(free, dtype=np.uint64), np.zeros(free)
     meta = np.empty(len(masks), dtype=np.int64)
@@ -79,7 +72,7 @@ def _linear(masks: Masks, rates: Rates, free: int, ports: int, delta: float, spa
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _congestion_cost(load: float, slopes: Rates, begins: Rates) -> float:
+def _congestion_cost(load: float, slopes: Floats, begins: Floats) -> float:
     """Return the cost of a load: piecewise linear."""
     cost = 0.0
     for piece in range(len(slopes)):
@@ -93,7 +86,7 @@ def _congestion_cost(load: float, slopes: Rates, begins: Rates) -> float:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _sum_bytes(values: Rates, ports: int, table: NDArray[np.float64]) -> None:
+def _sum_bytes(values: Floats, ports: int, table: Floats) -> None:
     """Set `table` to the sum of `values` over the bits of each byte of a mask, for each of its 256 values."""
     for byte in range((ports + 7) // 8):
         table[byte, 0] = 0.0
@@ -105,7 +98,7 @@ def _sum_bytes(values: Rates, ports: int, table: NDArray[np.float64]) -> None:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _masked_sum(table: NDArray[np.float64], mask: np.uint64) -> float:
+def _masked_sum(table: Floats, mask: np.uint64) -> float:
     """Return the sum of values over the bits of the mask, from the table of its bytes."""
     total = 0.0
     for byte in range(len(table)):
@@ -116,15 +109,15 @@ def _masked_sum(table: NDArray[np.float64], mask: np.uint64) -> float:
 @njit(cache=True, nogil=True)
 def _convex(  # noqa: C901 - one compiled loop
     masks: Masks,
-    rates: Rates,
+    rates: Floats,
     free: int,
     ports: int,
     delta: float,
     spare: int,
-    loads: Rates,
-    slopes: Rates,
-    begins: Rates,
-) -> Meta:
+    loads: Floats,
+    slopes: Floats,
+    begins: Floats,
+) -> Ints:
     """Assign the groups in one pass, with convex congestion: the cost of every port is tracked."""
     union, carried = np.zeros(free, dtype=np.uint64), np.zeros(free)
     meta = np.empty(len(masks), dtype=np.int64)

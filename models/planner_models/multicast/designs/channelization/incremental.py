@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from planner.arrays import Floats, Ints
 from planner_models.multicast.designs.channelization import agglomerative_clustering
 from planner_models.multicast.plan.entry_tracker import NO_ENTRY, EntryTracker, insert_new_groups, renumber
-from planner_models.multicast.plan.meta_groups import Masks, Meta, Rates, extra_mbps
+from planner_models.multicast.plan.meta_groups import Masks, extra_mbps
 
 
 @dataclass(kw_only=True, eq=False)
@@ -28,7 +29,7 @@ class SharingTracker(EntryTracker):
     tried          times that this was tried
     """
 
-    meta: Meta | None = None  # type: ignore[assignment]
+    meta: Ints | None = None  # type: ignore[assignment]
     drift: float = 0.01
     rule_mbps: float = 0.0
     reshared: int = field(default=0, init=False)
@@ -55,7 +56,7 @@ class SharingTracker(EntryTracker):
         self.reshared += 1
         return True
 
-    def _cluster(self) -> Meta:
+    def _cluster(self) -> Ints:
         here = self.masks != 0
         meta = np.full(len(self.masks), NO_ENTRY, dtype=np.int64)
         if here.any():
@@ -64,7 +65,7 @@ class SharingTracker(EntryTracker):
             )
         return meta
 
-    def _place(self, meta: Meta) -> None:
+    def _place(self, meta: Ints) -> None:
         super()._place(meta)
         self._drifted = 0.0
 
@@ -75,7 +76,7 @@ class SharingTracker(EntryTracker):
         if self._drifted > self.drift * self._wanted:
             self.share_anew()
 
-    def _count_changed_rules(self, fresh: Meta) -> int:
+    def _count_changed_rules(self, fresh: Ints) -> int:
         """Return the rules to change; each new entry replaces the old one with most groups in common."""
         both = (self._meta >= 0) & (fresh >= 0)
         pairs, count = np.unique(np.column_stack([fresh[both], self._meta[both]]), axis=0, return_counts=True)
@@ -94,7 +95,7 @@ class SharingTracker(EntryTracker):
         return moved + entries + max(0, dropped)
 
 
-def update_sharing(masks: Masks, rates: Rates, meta: Meta, *, table_size: int, keep: float) -> Meta:
+def update_sharing(masks: Masks, rates: Floats, meta: Ints, *, table_size: int, keep: float) -> Ints:
     """Return the previous entries with new groups at their cheapest, or entries shared anew where that pays.
 
     meta  (groups,) the previous entry, -1 for groups without one

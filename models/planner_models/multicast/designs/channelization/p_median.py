@@ -10,25 +10,22 @@ the exact model. Congestion is linear, without background.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 
-from planner.backends import solve
+from planner.arrays import Floats, Ints
+from planner.backends import Solution, solve
+from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.proof import Status
+from planner.errors import InputError
 from planner.options import Options
-from planner_models.multicast.designs.channelization import agglomerative_clustering, reassignment
-from planner_models.multicast.designs.channelization.p_median_model import build_model, list_unions
-from planner_models.multicast.plan.meta_groups import (
-    Masks,
-    Meta,
-    Rates,
-    count_bits,
-    distinct_sets,
-    extra_mbps_bound,
-)
+from planner_models.multicast.designs.channelization import agglomerative_clustering, local_search
+from planner_models.multicast.plan.meta_groups import Masks, count_bits, distinct_sets, extra_mbps_bound
 
 MAX_UNIONS_EXAMINED: Final = 400_000  # examined at for one price vector; beyond, prices say nothing
 MAX_UNIONS_MODELLED: Final = 6_000  # in the exact model
@@ -47,7 +44,7 @@ class CertifiedSharing:
     total_mbps  all traffic of the plan, wanted or not: equation (6) with linear cost
     """
 
-    meta: Meta
+    meta: Ints
     extra_mbps: float
     bound_mbps: float
     total_mbps: float
@@ -59,7 +56,7 @@ class CertifiedSharing:
 
 
 def certify(
-    masks: Masks, rates: Rates, *, table_size: int, seconds: float = 10.0, options: Options = Options()
+    masks: Masks, rates: Floats, *, table_size: int, seconds: float = 10.0, options: Options = Options()
 ) -> CertifiedSharing:
     """Return the best plan and the best bound found in about that time.
 
@@ -83,7 +80,7 @@ def certify(
     )
 
 
-def bound_mbps(masks: Masks, rates: Rates, *, table_size: int, seconds: float = 10.0) -> float:
+def bound_mbps(masks: Masks, rates: Floats, *, table_size: int, seconds: float = 10.0) -> float:
     """Return a lower bound of the extra traffic of any plan."""
     return certify(masks, rates, table_size=table_size, seconds=seconds).bound_mbps
 
@@ -96,14 +93,14 @@ class _LagrangianSearch:
     """Subgradient method on the prices of port sets, with the incumbent plan and bound."""
 
     sets: Masks
-    weights: Rates
+    weights: Floats
     table_size: int
-    meta: Meta
+    meta: Ints
     bound: float = 0.0
     unions: Masks | None = None  # all that can be in a better plan; None where there are too many
 
     def __post_init__(self) -> None:
-        self.total = reassignment.total_mbps(self.sets, self.weights, self.meta)
+        self.total = local_search.total_mbps(self.sets, self.weights, self.meta)
         self.bound = float(self.weights @ np.bitwise_count(self.sets))
 
     @property
@@ -151,7 +148,7 @@ class _LagrangianSearch:
             price = np.maximum(price + step * (1.02 * self.total - bound) / norm * slope, least)
         self._fix(best_price, 0.5 * min_value)
 
-    def _fix(self, price: Rates, min_value: float) -> None:
+    def _fix(self, price: Floats, min_value: float) -> None:
         """Keep the unions that can be in a better plan: their reduced cost is below the gap."""
         found = _search_all_unions(self.sets, self.weights, price, min_value, MAX_UNIONS_EXAMINED)
         if found is None:
@@ -168,7 +165,7 @@ class _LagrangianSearch:
         if found is not None:
             self.unions = found[0][found[1] >= needed]
 
-    def _unions(self, meta: Meta) -> Masks:
+    def _unions(self, meta: Ints) -> Masks:
         """Return the union of each meta-group."""
         union = np.zeros(int(meta.max()) + 1, dtype=np.uint64)
         np.bitwise_or.at(union, meta, self.sets)
@@ -178,8 +175,8 @@ class _LagrangianSearch:
         """Complete these unions to a plan, and keep it where it is better than the incumbent."""
         if not len(unions) or not _is_covering(self.sets, unions):
             unions = np.concatenate([unions[: self.table_size - 1], [np.bitwise_or.reduce(self.sets)]])
-        meta = reassignment.reassign_sets(self.sets, self.weights, unions)
-        total = reassignment.total_mbps(self.sets, self.weights, meta)
+        meta = local_search.reassign_sets(self.sets, self.weights, unions)
+        total = local_search.total_mbps(self.sets, self.weights, meta)
         if total < self.total:
             self.total, self.meta = total, np.unique(meta, return_inverse=True)[1].astype(np.int64)
 
@@ -207,7 +204,7 @@ class _LagrangianSearch:
 
 
 @njit(cache=True, nogil=True)
-def _union_value(sets: Masks, weights: Rates, price: Rates, union: np.uint64) -> float:
+def _union_value(sets: Masks, weights: Floats, price: Floats, union: np.uint64) -> float:
     """Return the savings of the sets that the union covers, at these prices."""
     size, value = count_bits(union), 0.0
     for i in range(len(sets)):
@@ -228,8 +225,8 @@ def _find_slot(table: Masks, mask: np.uint64) -> int:
 
 @njit(cache=True, nogil=True)
 def _search_unions(  # noqa: C901 - one compiled loop
-    sets: Masks, weights: Rates, price: Rates, min_value: float, most: int
-) -> tuple[Masks, Rates, bool]:
+    sets: Masks, weights: Floats, price: Floats, min_value: float, most: int
+) -> tuple[Masks, Floats, bool]:
     """Return every union of more value than `min_value`, and whether at most `most` were examined.
 
     Unions of sets that save something only grow; where the possible savings of all larger unions are too
@@ -293,15 +290,15 @@ def _search_unions(  # noqa: C901 - one compiled loop
 
 
 def _search_all_unions(
-    sets: Masks, weights: Rates, price: Rates, min_value: float, most: int
-) -> tuple[Masks, Rates] | None:
+    sets: Masks, weights: Floats, price: Floats, min_value: float, most: int
+) -> tuple[Masks, Floats] | None:
     """Return the unions and their values; None where too many were examined."""
     unions, values, whole = _search_unions(sets, weights, price, min_value, most)
     return (unions.copy(), values.copy()) if whole else None
 
 
 @njit(cache=True, nogil=True)
-def _count_takers(sets: Masks, weights: Rates, price: Rates, unions: Masks) -> Rates:
+def _count_takers(sets: Masks, weights: Floats, price: Floats, unions: Masks) -> Floats:
     """Return the number of the unions that would take each set at these prices."""
     taken = np.zeros(len(sets))
     for m in range(len(unions)):
@@ -324,3 +321,69 @@ def _is_covering(sets: Masks, unions: Masks) -> bool:
         if not covered:
             return False
     return True
+
+
+def list_unions(masks: Sequence[int], most: int) -> list[int]:
+    """Return every union of the port sets, each once; InputError where there are more than `most`."""
+    found: set[int] = set()
+    for mask in set(masks):
+        found |= {mask} | {mask | other for other in found}
+        if len(found) > most:
+            raise InputError(f"the port sets have more than {most} unions: too large for the exact method")
+    return sorted(found)
+
+
+def p_median_model(masks: Masks, rates: Floats, *, table_size: int, most_unions: int = 4096) -> LinearProgram:
+    """Return the exact model: open `table_size` unions, assign each distinct port set to one that covers it.
+
+    raises  InputError for more unions than `most_unions`
+    """
+    sets, weights, _ = distinct_sets(masks, rates)
+    unions = np.array(list_unions([int(mask) for mask in sets], most_unions), dtype=np.uint64)
+    return build_model(sets, weights, unions, table_size)
+
+
+def build_model(sets: Masks, weights: Floats, unions: Masks, table_size: int) -> LinearProgram:
+    """Return the exact model over these unions."""
+    item, union = np.nonzero((sets[:, None] & ~unions[None, :]) == 0)
+    extra = weights[item] * np.bitwise_count(unions[union] & ~sets[item])
+    count, pairs = len(unions), len(item)
+    assign = sp.coo_array(
+        (np.ones(pairs), (item, count + np.arange(pairs))), shape=(len(sets), count + pairs)
+    )
+    rows = np.tile(np.arange(pairs), 2)
+    columns = np.concatenate([count + np.arange(pairs), union])
+    linked = sp.coo_array((np.repeat([1.0, -1.0], pairs), (rows, columns)), shape=(pairs, count + pairs))
+    opened = sp.coo_array(
+        (np.ones(count), (np.zeros(count, int), np.arange(count))), shape=(1, count + pairs)
+    )
+    return LinearProgram.build(
+        cost=np.concatenate([np.zeros(count), extra]),
+        rows=[
+            Rows("assigned", assign, lower=1.0, upper=1.0),
+            Rows("open", linked, upper=0.0),
+            Rows("table", opened, upper=float(table_size)),
+        ],
+        columns=[Columns("union", count), Columns("assign", pairs)],
+        upper=1.0,
+        integer=np.arange(count + pairs) < count,
+        name="channelization",
+    )
+
+
+def solve_exactly(
+    masks: Masks, rates: Floats, *, table_size: int, options: Options = Options()
+) -> tuple[Ints | None, Solution]:
+    """Return the sharing with least extra traffic, and the solution with its bound; None without a plan.
+
+    For switches with few unions of port sets.
+    """
+    solution = solve(p_median_model(masks, rates, table_size=table_size), options)
+    if solution.x is None:
+        return None, solution
+    sets, _, place = distinct_sets(masks, rates)
+    unions = np.array(list_unions([int(mask) for mask in sets], 4096), dtype=np.uint64)
+    chosen = unions[solution.x[: len(unions)] > 0.5]
+    sizes = np.bitwise_count(chosen).astype(np.int64)
+    cost = np.where((sets[:, None] & ~chosen[None, :]) == 0, sizes[None, :], 65)
+    return np.unique(cost.argmin(axis=1)[place], return_inverse=True)[1].astype(np.int64), solution

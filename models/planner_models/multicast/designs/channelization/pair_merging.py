@@ -8,26 +8,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planner_models.multicast.plan.meta_groups import (
-    Masks,
-    Meta,
-    Rates,
-    count_bits,
-)
+from planner.arrays import Floats, Ints
+from planner_models.multicast.plan.meta_groups import Masks, count_bits
 
 BLOCK_SIZE: Final = 64
 INFINITE_COST: Final = 1e300
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
-def merge_costs(sets: Masks, loads: Rates, count: int, mask: np.uint64, load: float, prices: Rates) -> None:
+def merge_costs(sets: Masks, loads: Floats, count: int, mask: np.uint64, load: float, prices: Floats) -> None:
     """Set `prices` to the extra traffic of merging a union with each of the first `count`."""
     for b in range(count):
         prices[b] = load * count_bits(sets[b] & ~mask) + loads[b] * count_bits(mask & ~sets[b])
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
-def minimum(values: Rates, count: int) -> float:
+def minimum(values: Floats, count: int) -> float:
     """Return the smallest of the first `count` values."""
     least = INFINITE_COST
     for i in range(count):
@@ -36,7 +32,7 @@ def minimum(values: Rates, count: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def find_first(values: Rates, count: int, value: float) -> int:
+def find_first(values: Floats, count: int, value: float) -> int:
     """Return the first place of the value."""
     for i in range(count):
         if values[i] == value:
@@ -45,7 +41,7 @@ def find_first(values: Rates, count: int, value: float) -> int:
 
 
 @njit(cache=True, nogil=True)
-def merge_pairs(masks: Masks, weights: Rates, target: int) -> Masks:
+def merge_pairs(masks: Masks, weights: Floats, target: int) -> Masks:
     """Return the unions left after merging the cheapest pair again and again.
 
     The cheapest partner of each set is stored. Where that partner has changed, its price is still a lower
@@ -94,8 +90,8 @@ def merge_pairs(masks: Masks, weights: Rates, target: int) -> Masks:
 
 @njit(cache=True, nogil=True)
 def merge_near_pairs(
-    sets: Masks, weights: Rates, near: NDArray[np.int32], target: int
-) -> tuple[Masks, Rates]:
+    sets: Masks, weights: Floats, near: NDArray[np.int32], target: int
+) -> tuple[Masks, Floats]:
     """Return unions and their traffic after merging the cheapest pairs with similar sets, down to `target`.
 
     More are left where no such pair exists.
@@ -143,7 +139,7 @@ def merge_near_pairs(
 
 
 @njit(cache=True, nogil=True)
-def _update_block(price: Rates, cheapest: Rates, changed: int) -> None:
+def _update_block(price: Floats, cheapest: Floats, changed: int) -> None:
     """Recompute the minimum of the block of a changed price."""
     row = changed // BLOCK_SIZE
     begin = row * BLOCK_SIZE
@@ -152,7 +148,7 @@ def _update_block(price: Rates, cheapest: Rates, changed: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _find_partner(
-    a: int, first: int, after: Meta, near: NDArray[np.int32], meta: Meta, union: Masks, load: Rates
+    a: int, first: int, after: Ints, near: NDArray[np.int32], meta: Ints, union: Masks, load: Floats
 ) -> tuple[float, int]:
     """Return the price and the cheapest group to merge with, among those of similar sets."""
     least, best, i = INFINITE_COST, 0, first
@@ -164,3 +160,62 @@ def _find_partner(
                 least, best = price, b
         i = after[i]
     return least, best
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def _sharing_costs(sets: Masks, heavy: Floats, mask: np.uint64, weight: float, prices: Floats) -> None:
+    """Set `prices` to the extra traffic of sharing an entry with each set."""
+    for j in range(len(sets)):
+        prices[j] = weight * count_bits(sets[j] & ~mask) + heavy[j] * count_bits(mask & ~sets[j])
+
+
+@njit(cache=True, nogil=True)
+def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDArray[np.int32]:
+    """Return the cheapest sets for each to share an entry with, shape (sets, count), in any order.
+
+    entry  typical traffic of an entry
+    """
+    n = len(sets)
+    heaps = min(n - 1, 8 * count)  # each holds every `heaps`-th set
+    heavy, prices, least = np.maximum(weights, entry), np.empty(n), np.empty(heaps)
+    near = np.empty((n, count), dtype=np.int32)
+    for i in range(n):
+        _sharing_costs(sets, heavy, sets[i], weights[i], prices)
+        prices[i] = INFINITE_COST
+        near[i] = i  # where there are too few
+        _minimum_per_class(prices, least)
+        most = _rank_threshold(least, count)  # so many heaps, and so sets, are as good at least
+        found, k = 0, i % heaps  # from anywhere, so that no sets are first everywhere
+        for _ in range(heaps):
+            if least[k] <= most:
+                for j in range(k, n, heaps):
+                    if prices[j] <= most and found < count:
+                        near[i, found] = j
+                        found += 1
+            k = k + 1 if k + 1 < heaps else 0
+    return near
+
+
+@njit(cache=True, nogil=True)
+def _rank_threshold(values: Floats, count: int) -> float:
+    """Return a value that at least `count` values do not exceed, and few more."""
+    low, high = minimum(values, len(values)), 0.0
+    for value in values:
+        high = max(high, value) if value < INFINITE_COST else high
+    for _ in range(10):
+        middle = (low + high) / 2
+        if np.sum(values <= middle) >= count:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def _minimum_per_class(prices: Floats, least: Floats) -> None:
+    """Set `least` to the minimum of each residue class of places."""
+    heaps = len(least)
+    least[:] = INFINITE_COST
+    for begin in range(0, len(prices), heaps):
+        for k in range(min(heaps, len(prices) - begin)):
+            least[k] = min(least[k], prices[begin + k])

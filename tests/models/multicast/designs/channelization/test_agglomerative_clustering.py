@@ -9,10 +9,9 @@ from planner.errors import InputError
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
     algorithm2,
+    local_search,
     p_median,
-    p_median_model,
     pair_merging,
-    reassignment,
 )
 from planner_models.multicast.plan import meta_groups
 from tests.models.multicast.switches import (
@@ -44,8 +43,8 @@ def test_many_port_sets_merge_as_well_as_by_the_whole_greedy(size: int) -> None:
     assert len(sets) > max(
         agglomerative_clustering.MIN_EXACT_UNIONS, agglomerative_clustering.EXACT_MERGE_FACTOR * size
     )  # so that pairs alike go first
-    whole = reassignment.reassign_sets(sets, weights, pair_merging.merge_pairs(sets, weights, size))
-    greedy = reassignment.total_mbps(sets, weights, whole)
+    whole = local_search.reassign_sets(sets, weights, pair_merging.merge_pairs(sets, weights, size))
+    greedy = local_search.total_mbps(sets, weights, whole)
     wanted = float(weights @ np.bitwise_count(sets))
     traffic = []
     for rounds in (0, 1):
@@ -90,6 +89,6 @@ def test_tables_too_small_and_switches_too_large() -> None:
     with pytest.raises(InputError, match="needs 6"):
         algorithm2.aggregate(masks, rates, table_size=5, ports=4)
     with pytest.raises(InputError, match="unions"):
-        p_median_model.solve_exactly(masks, rates, table_size=3)
+        p_median.solve_exactly(masks, rates, table_size=3)
     with pytest.raises(InputError, match="port speed"):
         meta_groups.Congestion.of_ports(0)

@@ -11,7 +11,6 @@ from planner.contract.proof import Status
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
     p_median,
-    p_median_model,
 )
 from planner_models.multicast.plan import meta_groups
 from tests.models.multicast.switches import (
@@ -33,7 +32,7 @@ def test_heuristic_bounds_and_optimum_around_brute_force(switch: list[tuple[int,
     cost = meta_groups.extra_mbps(masks, rates, meta)
     assert cost == pytest.approx(plain_extra([int(m) for m in masks], rates.tolist(), meta.tolist()))
     assert cost >= best - 1e-9
-    solved, solution = p_median_model.solve_exactly(masks, rates, table_size=size)
+    solved, solution = p_median.solve_exactly(masks, rates, table_size=size)
     assert solved is not None
     assert solution.status is Status.OPTIMAL
     assert len(set(solved.tolist())) <= size

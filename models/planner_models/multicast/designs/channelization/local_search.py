@@ -1,4 +1,4 @@
-"""Simulated annealing of channelization: port sets move, at a price for each entry in use."""
+"""Local search of channelization: single port sets move while that saves traffic; simulated annealing."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.multicast.designs.channelization.pair_merging import (
     INFINITE_COST,
     merge_costs,
     merge_pairs,
     minimum,
 )
-from planner_models.multicast.designs.channelization.reassignment import reassign_sets
-from planner_models.multicast.plan.meta_groups import (
-    Masks,
-    Meta,
-    Rates,
-    count_bits,
-)
+from planner_models.multicast.plan.meta_groups import Masks, count_bits
 from planner_models.multicast.problem.workloads import next_random
 
 SAMPLED_META_GROUPS: Final = 100  # for the price of an entry
@@ -35,8 +30,8 @@ ENTRY_PRICE_STEP: Final = 0.005  # relative growth of the price where too many e
 
 
 def search_assignment(
-    sets: Masks, weights: Rates, meta: Meta, near: NDArray[np.int32], table_size: int, nth: int
-) -> Meta:
+    sets: Masks, weights: Floats, meta: Ints, near: NDArray[np.int32], table_size: int, nth: int
+) -> Ints:
     """Return another assignment, by annealing `nth` times as long as in the first round."""
     entry_price = _entry_price(sets, weights, meta, table_size)
     if entry_price <= 0:
@@ -52,7 +47,7 @@ def search_assignment(
 
 
 @njit(cache=True, nogil=True)
-def _union_loads(sets: Masks, weights: Rates, meta: Meta, count: int) -> tuple[Masks, Rates]:
+def _union_loads(sets: Masks, weights: Floats, meta: Ints, count: int) -> tuple[Masks, Floats]:
     """Return union and traffic of each meta-group; 0 of those without sets."""
     union, load = np.zeros(count, dtype=np.uint64), np.zeros(count)
     for i in range(len(sets)):
@@ -62,7 +57,7 @@ def _union_loads(sets: Masks, weights: Rates, meta: Meta, count: int) -> tuple[M
 
 
 @njit(cache=True, nogil=True)
-def _entry_price(sets: Masks, weights: Rates, meta: Meta, count: int) -> float:
+def _entry_price(sets: Masks, weights: Floats, meta: Ints, count: int) -> float:
     """Return a low estimate of the cost of one meta-group fewer, from a sample of merges; 0 of one."""
     union, load = _union_loads(sets, weights, meta, count)
     union, load = union[union != 0], load[union != 0]
@@ -102,8 +97,8 @@ def _count_set(counts: NDArray[np.uint64], mask: np.uint64, more: bool) -> tuple
 @njit(cache=True, nogil=True)
 def _anneal(  # noqa: C901 - one compiled loop
     sets: Masks,
-    weights: Rates,
-    meta: Meta,
+    weights: Floats,
+    meta: Ints,
     near: NDArray[np.int32],
     table: int,
     slots: int,
@@ -175,3 +170,117 @@ def _anneal(  # noqa: C901 - one compiled loop
         load[b] += weight
         members[b] += 1
         meta[i] = b
+
+
+MAX_PASSES: Final = 30
+STALL_DIVISOR: Final = 200  # stop where fewer than one set in so many moves
+
+
+def reassign_sets(sets: Masks, weights: Floats, unions: Masks) -> Ints:
+    """Return the meta-group of each port set: its smallest covering union, then moves while they pay."""
+    meta = assign_smallest_union(sets, unions)
+    move_sets(sets, weights, meta, len(unions))
+    return meta
+
+
+def total_mbps(sets: Masks, weights: Floats, meta: Ints) -> float:
+    """Return the traffic of all ports, wanted or not."""
+    return float(_sum_traffic(sets, weights, meta, int(meta.max()) + 1))
+
+
+@njit(cache=True, nogil=True)
+def _sum_traffic(sets: Masks, weights: Floats, meta: Ints, count: int) -> float:
+    """Return the traffic of all meta-groups at their ports."""
+    union, load = np.zeros(count, dtype=np.uint64), np.zeros(count)
+    for i in range(len(sets)):
+        union[meta[i]] |= sets[i]
+        load[meta[i]] += weights[i]
+    total = 0.0
+    for m in range(count):
+        total += load[m] * count_bits(union[m])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def assign_smallest_union(sets: Masks, unions: Masks) -> Ints:
+    """Return the smallest union that covers each port set."""
+    meta = np.zeros(len(sets), dtype=np.int64)
+    sizes = np.empty(len(unions), dtype=np.int64)
+    for m in range(len(unions)):
+        sizes[m] = count_bits(unions[m])
+    for i in range(len(sets)):
+        least = 65
+        for m in range(len(unions)):
+            if (sets[i] & ~unions[m]) == 0 and sizes[m] < least:
+                least = sizes[m]
+                meta[i] = m
+    return meta
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def _cheapest_join_cost(unions: Masks, loads: Floats, mask: np.uint64, weight: float) -> float:
+    """Return the least cost of a set in any meta-group."""
+    least = INFINITE_COST
+    for m in range(len(unions)):
+        least = min(least, weight * count_bits(unions[m] | mask) + loads[m] * count_bits(mask & ~unions[m]))
+    return least
+
+
+@njit(cache=True, nogil=True)
+def _find_join(unions: Masks, loads: Floats, mask: np.uint64, weight: float, but: int, cost: float) -> int:
+    """Return the first meta-group, other than `but`, where the set costs about that."""
+    for m in range(len(unions)):
+        price = weight * count_bits(unions[m] | mask) + loads[m] * count_bits(mask & ~unions[m])
+        if m != but and price <= cost * (1 + 1e-12):
+            return m
+    return but
+
+
+@njit(cache=True, nogil=True)
+def move_sets(sets: Masks, weights: Floats, meta: Ints, count: int) -> None:
+    """Move single sets to other meta-groups, in `meta`, while enough of the moves pay."""
+    union, load = np.zeros(count, dtype=np.uint64), np.zeros(count)
+    wanting = np.zeros((count, 64), dtype=np.int32)  # sets of a meta-group that want a port
+    for i in range(len(sets)):
+        union[meta[i]] |= sets[i]
+        load[meta[i]] += weights[i]
+        _count_ports(wanting, meta[i], sets[i], 1)
+    for _ in range(MAX_PASSES):
+        moves = 0
+        for i in range(len(sets)):
+            a, mask, weight = meta[i], sets[i], weights[i]
+            rest = union[a]
+            left = mask
+            while left:
+                low = left & (~left + np.uint64(1))
+                if wanting[a, count_bits(low - np.uint64(1))] == 1:
+                    rest &= ~low
+                left &= left - np.uint64(1)
+            saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(rest)
+            if saved <= weight * count_bits(mask) * (1 + 1e-12):
+                continue  # it costs its own traffic anywhere
+            mine, carried = union[a], load[a]
+            union[a], load[a] = np.uint64(0), INFINITE_COST  # not where it is
+            cost = _cheapest_join_cost(union, load, mask, weight)
+            union[a], load[a] = mine, carried
+            if cost < saved * (1 - 1e-9):
+                b = _find_join(union, load, mask, weight, a, cost)
+                _count_ports(wanting, a, mask, -1)
+                _count_ports(wanting, b, mask, 1)
+                union[a] = rest
+                load[a] = load[a] - weight if rest else 0.0
+                union[b] |= mask
+                load[b] += weight
+                meta[i] = b
+                moves += 1
+        if moves * STALL_DIVISOR <= len(sets):
+            break
+
+
+@njit(cache=True, nogil=True)
+def _count_ports(wanting: NDArray[np.int32], meta: int, mask: np.uint64, by: int) -> None:
+    """Add `by` to the number of sets of a meta-group at each port of the mask."""
+    while mask:
+        low = mask & (~mask + np.uint64(1))
+        wanting[meta, count_bits(low - np.uint64(1))] += by
+        mask &= mask - np.uint64(1)
