@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from typing import Final
 
 
 class Status(enum.Enum):
@@ -18,6 +19,21 @@ class Status(enum.Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+SEARCH_STATUSES: Final = (
+    "optimal",
+    "within gap",
+    "time limit",
+    "not proven",
+    "heuristic",
+    "bound only",
+    "infeasible",
+    "unbounded",
+    "no plan found",
+    "failed",
+)
+"""How the search of a run may end, as it is shown and stored."""
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:

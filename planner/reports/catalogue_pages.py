@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from planner.contract.drawing import Curve
+from planner.contract.proof import SEARCH_STATUSES
 from planner.formatting import duration, few, number, plain
 from planner.reports.document import Column, Page, Part, Table, Text, table_of
 from planner.scenarios.catalogue import find_system
@@ -29,7 +30,6 @@ MOST_RUNS: Final = 500
 MOST_FIGURES: Final = 6
 """Metrics drawn along each axis of a sweep."""
 MOST_WARNINGS: Final = 12
-STATUSES: Final = ("optimal", "feasible", "infeasible", "unbounded", "undecided", "failed")
 
 
 # --- systems ------------------------------------------------------------------------------
@@ -194,14 +194,19 @@ def sweep_page(sweep: Sweep) -> Page:
 
 def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
     """Return how many runs of each design ended with each status."""
-    statuses = [status for status in STATUSES if (runs["status"] == status).any()]
+    statuses = [status for status in SEARCH_STATUSES if (runs["status"] == status).any()]
     rows = []
     for label, own in runs.groupby("label", sort=False):
         counts = [str(int((own["status"] == status).sum()) or "-") for status in statuses]
         rows.append(
             [str(label), f"{len(own):,}", *counts, number(own["gap"].max()), number(own["seconds"].median())]
         )
-    labels = ("runs", *statuses, "worst\ngap", "median\ntime")  # narrow, so that names are whole
+    labels = (
+        "runs",
+        *(status.replace(" ", "\n") for status in statuses),
+        "worst\ngap",
+        "median\ntime",
+    )  # narrow, so that names are whole
     return Table(
         title=scenario,
         columns=[Column(label="design"), *(Column(label=label, numeric=True) for label in labels)],
@@ -266,7 +271,7 @@ def usual_columns(frame: pd.DataFrame, width: int) -> list[str]:
     """
     varying = [str(column) for column in frame if "." in str(column) and _distinct(frame[column])]
     first = [column for column in ("scenario", "label") if column == "label" or _distinct(frame[column])]
-    last = ["status", "objective", "gap", "violations", "seconds", "digest"]
+    last = ["status", "constraints", "objective", "gap", "violations", "seconds", "digest"]
 
     def letters(column: str) -> int:
         longest = frame[column].map(lambda value: len(plain(value))).max() if len(frame) else 0

@@ -61,6 +61,7 @@ def time_compiling(system: System) -> Iterator[Stopwatch]:
         return
     from numba.core import event
 
+    event.Listener.register(Stopwatch)  # Numba wants its own class, which is not imported before now
     with event.install_listener(EVENT, stopwatch):
         yield stopwatch
 
@@ -77,11 +78,10 @@ def prepare(system: System, entry: Entry, options: Options, run: Callable[[Any, 
     _ready.add(key)
     start = time.perf_counter()
     sample = system.problem.sample()
-    with time_compiling(system):
-        try:
-            run(sample, entry)
-        except PlannerError:  # its parameters may name parts that the sample does not have
-            log.debug("%s: the sample is run without parameters", entry.label)
-            with contextlib.suppress(PlannerError):  # the design's own error comes from its own problem
-                run(sample, Entry(label=entry.label, design=entry.design))
+    try:
+        run(sample, entry)
+    except PlannerError:  # its parameters may name parts that the sample does not have
+        log.debug("%s: the sample is run without parameters", entry.label)
+        with contextlib.suppress(PlannerError):  # the design's own error comes from its own problem
+            run(sample, Entry(label=entry.label, design=entry.design))
     return time.perf_counter() - start

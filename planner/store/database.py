@@ -1,6 +1,6 @@
 """SQLite file of a store: opening, migration, and failures as one clear line.
 
-Tables (schema 2): `runs`, a row each; `metrics` and `settings`, a row for each metric and each setting of a
+Tables (schema 3): `runs`, a row each; `metrics` and `settings`, a row for each metric and each setting of a
 run (`problem.scale`, `parameters.paths`, `information.age_s`, `solver.gap`), both ordered by name and then by
 run, so that the values of a chart lie next to each other; `names` of those; `messages`, constraint
 violations, reasons for no plan, failures; `requests`, a run's whole request as JSON; `problems`, the digest
@@ -78,6 +78,17 @@ SCHEMA: Final = (
     UPDATE names SET name = 'information.granularity_bytes' WHERE name = 'information.grain_bytes';
     UPDATE names SET name = 'information.granularity' WHERE name = 'information.grain';
     UPDATE names SET name = 'signalling_bytes' WHERE name = 'exchanged_bytes';
+    """,
+    # how a search ended is kept apart from whether constraints are met, and compiling from deciding
+    """
+    ALTER TABLE runs ADD COLUMN constraints TEXT;
+    ALTER TABLE runs ADD COLUMN compile_s REAL;
+    UPDATE runs SET constraints = CASE violations WHEN 0 THEN 'met' ELSE 'violated' END
+        WHERE violations IS NOT NULL;
+    UPDATE runs SET status = CASE WHEN bound IS NULL THEN 'heuristic' ELSE 'not proven' END
+        WHERE status = 'feasible';
+    UPDATE runs SET status = CASE WHEN bound IS NULL THEN 'no plan found' ELSE 'bound only' END
+        WHERE status = 'undecided';
     """,
 )
 """Migrations from each version of the schema to the next; the version is the number applied."""

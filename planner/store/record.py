@@ -17,12 +17,14 @@ class Record:
     problem          digest of the problem's tables
     problem_key      digest of the problem's section and files, see `planner.sweeps.run_request`
     size             size of the problem
-    status           status of the proof, or "failed"
+    status           how the search ended, e.g. "optimal", "time limit", "heuristic" or "failed"
+    constraints      "met" or "violated", in truth; None without a plan
     exit_code        0 with a plan, otherwise that of the command line for this kind of end
     bound_scope      what the bound is limited to, where it does not cover all plans
     omniscient       whether the design observed the true problem
     violations       number of constraint violations in truth; None without a plan
-    seconds          time of the decision; `wall_s`: that of all, with making and checking
+    seconds          time of the decision, `compile_s` of compiling before it; `wall_s`: of all, with making
+                     and checking
     finished         when, in UTC
     plan             digest of the plan's tables
     message          why it failed
@@ -41,6 +43,7 @@ class Record:
     problem: str | None = None
     size: Mapping[str, int] | None = None
     status: str
+    constraints: str | None = None
     exit_code: int
     objective: float | None = None
     objective_metric: str | None = None
@@ -50,6 +53,7 @@ class Record:
     omniscient: bool | None = None
     violations: int | None = None
     seconds: float | None = None
+    compile_s: float | None = None
     wall_s: float | None = None
     backend: str | None = None
     versions: str = ""
@@ -86,8 +90,8 @@ REQUIRED_COLUMNS: Final = (
     "status",
     "exit_code",
 )
-FIGURES: Final = ("objective", "bound", "gap", "violations", "seconds", "wall_s")
-TIMES: Final = ("seconds", "wall_s", "finished")
+FIGURES: Final = ("objective", "bound", "gap", "violations", "seconds", "compile_s", "wall_s")
+TIMES: Final = ("seconds", "compile_s", "wall_s", "finished")
 
 
 def column_of(metric: str) -> str:

@@ -177,7 +177,8 @@ def _success_record(
     return Record(
         **_common_fields(request, scenario, loaded.digest),
         size=loaded.problem.size(),
-        status=str(proof.status),
+        status=run.status,
+        constraints=None if run.plan is None else "met" if run.constraints.met else "violated",
         exit_code=run.exit_code,
         objective=proof.objective,
         objective_metric=proof.metric,
@@ -187,6 +188,7 @@ def _success_record(
         omniscient=run.omniscient,
         violations=len(run.violations) if run.plan is not None else None,
         seconds=proof.seconds,
+        compile_s=proof.compile_s,
         wall_s=wall_s,
         backend=proof.backend,
         plan=None if tables is None else digest(tables),

@@ -30,7 +30,7 @@ TRAFFIC = find_system("traffic")
 
 def runs(**rows: dict[str, Any]) -> pd.DataFrame:
     base = {
-        "mechanism": "none", "exit_code": 0, "status": "feasible", "objective_metric": None, "bound": None,
+        "mechanism": "none", "exit_code": 0, "status": "heuristic", "objective_metric": None, "bound": None,
         "omniscient": True, "message": None, "seconds": 0.5, "messages": 0.0, "signalling_bytes": 0.0,
     }  # fmt: skip
     return pd.DataFrame([{"label": label, **base, **given} for label, given in rows.items()])
@@ -291,7 +291,9 @@ def test_the_chart_across_systems_has_a_row_for_each_design() -> None:
         (500, "us", "500 us"),
         (50_000, "us", "50 ms"),
         (2e6, "bytes", "2 MB"),
-        (1e6, "Mbit/s", "1,000,000 Mbit/s"),
+        (1e6, "Mbit/s", "1 Tbit/s"),
+        (1900.0, "Mbit/s", "1.9 Gbit/s"),
+        (3.0, "clients", "3 clients"),
         (0.25, "", "0.25"),
     ],
 )

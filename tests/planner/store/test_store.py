@@ -521,3 +521,32 @@ def test_runs_as_json(many: Store) -> None:
     assert len(rows) == 12
     assert rows[0]["gap"] is None
     assert rows[1]["gap"] == 0.01
+
+
+def test_search_status_of_older_stores_is_told_apart_from_constraints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = sqlite3.connect(tmp_path / "runs.sqlite")
+    for script in database.SCHEMA[:2]:
+        connection.executescript(script)
+    connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+    connection.execute("PRAGMA user_version = 2")
+    columns = "digest, scenario, label, system, design, mechanism, versions, machine, finished, exit_code"
+    for name, status, bound, violations in (
+        ("a", "feasible", None, 3),
+        ("b", "feasible", 1.0, 0),
+        ("c", "undecided", 1.0, None),
+        ("d", "optimal", 1.0, 0),
+    ):
+        connection.execute(
+            f"INSERT INTO runs ({columns}, status, bound, violations) "
+            "VALUES (?, 's', 'x', 'traffic', 'x', 'none', '', '', '', 0, ?, ?, ?)",
+            (name, status, bound, violations),
+        )
+    connection.commit()
+    connection.close()
+    Store(tmp_path, write=True).close()
+    with Store(tmp_path) as opened:
+        runs = opened.runs().sort_values("digest")
+    assert runs["status"].tolist() == ["heuristic", "not proven", "bound only", "optimal"]
+    assert runs["constraints"].fillna("-").tolist() == ["violated", "met", "-", "met"]

@@ -255,7 +255,7 @@ def test_a_run_that_fails_is_a_record_with_its_message(folder: Path) -> None:
     assert failed.message is not None
     assert "cost" in failed.message
     assert ("error", failed.message) in failed.messages
-    assert good.status == "feasible"
+    assert good.status == "heuristic"
     assert good.settings["problem.path"] == "net"
     assert good.metrics["max_utilization"] == pytest.approx(1.2)
 

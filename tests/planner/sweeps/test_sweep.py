@@ -85,7 +85,7 @@ def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Pat
     plain = json.loads(done.out)
     assert (plain["points"], plain["made"], plain["failed"], plain["interrupted"]) == (4, 4, 2, False)
     rows = {(row["label"], row["problem.seed"]): row for row in plain["runs"]}
-    assert rows["ecmp", 2]["status"] == "feasible"
+    assert rows["ecmp", 2]["status"] == "heuristic"
     assert rows["free", 1]["status"] == "failed"
     alone = json.loads(planner("solve", scenario, "--set", "problem.seed=2", "--json").out)["runs"][0]
     for metric, value in alone["metrics"].items():
@@ -124,7 +124,7 @@ print(result.exit_code, result.made, seen[-1], frame["problem.seed"].tolist(), f
     )
     assert done.stdout.split("\n")[0] == "0 4 (4, 0, 4) [1, 1, 2] ['ecmp', 'ecmp', 'ecmp']", done.stderr
     with Store(tmp_path / "st") as store:
-        assert store.runs("design = ecmp")["status"].tolist() == ["feasible", "feasible"]
+        assert store.runs("design = ecmp")["status"].tolist() == ["heuristic", "heuristic"]
         assert "plan" not in store.runs() or store.runs()["plan"].isna().all()
 
 
@@ -200,7 +200,7 @@ def test_after_ctrl_c_running_batches_end_and_the_same_command_continues(scenari
     with Store("st") as store:
         kept = store.runs()
     assert 3 <= len(kept) < 400
-    assert (kept["status"] == "feasible").all()
+    assert (kept["status"] == "heuristic").all()
     fewer = "problem.seed=" + ",".join(map(str, range(len(kept) + 2)))
     done = planner("sweep", *words[1:], "--set", fewer, "--json")
     assert done.code == 0
@@ -286,8 +286,8 @@ def test_a_run_that_kills_its_workers_fails_alone(tmp_path: Path, monkeypatch: p
     assert "workers died during this run, one after the other" in said
     with Store("st") as store:
         frame = store.runs(sort="problem.seed").sort_values(["problem.seed", "status"])
-        assert frame["status"].tolist() == ["failed", "feasible", "failed", "feasible"]
-        deadly = frame[frame["status"] == "feasible"]["parameters.deadly"]
+        assert frame["status"].tolist() == ["failed", "heuristic", "failed", "heuristic"]
+        deadly = frame[frame["status"] == "heuristic"]["parameters.deadly"]
         assert deadly.tolist() == ["false", "false"]
         assert frame["versions"].unique().tolist() == [f"planner {package.__version__}, stranger 2.5"]
 

@@ -1,0 +1,139 @@
+"""What the first screen says: verdict, search status, constraints and marks of the best values."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import InputError
+from planner.options import Options
+from planner.reports import run_pages
+from planner.runs.run import Comparison, Run, evaluate
+from tests.planner.runs.toy_system import Link, entry, toy
+
+SYSTEM = toy()
+OVERLOADED = Link(offered_mbps=40_800.0, capacity_mbps=38_900.0)
+QUIET = Link(offered_mbps=500.0, capacity_mbps=1_000.0)
+
+
+def run(name: str, problem: Link = OVERLOADED, options: Options | None = None) -> Run:
+    return evaluate(SYSTEM, problem, entry(SYSTEM, name), options=options)
+
+
+def compare(*names: str, problem: Link = OVERLOADED) -> Comparison:
+    return Comparison(system=SYSTEM, problem=problem, runs=tuple(run(name, problem) for name in names))
+
+
+def test_a_proven_plan_that_sheds() -> None:
+    assert run("admit").verdict == (
+        "admit delivers 38.9 of 40.8 Gbit/s (95.3%), proven to be the most that is possible. "
+        "It sheds 1.9 Gbit/s."
+    )
+
+
+def test_a_plan_that_serves_all() -> None:
+    verdict = "admit delivers 500 of 500 Mbit/s, proven to be the most that is possible."
+    assert run("admit", QUIET).verdict == verdict
+    assert compare("admit", "flood", problem=QUIET).verdict == f"{verdict} The same: flood."
+
+
+def test_a_plan_that_overloads_says_what_is_lost_and_where() -> None:
+    assert run("flood").verdict == (
+        "flood delivers 38.9 of 40.8 Gbit/s (95.3%). It loses 1.9 Gbit/s on 1 overloaded link."
+    )
+
+
+def test_a_bound_that_is_not_reached() -> None:
+    assert run("half").verdict == (
+        "half delivers 19.45 of 40.8 Gbit/s (47.7%); at most 40.8 Gbit/s is possible. It sheds 21.35 Gbit/s."
+    )
+
+
+def test_a_comparison_proves_with_the_tightest_bound_and_names_the_others() -> None:
+    verdict = compare("half", "bound", "flood").verdict
+    assert verdict == (
+        "flood delivers 38.9 of 40.8 Gbit/s (95.3%), proven to be the most that is possible. "
+        "It loses 1.9 Gbit/s on 1 overloaded link. "
+        "half delivers 19.45 Gbit/s and sheds 21.35 Gbit/s."
+    )
+
+
+def test_the_best_of_equals_meets_the_constraints() -> None:
+    assert compare("flood", "admit").verdict.startswith("admit delivers")
+
+
+def test_a_failed_run_gives_its_reason() -> None:
+    failed = Run(system=SYSTEM, problem=QUIET, entry=entry(SYSTEM, "flood"), error=InputError("no such node"))
+    assert failed.verdict == "flood: no plan: no such node."
+    assert (failed.status, failed.exit_code) == ("failed", 1)
+
+
+def test_a_design_for_bounds_has_done_its_work() -> None:
+    only = run("bound")
+    assert only.verdict == "bound: at most 38.9 Gbit/s is possible."
+    assert (only.status, only.exit_code) == ("bound only", 0)
+    assert compare("admit", "bound").exit_code == 0
+    assert run_pages.trouble(only) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "is_met", "lost"),
+    [
+        ("admit", "optimal", True, {"shed_mbps": 1_900.0}),
+        ("flood", "heuristic", False, {"lost_mbps": 1_900.0}),
+        ("half", "not proven", True, {"shed_mbps": 21_350.0}),
+    ],
+)
+def test_search_status_and_constraints_are_two_things(
+    name: str, status: str, is_met: bool, lost: dict[str, float]
+) -> None:
+    plain = run(name).to_dict()
+    assert plain["status"] == status
+    assert plain["constraints"]["met"] is is_met
+    assert plain["constraints"]["lost"] == pytest.approx(lost)
+    assert bool(plain["constraints"]["violated"]) is not is_met
+
+
+def test_violations_are_told_by_amount() -> None:
+    violated = run("flood").to_dict()["constraints"]["violated"]
+    assert violated == {"capacity": {"places": 1, "worst": pytest.approx(1_900.0), "unit": "Mbit/s"}}
+
+
+def test_where_all_must_be_served_shedding_violates() -> None:
+    strict = Options(service="all")
+    assert not run("admit", options=strict).constraints.met
+    assert run("admit", QUIET, options=strict).constraints.met
+
+
+def test_a_search_that_ends_at_its_limit_says_so() -> None:
+    def slow(problem: Link) -> object:
+        import time
+
+        time.sleep(0.02)
+        from tests.planner.runs.toy_system import half
+
+        return half(problem)
+
+    system = toy(decide=slow)  # type: ignore[arg-type]
+    assert evaluate(system, QUIET, entry(system, "own"), options=Options(time_limit_s=0.01)).status == (
+        "time limit"
+    )
+    assert evaluate(system, QUIET, entry(system, "own"), options=Options(time_limit_s=60.0)).status == (
+        "not proven"
+    )
+
+
+def test_what_loses_is_never_marked_as_best() -> None:
+    table = run_pages.comparison_page(compare("admit", "flood", "half")).parts[0].tables[0]
+    rows = {row[0].text: row[2:] for row in table.cells()}
+    assert [cell.kind for cell in rows["Sent"]] == ["", "", ""], "flood sends most, because it loses"
+    assert [cell.text for cell in rows["Constraints"]] == ["met", "violated", "met"]
+    assert [cell.text for cell in rows["Search"]] == ["optimal", "heuristic", "not proven"]
+    assert "Offered" not in rows, "not one of the most important metrics"
+    every = run_pages.comparison_page(compare("admit", "flood"), all_metrics=True).parts[0].tables[0]
+    assert "Offered" in {row[0].text for row in every.cells()}
+
+
+def test_json_names_the_headline() -> None:
+    plain = compare("admit").to_dict()
+    assert plain["headline"] == {"metric": "delivered_mbps", "unit": "Mbit/s", "better": "more"}
+    assert plain["verdict"] == plain["runs"][0]["verdict"]
