@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Ints32
 from planner_models.brokering.problem.problem import Brokering
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def formulation(problem: Brokering) -> pyo.ConcreteModel:
     return m
 
 
-def clients_by_group(problem: Brokering, m: pyo.ConcreteModel) -> NDArray[np.int32]:
+def clients_by_group(problem: Brokering, m: pyo.ConcreteModel) -> Ints32:
     """Return the clients of each group in each cluster, (G, C), in a solved model."""
     groups = problem.groups
     group = np.repeat(np.arange(len(groups.count)), groups.count)

@@ -15,9 +15,9 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.brokering.designs.broker import assignment
@@ -80,15 +80,15 @@ def assign(
 
 
 def update_bids(
-    markup: NDArray[np.float64],
-    promise: NDArray[np.float64],
-    accepted_mbps: NDArray[np.float64],
-    residual_mbps: NDArray[np.float64],
+    markup: Floats,
+    promise: Floats,
+    accepted_mbps: Floats,
+    residual_mbps: Floats,
     *,
     step: float,
     target: float,
     caution: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Return the next markup (price over cost) and promise of each cluster, (C,), after a round."""
     promised = promise * residual_mbps
     used = np.divide(accepted_mbps, promised, out=np.zeros(len(promised)), where=promised > 0)
@@ -97,7 +97,7 @@ def update_bids(
     return next_markup, (1 - caution) + caution * cautious
 
 
-def with_bids(offers: Brokering, markup: NDArray[np.float64], promise: NDArray[np.float64]) -> Brokering:
+def with_bids(offers: Brokering, markup: Floats, promise: Floats) -> Brokering:
     """Return offers at cost and all residual capacity at the CDNs' markups and promises, (C,) each."""
     return offers.with_observation(
         offered=offers.offered,
@@ -108,7 +108,7 @@ def with_bids(offers: Brokering, markup: NDArray[np.float64], promise: NDArray[n
     )
 
 
-def _bids_of(problem: Brokering, plan: Assignment) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _bids_of(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats]:
     """Return the markup and promise of each cluster, (C,), in a plan; 1 where it has none."""
     if plan.offers is None or plan.offers.empty:
         return np.ones(len(problem.clusters)), np.ones(len(problem.clusters))
@@ -116,7 +116,7 @@ def _bids_of(problem: Brokering, plan: Assignment) -> tuple[NDArray[np.float64],
     return table["markup"].to_numpy(float), table["promise"].to_numpy(float)
 
 
-def _accepted_mbps(problem: Brokering, plan: Assignment) -> NDArray[np.float64]:
+def _accepted_mbps(problem: Brokering, plan: Assignment) -> Floats:
     """Return the traffic of a plan in each cluster of the problem, (C,)."""
     _, cluster, mbps = locate_rows(problem, plan)
     is_known = cluster >= 0  # an earlier window may have had other clusters

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
@@ -115,7 +115,7 @@ def assign_in_transactions(
     return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
 
 
-def deal_clients(problem: Brokering, brokers: int, seed: int) -> list[NDArray[np.int64]]:
+def deal_clients(problem: Brokering, brokers: int, seed: int) -> list[Ints]:
     """Return the clients of each broker, (R,); every client comes by any broker with equal probability."""
     random = np.random.default_rng(seed)
     counts = random.multinomial(problem.count, np.full(brokers, 1 / brokers))

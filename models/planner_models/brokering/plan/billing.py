@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner_models.brokering.plan.plan import Assignment, locate_rows
 from planner_models.brokering.problem.problem import Brokering
@@ -88,16 +88,14 @@ def add_traffic_history(
     return replace(decision, plan=replace(decision.plan, traffic=history))
 
 
-def percentile_95(mbps: NDArray[np.float64]) -> NDArray[np.float64]:
+def percentile_95(mbps: Floats) -> Floats:
     """Return the largest traffic per CDN, (D,), after the busiest 5% of the windows (W, D) are dropped."""
     needed = max(int(np.ceil(0.95 * len(mbps))), 1)
-    ordered: NDArray[np.float64] = np.sort(mbps, axis=0)[needed - 1]
+    ordered: Floats = np.sort(mbps, axis=0)[needed - 1]
     return ordered
 
 
-def cdn_traffic(
-    problem: Brokering, plan: Assignment, priced_by: PricedBy
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def cdn_traffic(problem: Brokering, plan: Assignment, priced_by: PricedBy) -> tuple[Floats, Floats]:
     """Return the traffic of each CDN, (D,) Mbit/s, and its cost per hour; NaN without a contract."""
     location, cluster, mbps = locate_rows(problem, plan)
     is_known = (location >= 0) & (cluster >= 0)  # an earlier window may have had other places
@@ -112,9 +110,7 @@ def cdn_traffic(
     return total, charge
 
 
-def _bill_cdns(
-    problem: Brokering, mbps: NDArray[np.float64], charge: NDArray[np.float64], rule: BillingRule
-) -> pd.DataFrame:
+def _bill_cdns(problem: Brokering, mbps: Floats, charge: Floats, rule: BillingRule) -> pd.DataFrame:
     """Return one row per CDN for traffic (W, D) and its cost per hour; `amount` is of one hour."""
     mean = mbps.mean(axis=0)
     per_mbps = np.divide(charge.sum(axis=0), mbps.sum(axis=0), out=np.zeros(len(mean)), where=mean > 0)

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.brokering.plan.plan import Assignment
@@ -30,12 +30,12 @@ class AssignmentArrays:
     load_mbps     (C,) this broker's traffic in each cluster
     """
 
-    kind: NDArray[np.int64]
-    location: NDArray[np.int64]
-    cluster: NDArray[np.int64]
-    count: NDArray[np.int64]
-    bitrate_mbps: NDArray[np.float64]
-    load_mbps: NDArray[np.float64]
+    kind: Ints
+    location: Ints
+    cluster: Ints
+    count: Ints
+    bitrate_mbps: Floats
+    load_mbps: Floats
 
 
 class ClientKinds:
@@ -52,7 +52,7 @@ class ClientKinds:
         self._keys, of_row = np.unique(self._key(frame), return_inverse=True)
         self.demand = np.bincount(of_row.ravel(), weights=problem.count).astype(np.int64)
 
-    def _key(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+    def _key(self, frame: pd.DataFrame) -> Ints:
         """Return one number for each kind, (rows,); -1 for kinds that the problem does not have."""
         bitrate = frame["bitrate_kbps"].to_numpy(float)
         level = np.minimum(np.searchsorted(self._bitrates, bitrate), len(self._bitrates) - 1)
@@ -64,7 +64,7 @@ class ClientKinds:
             key = key * np.int64(len(index)) + place
         return np.where(is_unknown, -1, key)
 
-    def look_up(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+    def look_up(self, frame: pd.DataFrame) -> Ints:
         """Return the kind of each row, (rows,); PlanRejected for one that the problem does not have."""
         key = self._key(frame)
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
@@ -163,7 +163,7 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
     return capacity + demand + pinned + _rule_violations("forbidden", plan, rules.forbidden)
 
 
-def _rule_violations(limit: str, plan: Assignment, rows: NDArray[np.bool_]) -> Violations:
+def _rule_violations(limit: str, plan: Assignment, rows: Bools) -> Violations:
     """Return the violations of one kind of rule, for rows (P,) of the plan."""
     frame = plan.assignments[rows]
     names = zip(frame["location"], frame["isp"], frame["content"], frame["cluster"], strict=True)
@@ -176,7 +176,7 @@ def _rule_violations(limit: str, plan: Assignment, rows: NDArray[np.bool_]) -> V
     )
 
 
-def is_overloaded(problem: Brokering, load_mbps: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_overloaded(problem: Brokering, load_mbps: Floats) -> Bools:
     """Return which clusters serve this broker's clients and have more load than capacity, (C,)."""
     total = load_mbps + problem.background_mbps
     slack = TOLERANCE * np.maximum(total, 1.0)

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.contract.metrics import Metric
 from planner_models.brokering.plan import billing, overload_relief, profit
 from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
@@ -171,7 +171,7 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     }
 
 
-def markups(problem: Brokering, plan: Assignment) -> NDArray[np.float64]:
+def markups(problem: Brokering, plan: Assignment) -> Floats:
     """Return the price over cost that each cluster bids, (C,); 1 where CDNs do not learn."""
     if plan.offers is None or plan.offers.empty:
         return np.ones(len(problem.clusters))
@@ -179,7 +179,7 @@ def markups(problem: Brokering, plan: Assignment) -> NDArray[np.float64]:
     return bid.fillna(1.0).to_numpy(float)
 
 
-def weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
+def weighted_median(values: Floats, weights: Floats) -> float | None:
     """Return the smallest value that at least half of the weight does not exceed; None without weight."""
     if weights.sum() <= 0:
         return None
@@ -193,9 +193,7 @@ def _contract_bill(by_cdn: pd.DataFrame) -> float | None:
     return None if np.isnan(bill) else bill
 
 
-def _median_load(
-    problem: Brokering, done: AssignmentArrays, others_mbps: NDArray[np.float64]
-) -> float | None:
+def _median_load(problem: Brokering, done: AssignmentArrays, others_mbps: Floats) -> float | None:
     used = (done.load_mbps > 0) & (problem.capacity_mbps > 0)
     if not used.any():
         return None

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
 
@@ -29,9 +29,9 @@ class Relaxation:
     """
 
     assigned: sp.csr_array | None
-    dual_price: NDArray[np.float64]
+    dual_price: Floats
     bound: float | None
-    shortage: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    shortage: tuple[Ints, Ints] | None = None
 
 
 def solve_relaxation(problem: TransportationProblem) -> Relaxation:
@@ -74,9 +74,7 @@ def solve_relaxation(problem: TransportationProblem) -> Relaxation:
         active |= improving
 
 
-def _cheapest_arcs(
-    problem: TransportationProblem, offered: NDArray[np.bool_], arcs: int
-) -> NDArray[np.bool_]:
+def _cheapest_arcs(problem: TransportationProblem, offered: Bools, arcs: int) -> Bools:
     """Return the `arcs` cheapest clusters on offer to each group, (G, C)."""
     if arcs >= problem.cost.shape[1]:
         return offered.copy()
@@ -99,7 +97,7 @@ class _Network:
         capacity = np.floor(problem.capacity_mbps * per_mbps + 1e-6)
         self.capacity = np.minimum(capacity, 2.0 * self.supply.sum() + 1).astype(np.int64)
 
-    def solve(self, active: NDArray[np.bool_]) -> tuple[sp.csr_array | None, NDArray[np.bool_]]:
+    def solve(self, active: Bools) -> tuple[sp.csr_array | None, Bools]:
         """Return the clients of each group in each cluster, (G, C), and which clusters are full, (C,).
 
         None in place of clients where the active arcs have too little capacity.
@@ -138,7 +136,7 @@ class _Network:
         )
         return assigned, full
 
-    def find_shortage(self, offered: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find_shortage(self, offered: Bools) -> tuple[Ints, Ints]:
         """Return groups whose traffic exceeds the clusters on offer to them, and these: a minimum cut."""
         from ortools.graph.python import max_flow
 
@@ -155,9 +153,7 @@ class _Network:
         return side[side < groups], side[(side >= groups) & (side < source)] - groups
 
 
-def _dual_prices(
-    problem: TransportationProblem, assigned: sp.csr_array, full: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def _dual_prices(problem: TransportationProblem, assigned: sp.csr_array, full: Bools) -> Floats:
     """Return the least dual prices of capacity, (C,), at which no client gains by another cluster.
 
     Where a client of g is in a, price_b >= price_a + (cost_ga - cost_gb) / bitrate_g for each b. The least

@@ -7,8 +7,8 @@ objective of a plan that overloads clusters, or leaves clients out, is counted a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner_models.brokering.plan.check import AssignmentArrays, ClientKinds, is_overloaded
 from planner_models.brokering.plan.transportation import (
     CAPACITY_TOLERANCE,
@@ -38,7 +38,7 @@ def relieved_objective(problem: Brokering, done: AssignmentArrays) -> float:
     return float((cost * assigned).sum() + largest @ unserved)
 
 
-def count_by_group(problem: Brokering, done: AssignmentArrays) -> NDArray[np.int64]:
+def count_by_group(problem: Brokering, done: AssignmentArrays) -> Ints:
     """Return the clients of each group that a plan sends to each cluster, (G, C)."""
     groups, kinds = problem.groups, ClientKinds(problem)
     group = np.full(len(kinds.demand), -1, dtype=np.int64)
@@ -49,9 +49,7 @@ def count_by_group(problem: Brokering, done: AssignmentArrays) -> NDArray[np.int
     return assigned
 
 
-def relieve(
-    transport: TransportationProblem, assigned: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def relieve(transport: TransportationProblem, assigned: Ints) -> tuple[Ints, Ints]:
     """Return the assignment (G, C) after relief, and the clients (G,) that fit nowhere.
 
     An overloaded cluster first loses the clients whose cost rises least by Mbit/s. They, and clients

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.schema import PLAN_TABLES
 
@@ -128,9 +128,7 @@ def from_groups(problem: Brokering, assigned: Any) -> Assignment:
     return Assignment(assignments=frame, message_counts=MessageCounts.of(problem, frame))
 
 
-def locate_rows(
-    problem: Brokering, plan: Assignment
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def locate_rows(problem: Brokering, plan: Assignment) -> tuple[Ints, Ints, Floats]:
     """Return location and cluster (rows of the problem's tables; -1: unknown) and Mbit/s of each row."""
     frame = plan.assignments
     location = problem.location_index.get_indexer(pd.Index(frame["location"])).astype(np.int64)
@@ -144,9 +142,7 @@ def sum_clients(frame: pd.DataFrame) -> pd.DataFrame:
     return clients.reset_index()
 
 
-def _common_pieces(
-    one: NDArray[np.int64], other: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _common_pieces(one: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the common refinement of two partitions: part of either for each piece, and its length."""
     ends = np.cumsum(one), np.cumsum(other)
     cuts = np.unique(np.concatenate([[0], *ends]))

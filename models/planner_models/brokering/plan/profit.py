@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.plan.plan import Assignment
 from planner_models.brokering.problem.problem import Brokering
@@ -48,19 +48,14 @@ def profit_by_country(problem: Brokering, plan: Assignment, *, markup: float = M
 
 
 def _profit_by_owner(
-    problem: Brokering,
-    plan: Assignment,
-    owner: NDArray[np.int64],
-    names: list[str],
-    column: str,
-    markup: float,
+    problem: Brokering, plan: Assignment, owner: Ints, names: list[str], column: str, markup: float
 ) -> pd.DataFrame:
     done = read_assignment(problem, plan)
     traffic = done.count * done.bitrate_mbps
     per_hour = problem.terms.units_per_mbps_hour
     owner_of_row = owner[done.cluster]
 
-    def total(amount: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total(amount: Floats) -> Floats:
         return np.bincount(owner_of_row, weights=amount, minlength=len(names)).astype(float)
 
     cost = total(traffic * problem.unit_cost[done.cluster]) * per_hour

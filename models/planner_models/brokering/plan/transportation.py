@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.brokering.problem.problem import Brokering
 
 CAPACITY_TOLERANCE: Final = 1e-9  # relative; what rounding in sums of loads may come to
@@ -23,12 +23,12 @@ class TransportationProblem:
     capacity_mbps  (C,) that clients of these bitrates can use
     """
 
-    cost: NDArray[np.float64]
-    bitrate_mbps: NDArray[np.float64]
-    count: NDArray[np.int64]
-    capacity_mbps: NDArray[np.float64]
+    cost: Floats
+    bitrate_mbps: Floats
+    count: Ints
+    capacity_mbps: Floats
 
-    def lagrangian_bound(self, dual_price: NDArray[np.float64]) -> float:
+    def lagrangian_bound(self, dual_price: Floats) -> float:
         """Return a lower bound on the cost of any assignment, for dual prices (C,) of capacity, 0 or more.
 
         In the Lagrangian relaxation of capacity, every client is in the cluster of least cost plus price.
@@ -55,10 +55,10 @@ def transportation_problem(problem: Brokering) -> TransportationProblem:
     )
 
 
-def client_cost(problem: Brokering) -> NDArray[np.float64]:
+def client_cost(problem: Brokering) -> Floats:
     """Return a client's share of the objective by group and cluster, (G, C); NaN without a price."""
     groups, terms = problem.groups, problem.terms
-    cost: NDArray[np.float64] = problem.score[groups.location] * terms.performance_weight
+    cost: Floats = problem.score[groups.location] * terms.performance_weight
     if terms.performance_per == "bit":
         cost *= groups.bitrate_mbps[:, None]
     hourly = terms.cost_weight * terms.units_per_mbps_hour * groups.bitrate_mbps
@@ -66,7 +66,7 @@ def client_cost(problem: Brokering) -> NDArray[np.float64]:
     return cost
 
 
-def common_unit_mbps(bitrate_mbps: NDArray[np.float64]) -> float | None:
+def common_unit_mbps(bitrate_mbps: Floats) -> float | None:
     """Return the largest unit that divides all bitrates, in whole kbit/s; None where there is none."""
     kbps = bitrate_mbps * 1000
     if not len(kbps) or (np.abs(kbps - np.rint(kbps)) > 1e-6).any():
@@ -74,9 +74,7 @@ def common_unit_mbps(bitrate_mbps: NDArray[np.float64]) -> float | None:
     return float(np.gcd.reduce(np.rint(kbps).astype(np.int64))) / 1000
 
 
-def usable_capacity(
-    capacity_mbps: NDArray[np.float64], bitrate_mbps: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def usable_capacity(capacity_mbps: Floats, bitrate_mbps: Floats) -> Floats:
     """Return the capacity that whole clients can use, (C,): whole common units of their bitrates."""
     unit = common_unit_mbps(bitrate_mbps)
     return capacity_mbps if not unit else np.floor(capacity_mbps / unit * (1 + 1e-9) + 1e-9) * unit

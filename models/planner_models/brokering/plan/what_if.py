@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision, Design
 from planner.contract.metrics import Metric
 from planner.contract.proof import Proof, Status
@@ -76,9 +76,7 @@ def cost_per_hour(problem: Brokering, plan: Assignment) -> float:
     return float(_traffic_cost(problem, plan)[1].sum())
 
 
-def _traffic_cost(
-    problem: Brokering, plan: Assignment
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+def _traffic_cost(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats, Ints]:
     """Return Mbit/s, cost per hour and cluster of each row of a plan."""
     location, cluster, mbps = locate_rows(problem, plan)
     for name, row in (("location", location), ("cluster", cluster)):
@@ -152,7 +150,7 @@ def _full_clusters(
     problem: Brokering,
     transport: TransportationProblem,
     relaxation: Relaxation,
-    load_mbps: NDArray[np.float64],
+    load_mbps: Floats,
     reoptimization: Reoptimization[Any],
     limit: int,
 ) -> tuple[Section, str]:
@@ -198,7 +196,7 @@ def _full_clusters(
 def _lost_cdns(
     problem: Brokering,
     transport: TransportationProblem,
-    load_mbps: NDArray[np.float64],
+    load_mbps: Floats,
     reoptimization: Reoptimization[Any],
     limit: int,
 ) -> tuple[Section, str]:

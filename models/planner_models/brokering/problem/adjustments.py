@@ -9,9 +9,9 @@ from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Bools, Floats
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner_models.brokering.problem import restrictions
@@ -69,7 +69,7 @@ def adjust(
     return problem
 
 
-def _set_capacity(problem: Brokering, capacity_mbps: NDArray[np.float64], key: str) -> Brokering:
+def _set_capacity(problem: Brokering, capacity_mbps: Floats, key: str) -> Brokering:
     if not np.isfinite(capacity_mbps).all():
         raise InputError(f"problem.{key}: is so large that a capacity is no finite number")
     return problem.with_clusters(capacity_mbps=capacity_mbps)
@@ -114,7 +114,7 @@ def remove_clusters(problem: Brokering, clusters: Sequence[str]) -> Brokering:
     )
 
 
-def _remaining_clusters(problem: Brokering, clusters: Sequence[str]) -> NDArray[np.bool_]:
+def _remaining_clusters(problem: Brokering, clusters: Sequence[str]) -> Bools:
     """Return which clusters match none of the names or patterns, (C,)."""
     names = problem.clusters["cluster"].tolist()
     failed: set[str] = set()

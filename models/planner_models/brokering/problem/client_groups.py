@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from planner.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,20 +20,14 @@ class ClientGroups:
     of_row             (R,) the group of each row of clients; -1 for rows without clients
     """
 
-    location: NDArray[np.int64]
-    bitrate_mbps: NDArray[np.float64]
-    restriction_class: NDArray[np.int64]
-    count: NDArray[np.int64]
-    of_row: NDArray[np.int64]
+    location: Ints
+    bitrate_mbps: Floats
+    restriction_class: Ints
+    count: Ints
+    of_row: Ints
 
     @classmethod
-    def of(
-        cls,
-        location: NDArray[np.int64],
-        bitrate_mbps: NDArray[np.float64],
-        count: NDArray[np.int64],
-        restriction_class: NDArray[np.int64],
-    ) -> ClientGroups:
+    def of(cls, location: Ints, bitrate_mbps: Floats, count: Ints, restriction_class: Ints) -> ClientGroups:
         """Return the groups of rows of clients, each argument (R,)."""
         levels, level = np.unique(bitrate_mbps, return_inverse=True)
         kinds = int(restriction_class.max(initial=0)) + 1

@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from planner.arrays import Bools, Floats, Ints
 
 Rule = Literal["ranked", "stable"]
 SIMILAR: Final = 2.0  # ratio of a candidate's score to the CDN's best, at most
 
 
 def match_by_rank(
-    score: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    cdn: NDArray[np.int64],
-    offered: NDArray[np.bool_],
-    *,
-    bids: int,
-    similar: float = SIMILAR,
-) -> NDArray[np.bool_]:
+    score: Floats, cost: Floats, cdn: Ints, offered: Bools, *, bids: int, similar: float = SIMILAR
+) -> Bools:
     """Return the first `bids` clusters that each CDN offers to each location, (L, C) of bool.
 
     Candidates are the clusters that score at most `similar` times the CDN's best; where that is the
@@ -55,12 +50,8 @@ def match_by_rank(
 
 
 def match_stably(
-    score: NDArray[np.float64],
-    demand_mbps: NDArray[np.float64],
-    capacity_mbps: NDArray[np.float64],
-    cdn: NDArray[np.int64],
-    offered: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
+    score: Floats, demand_mbps: Floats, capacity_mbps: Floats, cdn: Ints, offered: Bools
+) -> Bools:
     """Return a stable matching of each CDN's clusters with all locations' traffic, (L, C) of bool.
 
     Locations and clusters both prefer the better score, so taking pairs in order of score gives the one

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.brokering.problem import cluster_matching, geography
 
 
 def contract_prices(
-    contracts: pd.DataFrame | None,
-    cdn_names: Sequence[str],
-    countries: Sequence[str],
-    derived: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    contracts: pd.DataFrame | None, cdn_names: Sequence[str], countries: Sequence[str], derived: Floats
+) -> Floats:
     """Return the flat price of each CDN for the clients of each location, (L, D).
 
     The contract of the narrowest region applies: country, continent, world. A CDN without any contract
@@ -41,12 +38,8 @@ def contract_prices(
 
 
 def derived_prices(
-    score: NDArray[np.float64],
-    unit_cost: NDArray[np.float64],
-    cdn: NDArray[np.int64],
-    offered: NDArray[np.bool_],
-    demand_mbps: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    score: Floats, unit_cost: Floats, cdn: Ints, offered: Bools, demand_mbps: Floats
+) -> Floats:
     """Return the average cost of each CDN if it served all clients, (D,).
 
     Each location is served by the CDN's first match. A CDN that would serve no clients has the mean of its

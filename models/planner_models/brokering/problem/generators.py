@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.brokering.problem import cluster_matching, geography
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.terms import Terms
@@ -288,10 +289,10 @@ def _draw_country_costs(
 def _place_clusters(
     cities: pd.DataFrame,
     cost: NDArray[Any],
-    hubs: NDArray[np.bool_],
+    hubs: Bools,
     styles: tuple[DeploymentStyle, ...],
     random: np.random.Generator,
-) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+) -> tuple[NDArray[np.object_], Ints]:
     """Return the CDN and the city of each cluster."""
     continent = cities["country"].map(geography.continent_by_country()).to_numpy(object)
     population = cities["population"].to_numpy(float)
@@ -311,14 +312,14 @@ def _place_clusters(
     return np.array(owner, dtype=object), np.array(site, dtype=np.int64)
 
 
-def _draw_cities(random: np.random.Generator, weight: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def _draw_cities(random: np.random.Generator, weight: Floats, count: int) -> Ints:
     """Draw different cities with probability in proportion to their weights, in ascending order."""
     count = min(count, int((weight > 0).sum()))
     return np.sort(random.choice(len(weight), size=count, replace=False, p=weight / weight.sum()))
 
 
 def _draw_clients(
-    names: NDArray[np.object_], count: NDArray[np.int64], contents: int, random: np.random.Generator
+    names: NDArray[np.object_], count: Ints, contents: int, random: np.random.Generator
 ) -> pd.DataFrame:
     popularity = np.arange(1, contents + 1) ** -ZIPF_EXPONENT
     level_share = np.full(len(BITRATES_KBPS), (1 - 2 * END_BITRATE_SHARE) / (len(BITRATES_KBPS) - 2))
@@ -340,7 +341,7 @@ def _draw_clients(
 
 def _draw_scores(
     locations: pd.DataFrame,
-    site: NDArray[np.int64],
+    site: Ints,
     clusters: pd.DataFrame,
     shape: MarketShape,
     random: np.random.Generator,

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
 from planner_models.brokering.problem import (
@@ -137,11 +138,11 @@ class Brokering:
     def with_observation(
         self,
         *,
-        offered: NDArray[np.bool_],
-        score: NDArray[np.float64],
-        price: NDArray[np.float64],
-        capacity_mbps: NDArray[np.float64],
-        background_mbps: NDArray[np.float64],
+        offered: Bools,
+        score: Floats,
+        price: Floats,
+        capacity_mbps: Floats,
+        background_mbps: Floats,
         announcement: Announcement | None = None,
     ) -> Brokering:
         """Return the problem as observed with those offers and capacities; arrays are shared, not copied.
@@ -175,17 +176,17 @@ class Brokering:
     announcement: ClassVar[Announcement | None] = None  # of the true problem; observations have their own
 
     @cached_property
-    def location(self) -> NDArray[np.int64]:
+    def location(self) -> Ints:
         """(R,) row of `locations` of each row of clients."""
         return _rows_of(self.location_index, self.clients["location"])
 
     @cached_property
-    def bitrate_mbps(self) -> NDArray[np.float64]:
+    def bitrate_mbps(self) -> Floats:
         """(R,) of each client."""
         return self.clients["bitrate_kbps"].to_numpy(float) / 1000
 
     @cached_property
-    def count(self) -> NDArray[np.int64]:
+    def count(self) -> Ints:
         """(R,) number of clients."""
         return self.clients["clients"].to_numpy(np.int64)
 
@@ -200,13 +201,13 @@ class Brokering:
         return restrictions.classify_clients(self.clients, self.clusters, self.pinned, self.forbidden)
 
     @property
-    def allowed(self) -> NDArray[np.bool_]:
+    def allowed(self) -> Bools:
         """(G, C) True where a cluster may serve a group: on offer there, and no rule is against it."""
         groups = self.groups
         return self.restriction_classes.allowed(self.offered[groups.location], groups.restriction_class)
 
     @cached_property
-    def demand_mbps(self) -> NDArray[np.float64]:
+    def demand_mbps(self) -> Floats:
         """(L,) traffic demand of the clients of each location."""
         traffic = self.bitrate_mbps * self.count
         return np.bincount(self.location, weights=traffic, minlength=len(self.locations)).astype(float)
@@ -224,7 +225,7 @@ class Brokering:
         return index
 
     @cached_property
-    def cluster_location(self) -> NDArray[np.int64]:
+    def cluster_location(self) -> Ints:
         """(C,) row of `locations` of each cluster."""
         return _rows_of(self.location_index, self.clusters["location"])
 
@@ -234,42 +235,42 @@ class Brokering:
         return [str(name) for name in pd.unique(self.clusters["cdn"])]
 
     @cached_property
-    def cdn(self) -> NDArray[np.int64]:
+    def cdn(self) -> Ints:
         """(C,) place of each cluster's CDN in `cdn_names`."""
         return _rows_of(pd.Index(self.cdn_names), self.clusters["cdn"])
 
     @cached_property
-    def capacity_mbps(self) -> NDArray[np.float64]:
+    def capacity_mbps(self) -> Floats:
         """(C,) capacity of each cluster."""
         return self.clusters["capacity_mbps"].to_numpy(float)
 
     @cached_property
-    def background_mbps(self) -> NDArray[np.float64]:
+    def background_mbps(self) -> Floats:
         """(C,) traffic that is not this broker's."""
         return self.clusters["background_mbps"].to_numpy(float)
 
     @cached_property
-    def residual_mbps(self) -> NDArray[np.float64]:
+    def residual_mbps(self) -> Floats:
         """(C,) capacity that background traffic leaves."""
         return np.clip(self.capacity_mbps - self.background_mbps, 0.0, None)
 
     @cached_property
-    def guessed_capacity_mbps(self) -> NDArray[np.float64]:
+    def guessed_capacity_mbps(self) -> Floats:
         """(C,) capacity that a broker assumes where none is announced: the median of the CDN's clusters."""
         by_cdn = self.clusters.groupby("cdn")["capacity_mbps"]
         return by_cdn.transform("median").to_numpy(float)
 
     @cached_property
-    def unit_cost(self) -> NDArray[np.float64]:
+    def unit_cost(self) -> Floats:
         """(C,) cost of each cluster to its CDN: bandwidth and co-location."""
         bandwidth, colocation = (
             self.clusters[name].to_numpy(float) for name in ("bandwidth_cost", "colocation_cost")
         )
-        total: NDArray[np.float64] = bandwidth + colocation
+        total: Floats = bandwidth + colocation
         return total
 
     @cached_property
-    def distance_km(self) -> NDArray[np.float64]:
+    def distance_km(self) -> Floats:
         """(L, C) great circle from clients to clusters."""
         latitude = self.locations["latitude"].to_numpy(float)
         longitude = self.locations["longitude"].to_numpy(float)
@@ -277,12 +278,12 @@ class Brokering:
         return geography.distance_km(latitude, longitude, latitude[at], longitude[at])
 
     @cached_property
-    def offered(self) -> NDArray[np.bool_]:
+    def offered(self) -> Bools:
         """(L, C) True where a cluster is on offer to a location."""
         return self.bid_matrices[0]
 
     @cached_property
-    def score(self) -> NDArray[np.float64]:
+    def score(self) -> Floats:
         """(L, C) smaller is better; missing scores by regression on distance, per location."""
         measured = np.full((len(self.locations), len(self.clusters)), np.nan)
         if self.scores is not None:
@@ -292,16 +293,14 @@ class Brokering:
         return complete if announced is None else np.where(np.isnan(announced), complete, announced)
 
     @cached_property
-    def price(self) -> NDArray[np.float64]:
+    def price(self) -> Floats:
         """(L, C) price in the broker's objective: that of a bid, else the cluster's cost."""
         bid = self.bid_matrices[2]
         costs = np.broadcast_to(self.unit_cost, (len(self.locations), len(self.clusters)))
         return costs if bid is None else np.where(np.isnan(bid), costs, bid)
 
     @cached_property
-    def bid_matrices(
-        self,
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    def bid_matrices(self) -> tuple[Bools, Floats | None, Floats | None]:
         """Three of (L, C): on offer, announced score, price of the bid; NaN or None where there is none."""
         shape = (len(self.locations), len(self.clusters))
         if self.bids is None:
@@ -309,7 +308,7 @@ class Brokering:
         pairs = self._pairs(self.bids)
         offered = np.zeros(shape, dtype=bool)
         offered[pairs] = True
-        figures: list[NDArray[np.float64] | None] = [None, None]
+        figures: list[Floats | None] = [None, None]
         for place, column in enumerate(("score", "price")):
             if column in self.bids:
                 matrix = np.full(shape, np.nan)
@@ -318,20 +317,20 @@ class Brokering:
         return offered, figures[0], figures[1]
 
     @cached_property
-    def contract_price(self) -> NDArray[np.float64]:
+    def contract_price(self) -> Floats:
         """(L, D) flat price of each CDN for the clients of each location; NaN where it has none."""
         countries = self.locations["country"].tolist()
         return contract_prices.contract_prices(self.contracts, self.cdn_names, countries, self.derived_price)
 
     @cached_property
-    def derived_price(self) -> NDArray[np.float64]:
+    def derived_price(self) -> Floats:
         """(D,) average cost of each CDN if it served all clients."""
         return contract_prices.derived_prices(
             self.score, self.unit_cost, self.cdn, self.bid_matrices[0], self.demand_mbps
         )
 
     @property
-    def commitment_mbps(self) -> NDArray[np.float64]:
+    def commitment_mbps(self) -> Floats:
         """(D,) traffic that is paid for in any case, by CDN."""
         if self.contracts is None:
             return np.zeros(len(self.cdn_names))
@@ -343,7 +342,7 @@ class Brokering:
         """(L,) of each location."""
         return self.locations["country"].to_numpy(object)
 
-    def _pairs(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _pairs(self, frame: pd.DataFrame) -> tuple[Ints, Ints]:
         return (
             _rows_of(self.location_index, frame["location"]),
             _rows_of(self.cluster_index, frame["cluster"]),
@@ -360,5 +359,5 @@ class Brokering:
         return pd.DataFrame(columns)
 
 
-def _rows_of(index: pd.Index, names: pd.Series) -> NDArray[np.int64]:
+def _rows_of(index: pd.Index, names: pd.Series) -> Ints:
     return index.get_indexer(pd.Index(names)).astype(np.int64)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Ints
 from planner.contract.tables import file_name, row_name
 
 ANY: Final = "*"
@@ -31,17 +31,17 @@ class RestrictionClasses:
     pinned     (S, C) True where a class is pinned to a cluster; a class without any is not pinned
     """
 
-    of_row: NDArray[np.int64]
-    permitted: NDArray[np.bool_]
-    pinned: NDArray[np.bool_]
+    of_row: Ints
+    permitted: Bools
+    pinned: Bools
 
-    def allowed(self, offered: NDArray[np.bool_], restriction_class: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def allowed(self, offered: Bools, restriction_class: Ints) -> Bools:
         """Return which of the `offered` clusters may serve groups (G,) of those classes, (G, C)."""
         if len(self.permitted) == 1:
             return offered
         is_pinned = np.any(self.pinned, axis=1)[restriction_class]
         reachable = np.where(is_pinned[:, np.newaxis], self.pinned[restriction_class], offered)
-        allowed: NDArray[np.bool_] = np.logical_and(reachable, self.permitted[restriction_class])
+        allowed: Bools = np.logical_and(reachable, self.permitted[restriction_class])
         return allowed
 
 
@@ -54,16 +54,13 @@ class RuleMatches:
     forbidden  clients are in a cluster that is forbidden to them
     """
 
-    pinned: NDArray[np.bool_]
-    misplaced: NDArray[np.bool_]
-    forbidden: NDArray[np.bool_]
+    pinned: Bools
+    misplaced: Bools
+    forbidden: Bools
 
 
 def classify_clients(
-    clients: pd.DataFrame,
-    clusters: pd.DataFrame,
-    pinned: pd.DataFrame | None,
-    forbidden: pd.DataFrame | None,
+    clients: pd.DataFrame, clusters: pd.DataFrame, pinned: pd.DataFrame | None, forbidden: pd.DataFrame | None
 ) -> RestrictionClasses:
     """Return the classes of clients that the same rules name."""
     rules = [
@@ -133,9 +130,9 @@ def select_rules(table: pd.DataFrame | None, clusters: pd.DataFrame) -> pd.DataF
 
 def unservable_clients(
     classes: RestrictionClasses,
-    offered: NDArray[np.bool_],
+    offered: Bools,
     clients: pd.DataFrame,
-    location: NDArray[np.int64],
+    location: Ints,
     pinned: pd.DataFrame | None,
     forbidden: pd.DataFrame | None,
 ) -> Iterator[str]:
@@ -160,9 +157,7 @@ def _records(table: pd.DataFrame | None) -> list[dict[Hashable, Any]]:
     return [] if table is None else table.to_dict("records")
 
 
-def _matches(
-    frame: pd.DataFrame, rule: Mapping[Hashable, Any], columns: tuple[str, ...]
-) -> NDArray[np.bool_]:
+def _matches(frame: pd.DataFrame, rule: Mapping[Hashable, Any], columns: tuple[str, ...]) -> Bools:
     """Return which rows of the frame a rule names by those columns, (rows,)."""
     matches = np.ones(len(frame), dtype=bool)
     for column in columns:

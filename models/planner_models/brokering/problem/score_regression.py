@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from planner.arrays import Bools, Floats
 
 MIN_SCORE: Final = 0.01  # of scores that are filled in
 KM_PER_SCORE_UNIT: Final = 100.0  # without any measured score: round trip in fibre, ms
 
 
-def fill_missing_scores(score: NDArray[np.float64], distance_km: NDArray[np.float64]) -> NDArray[np.float64]:
+def fill_missing_scores(score: Floats, distance_km: Floats) -> Floats:
     """Return `score` (L, C) with its NaN filled in.
 
     Each location gets the least-squares line of its own scores over distance. Where it has fewer
@@ -38,20 +39,14 @@ def fill_missing_scores(score: NDArray[np.float64], distance_km: NDArray[np.floa
 
 
 def _regression_sums(
-    score: NDArray[np.float64], distance: NDArray[np.float64], is_known: NDArray[np.bool_], axis: int | None
-) -> tuple[NDArray[np.float64], ...]:
+    score: Floats, distance: Floats, is_known: Bools, axis: int | None
+) -> tuple[Floats, ...]:
     x, y = np.where(is_known, distance, 0.0), np.where(is_known, score, 0.0)
     sums = (is_known.sum(axis=axis), x.sum(axis=axis), y.sum(axis=axis), (x * x).sum(axis=axis))
     return tuple(np.atleast_1d(np.asarray(part, dtype=float)) for part in (*sums, (x * y).sum(axis=axis)))
 
 
-def _fit_line(
-    n: NDArray[np.float64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    xx: NDArray[np.float64],
-    xy: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _fit_line(n: Floats, x: Floats, y: Floats, xx: Floats, xy: Floats) -> tuple[Floats, Floats]:
     """Return slope and intercept of each line; NaN where the distances do not differ."""
     spread = n * xx - x * x
     flat = (n < 2) | (spread <= 1e-9 * np.maximum(n * xx, 1e-12))

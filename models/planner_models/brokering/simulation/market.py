@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.contract import control_loop
 from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
@@ -66,8 +66,8 @@ class BidStrategy:
     """
 
     cdn: int
-    markup: NDArray[np.float64]
-    promise: NDArray[np.float64]
+    markup: Floats
+    promise: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,9 +81,9 @@ class MarketState:
     """
 
     problem: Brokering
-    markup: NDArray[np.float64]
-    promise: NDArray[np.float64]
-    accepted_mbps: NDArray[np.float64] | None
+    markup: Floats
+    promise: Floats
+    accepted_mbps: Floats | None
 
 
 class Market:
@@ -99,7 +99,7 @@ class Market:
         clusters = len(problems[0].clusters)
         self._markup, self._promise = np.ones(clusters), np.ones(clusters)
         self._plan: Assignment | None = None
-        self._accepted_mbps: NDArray[np.float64] | None = None
+        self._accepted_mbps: Floats | None = None
         self._rounds: list[dict[str, Any]] = []
         self._cdns: list[pd.DataFrame] = []
 
@@ -138,7 +138,7 @@ class Market:
         cdns = pd.concat(self._cdns, ignore_index=True) if self._cdns else none
         return {"rounds": pd.DataFrame(self._rounds, columns=list(ROUND_COLUMNS)), "cdns": cdns}
 
-    def _record(self, problem: Brokering, plan: Assignment, load_mbps: NDArray[np.float64]) -> None:
+    def _record(self, problem: Brokering, plan: Assignment, load_mbps: Floats) -> None:
         metrics = measure(problem, plan, self._plan)
         cost = load_mbps * problem.unit_cost * problem.terms.units_per_mbps_hour
         profit = cost * (self._markup - 1)

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import backends
+from planner.arrays import Ints, Ints32
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
@@ -190,7 +190,7 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
     return replace(decision, proof=replace(decision.proof, backend=solution.backend))
 
 
-def _repair_capacity(transport: TransportationProblem, assigned: NDArray[np.int32]) -> bool:
+def _repair_capacity(transport: TransportationProblem, assigned: Ints32) -> bool:
     """Move the clients that exceed a capacity; return False where one fits nowhere.
 
     Solvers keep rows to about 1e-6 only.
@@ -235,7 +235,7 @@ def _required_gap(options: Options) -> float:
 def _make_decision(
     problem: Brokering,
     transport: TransportationProblem,
-    assigned: NDArray[np.int32] | None,
+    assigned: Ints32 | None,
     bound: float | None,
     gap: float,
 ) -> Decision[Assignment]:
@@ -273,7 +273,7 @@ def _combine_decisions(one: Decision[Assignment], other: Decision[Assignment]) -
     return replace(best, proof=replace(other.proof, objective=best.proof.objective, bound=bound))
 
 
-def _explain_shortage(problem: Brokering, group: NDArray[np.int64], cluster: NDArray[np.int64]) -> str:
+def _explain_shortage(problem: Brokering, group: Ints, cluster: Ints) -> str:
     """Return which clients have too little capacity on offer, in one sentence."""
     groups = problem.groups
     demand = float(groups.bitrate_mbps[group] @ groups.count[group])

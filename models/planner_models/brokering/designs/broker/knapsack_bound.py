@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
 
 MAX_UNITS: Final = 50_000  # of capacity; the knapsacks of larger clusters are relaxed to divisible clients
@@ -44,15 +44,15 @@ class Knapsacks(NamedTuple):
     capacity  (F,) in units
     """
 
-    cost: NDArray[np.float64]
-    units: NDArray[np.int64]
-    clients: NDArray[np.int64]
-    capacity: NDArray[np.int64]
+    cost: Floats
+    units: Ints
+    clients: Ints
+    capacity: Ints
 
 
 def tighten_bound(
     problem: TransportationProblem,
-    dual_price: NDArray[np.float64],
+    dual_price: Floats,
     bound: float,
     value: float,
     *,
@@ -81,7 +81,7 @@ def tighten_bound(
     count = problem.count.astype(float)
     taken = np.zeros(len(count))
 
-    def dual_value(multiplier: NDArray[np.float64], max_units: int = MAX_UNITS_PER_STEP) -> float:
+    def dual_value(multiplier: Floats, max_units: int = MAX_UNITS_PER_STEP) -> float:
         return float(multiplier @ count) + pack_clusters(knapsacks, multiplier, max_units, taken)
 
     center = np.minimum(_initial_multipliers(problem, dual_price), elsewhere)
@@ -115,7 +115,7 @@ def tighten_bound(
 
 @numba.njit(cache=True)
 def pack_clusters(
-    knapsacks: Knapsacks, multiplier: NDArray[np.float64], max_units: int, taken: NDArray[np.float64]
+    knapsacks: Knapsacks, multiplier: Floats, max_units: int, taken: Floats
 ) -> float:  # pragma: no cover - compiled
     """Return the sum of all knapsacks' optima at multipliers (G,).
 
@@ -147,9 +147,7 @@ def pack_clusters(
     return total
 
 
-def _initial_multipliers(
-    problem: TransportationProblem, dual_price: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _initial_multipliers(problem: TransportationProblem, dual_price: Floats) -> Floats:
     """Return the first Lagrangian multiplier of each group, (G,), from the dual prices of capacity.
 
     Where the best cluster has a price, the second least cost plus price (half way to it where that
@@ -164,14 +162,14 @@ def _initial_multipliers(
     second = priced[groups, other]
     second = np.where(np.isfinite(second), second, 2 * np.abs(least) + 1)  # only one cluster is possible
     share = np.where(dual_price[best] > 0, np.where(dual_price[other] > 0, 0.5, 1.0), 0.0)
-    multipliers: NDArray[np.float64] = least + share * (second - least)
+    multipliers: Floats = least + share * (second - least)
     return multipliers
 
 
 @numba.njit(cache=True)
 def solve_knapsack(
-    reduced: NDArray[np.float64], units: NDArray[np.int64], count: NDArray[np.int64], capacity: int
-) -> tuple[float, NDArray[np.int64]]:  # pragma: no cover - compiled
+    reduced: Floats, units: Ints, count: Ints, capacity: int
+) -> tuple[float, Ints]:  # pragma: no cover - compiled
     """Return the least `reduced @ x` over integer 0 <= x <= count with `units @ x <= capacity`, and x.
 
     A greedy fill by value per unit comes first. Items whose reduced cost exceeds its gap to the divisible
@@ -219,8 +217,8 @@ def solve_knapsack(
 
 @numba.njit(cache=True)
 def _solve_by_dynamic_programming(
-    reduced: NDArray[np.float64], units: NDArray[np.int64], count: NDArray[np.int64], capacity: int
-) -> tuple[float, NDArray[np.int64]]:  # pragma: no cover - compiled
+    reduced: Floats, units: Ints, count: Ints, capacity: int
+) -> tuple[float, Ints]:  # pragma: no cover - compiled
     """Solve as `solve_knapsack`, by dynamic programming over capacity; items are split into 1, 2, 4, ..."""
     most = 0
     for i in range(len(units)):

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
 from planner_models.brokering.designs.broker.rounding import MIN_GAIN, State, move_clients
 from planner_models.brokering.plan.transportation import (
@@ -48,12 +48,12 @@ class Neighbourhood(NamedTuple):
     candidate  groups whose clients may come
     """
 
-    units: NDArray[np.int64]
+    units: Ints
     unit_mbps: float
-    row: NDArray[np.int64]
-    is_large: NDArray[np.bool_]
-    first: NDArray[np.int64]
-    candidate: NDArray[np.int64]
+    row: Ints
+    is_large: Bools
+    first: Ints
+    candidate: Ints
 
 
 class Rounds(NamedTuple):
@@ -64,9 +64,9 @@ class Rounds(NamedTuple):
     min_gain  (K,) that a chain has to save; negative where it may lose
     """
 
-    price: NDArray[np.float64]
-    order: NDArray[np.int64]
-    min_gain: NDArray[np.float64]
+    price: Floats
+    order: Ints
+    min_gain: Floats
 
 
 class ClusterLists(NamedTuple):
@@ -79,17 +79,17 @@ class ClusterLists(NamedTuple):
     length     (1,) number of entries
     """
 
-    is_listed: NDArray[np.bool_]
-    head: NDArray[np.int64]
-    following: NDArray[np.int64]
-    cluster: NDArray[np.int64]
-    length: NDArray[np.int64]
+    is_listed: Bools
+    head: Ints
+    following: Ints
+    cluster: Ints
+    length: Ints
 
 
 def improve(
     problem: TransportationProblem,
-    dual_price: NDArray[np.float64],
-    assigned: NDArray[np.int32],
+    dual_price: Floats,
+    assigned: Ints32,
     *,
     enough: float,
     until: float,
@@ -143,9 +143,7 @@ def improve(
     return best_saved
 
 
-def _list_candidates(
-    problem: TransportationProblem, dual_price: NDArray[np.float64], full: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: Ints) -> tuple[Ints, Ints]:
     """Return the groups whose clients may come to each full cluster: (F + 1,) first rows, and the groups.
 
     Pairs with the largest reduced cost are left out.
@@ -161,11 +159,7 @@ def _list_candidates(
 
 @numba.njit(cache=True)
 def run_rounds(
-    state: State,
-    neighbourhood: Neighbourhood,
-    rounds: Rounds,
-    best: NDArray[np.int32],
-    best_saved: float,
+    state: State, neighbourhood: Neighbourhood, rounds: Rounds, best: Ints32, best_saved: float
 ) -> tuple[float, float]:  # pragma: no cover - compiled
     """Reoptimize every full cluster in each round; return the cost saved by the best plan and by the last.
 
@@ -206,11 +200,11 @@ def run_rounds(
 def _run_chain(
     state: State,
     neighbourhood: Neighbourhood,
-    price: NDArray[np.float64],
+    price: Floats,
     b: int,
-    row: NDArray[np.int64],
+    row: Ints,
     lists: ClusterLists,
-    log: NDArray[np.int64],
+    log: Ints,
 ) -> tuple[float, int]:  # pragma: no cover - compiled
     """Reoptimize cluster b, then those that clients left; return the cost saved and the moves in `log`."""
     first, candidate = neighbourhood.first, neighbourhood.candidate
@@ -246,11 +240,11 @@ def _list_cluster(lists: ClusterLists, group: int, cluster: int) -> None:  # pra
 def _reoptimize(
     state: State,
     neighbourhood: Neighbourhood,
-    price: NDArray[np.float64],
+    price: Floats,
     b: int,
-    candidate: NDArray[np.int64],
+    candidate: Ints,
     lists: ClusterLists,
-    log: NDArray[np.int64],
+    log: Ints,
     moves: int,
 ) -> tuple[float, int]:  # pragma: no cover - compiled
     """Choose the clients of cluster b by a knapsack; return the cost saved and the moves in `log`."""
@@ -289,13 +283,8 @@ def _reoptimize(
 
 @numba.njit(cache=True)
 def _candidate_moves(
-    state: State,
-    price: NDArray[np.float64],
-    b: int,
-    present: NDArray[np.int64],
-    candidate: NDArray[np.int64],
-    lists: ClusterLists,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:  # pragma: no cover - compiled
+    state: State, price: Floats, b: int, present: Ints, candidate: Ints, lists: ClusterLists
+) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
     """Return candidate moves into cluster b: client group, origin cluster, cost change (negative).
 
     Clients that are present are candidates to stay; their origin is b.
@@ -343,7 +332,7 @@ def _cheapest_other(state: State, g: int, b: int) -> int:  # pragma: no cover - 
 
 @numba.njit(cache=True)
 def _record_move(
-    state: State, group: int, origin: int, target: int, count: int, log: NDArray[np.int64], moves: int
+    state: State, group: int, origin: int, target: int, count: int, log: Ints, moves: int
 ) -> int:  # pragma: no cover - compiled
     """Move clients, append (group, origin, target, clients) to `log`, and return the number of moves."""
     move_clients(state, group, origin, target, count)

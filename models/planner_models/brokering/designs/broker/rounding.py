@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints, Ints32
 from planner_models.brokering.plan.min_cost_flow import Relaxation
 from planner_models.brokering.plan.transportation import CAPACITY_TOLERANCE, TransportationProblem
 
@@ -26,10 +26,10 @@ class State(NamedTuple):
     residual      (C,) capacity that is left, Mbit/s
     """
 
-    cost: NDArray[np.float64]
-    bitrate_mbps: NDArray[np.float64]
-    assigned: NDArray[np.int32]
-    residual: NDArray[np.float64]
+    cost: Floats
+    bitrate_mbps: Floats
+    assigned: Ints32
+    residual: Floats
 
 
 class Moves(NamedTuple):
@@ -39,15 +39,15 @@ class Moves(NamedTuple):
     group_in, group_out  (C, W) the client's group
     """
 
-    cost_in: NDArray[np.float64]
-    cost_out: NDArray[np.float64]
-    group_in: NDArray[np.int64]
-    group_out: NDArray[np.int64]
+    cost_in: Floats
+    cost_out: Floats
+    group_in: Ints
+    group_out: Ints
 
 
 def round_to_whole_clients(
     problem: TransportationProblem, relaxation: Relaxation, *, gap: float, until: float
-) -> NDArray[np.int32] | None:
+) -> Ints32 | None:
     """Return whole clients near the relaxation within all capacities, (G, C); None where they do not fit.
 
     Fractions are rounded down. The other clients are inserted one by one, the largest first, where that
@@ -89,9 +89,7 @@ def round_to_whole_clients(
 
 
 @numba.njit(cache=True)
-def insert_clients(
-    state: State, waiting: NDArray[np.int64], dual_price: NDArray[np.float64]
-) -> bool:  # pragma: no cover - compiled
+def insert_clients(state: State, waiting: Ints, dual_price: Floats) -> bool:  # pragma: no cover - compiled
     """Insert the `waiting` clients of each group (G,); return False where one does not fit.
 
     The largest come first. A client is inserted where cost plus the dual price of capacity is least; where
@@ -142,11 +140,7 @@ def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - c
 
 @numba.njit(cache=True)
 def swap_clients(
-    state: State,
-    level: NDArray[np.int64],
-    levels: NDArray[np.float64],
-    order: NDArray[np.int64],
-    min_gain: float,
+    state: State, level: Ints, levels: Floats, order: Ints, min_gain: float
 ) -> float:  # pragma: no cover - compiled
     """Improve the clusters in `order` by swaps, one pass; return the cost saved.
 
@@ -199,13 +193,7 @@ def move_clients(
 
 @numba.njit(cache=True)
 def _find_moves(
-    cost: NDArray[np.float64],
-    level: NDArray[np.int64],
-    assigned: NDArray[np.int32],
-    b: int,
-    arc_group: NDArray[np.int64],
-    arc_cluster: NDArray[np.int64],
-    moves: Moves,
+    cost: Floats, level: Ints, assigned: Ints32, b: int, arc_group: Ints, arc_cluster: Ints, moves: Moves
 ) -> None:  # pragma: no cover - compiled
     """Fill `moves` with the cheapest moves into b and out of b."""
     cost_in, cost_out, group_in, group_out = moves
@@ -229,11 +217,7 @@ def _find_moves(
 
 @numba.njit(cache=True)
 def _best_swap(
-    levels: NDArray[np.float64],
-    residual: NDArray[np.float64],
-    b: int,
-    moves: Moves,
-    limit: float,
+    levels: Floats, residual: Floats, b: int, moves: Moves, limit: float
 ) -> tuple[float, int, int, int, int]:  # pragma: no cover - compiled
     """Return the cheapest swap below `limit`: cost, a and level of the client in, d and level of the one out.
 
@@ -263,8 +247,8 @@ def _best_swap(
 
 @numba.njit(cache=True)
 def _find_exits(
-    levels: NDArray[np.float64], residual: NDArray[np.float64], cost_out: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # pragma: no cover - compiled
+    levels: Floats, residual: Floats, cost_out: Floats
+) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
     """Return the cheapest move into residual capacity for each bitrate, (W,): cost and cluster; -1: none."""
     clusters, count = cost_out.shape
     exit_cost, exit_cluster = np.full(count, np.inf), np.full(count, -1)
@@ -275,7 +259,7 @@ def _find_exits(
     return exit_cost, exit_cluster
 
 
-def total_cost(problem: TransportationProblem, assigned: NDArray[np.int32]) -> float:
+def total_cost(problem: TransportationProblem, assigned: Ints32) -> float:
     """Return the cost of an assignment (G, C) of whole clients, summed without rounding errors."""
     group, cluster = np.nonzero(assigned)
     return math.fsum((problem.cost[group, cluster] * assigned[group, cluster]).tolist())
