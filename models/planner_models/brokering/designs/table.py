@@ -11,36 +11,37 @@ from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.information import observe, signalling
 
 
-def _broker(
+def _design(
     name: str,
     observation: Callable[..., Any],
     messages: str,
     source: str,
     mechanism: Mechanism = Mechanism.PRIORITY_RANKING,
     count: Callable[..., Any] = signalling.count_rounds,
+    decide: Callable[..., Any] = assignment.assign,
 ) -> Design[Any, Any]:
-    """Return the design of one broker that decides on that observation."""
+    """Return a design whose brokers decide on that observation; the formal model is of one broker's."""
     return Design(
         name=name,
-        decide=assignment.assign,
+        decide=decide,
         observe=observation,
         signalling=count,
         mechanism=mechanism,
         messages=messages,
         source=f"Mukerjee 2018, {source}",
-        model=assignment.build_model,
+        model=assignment.build_model if decide is assignment.assign else None,
     )
 
 
 DESIGNS: Final = (
-    _broker(
+    _design(
         "marketplace",
         observe.marketplace,
         "the broker shares its clients; CDNs bid several clusters for each, with performance, price and "
         "residual capacity; the broker says which bids it accepts",
         "3.4.2 (Marketplace)",
     ),
-    _broker(
+    _design(
         "omniscient",
         observe.estimate,
         "CDNs announce every cluster, cost and capacity to the broker",
@@ -48,77 +49,71 @@ DESIGNS: Final = (
         Mechanism.TRANSPARENCY,
         signalling.count_full_information,
     ),
-    _broker(
+    _design(
         "brokered",
         observe.brokered,
         "none; a contract's price is agreed on for months",
         "3.4.2 (Brokered)",
         Mechanism.REACTION,
     ),
-    _broker(
+    _design(
         "multicluster",
         observe.multicluster,
         "CDNs announce several clusters for each location",
         "3.4.2 (Multicluster)",
     ),
-    _broker(
+    _design(
         "dynamic_pricing",
         observe.dynamic_pricing,
         "CDNs announce the cost of the cluster they would use for each location",
         "3.4.2 (DynamicPricing)",
     ),
-    _broker(
+    _design(
         "dynamic_multicluster",
         observe.dynamic_multicluster,
         "CDNs announce several clusters for each location, with their costs",
         "3.4.2 (DynamicMulticluster)",
     ),
-    _broker(
+    _design(
         "best_lookup",
         observe.best_lookup,
         "CDNs announce several clusters for each location, with costs and capacities",
         "3.4.2 (BestLookup)",
     ),
-    _broker(
+    _design(
         "protocol",
         observe.protocol,
         "any choice of what is shared, matched and announced",
         "Table 3.2",
     ),
-    Design(
-        name="several_brokers",
+    _design(
+        "several_brokers",
+        observe.marketplace,
+        "as marketplace, with each of several brokers, none of which knows of the others",
+        "3.4.2 (overbooking)",
         decide=several_brokers.assign_independently,
-        observe=observe.marketplace,
-        signalling=signalling.count_rounds,
-        mechanism=Mechanism.PRIORITY_RANKING,
-        messages="as marketplace, with each of several brokers, none of which knows of the others",
-        source="Mukerjee 2018, 3.4.2 (overbooking)",
     ),
-    Design(
-        name="transactions",
+    _design(
+        "transactions",
+        observe.marketplace,
+        "as marketplace; then CDNs commit to all brokers' mappings or all are withdrawn",
+        "3.4.2 (Transactions)",
+        count=signalling.count_transactions,
         decide=several_brokers.assign_in_transactions,
-        observe=observe.marketplace,
-        signalling=signalling.count_transactions,
-        mechanism=Mechanism.PRIORITY_RANKING,
-        messages="as marketplace; then CDNs commit to all brokers' mappings or all are withdrawn",
-        source="Mukerjee 2018, 3.4.2 (Transactions)",
     ),
-    Design(
-        name="learning_bidders",
+    _design(
+        "learning_bidders",
+        observe.marketplace,
+        "as marketplace; CDNs change prices and promises by the bids that were accepted",
+        "3.6.1 and 3.6.3 (Accept)",
         decide=learning_bidders.assign,
-        observe=observe.marketplace,
-        signalling=signalling.count_rounds,
-        mechanism=Mechanism.PRIORITY_RANKING,
-        messages="as marketplace; CDNs change prices and promises by the bids that were accepted",
-        source="Mukerjee 2018, 3.6.1 and 3.6.3 (Accept)",
     ),
-    Design(
-        name="performance_only",
+    _design(
+        "performance_only",
+        observe.brokered,
+        "none",
+        "Fig. 3.10 with wc = 0",
+        Mechanism.REACTION,
         decide=assignment.assign_by_performance,
-        signalling=signalling.count_rounds,
-        observe=observe.brokered,
-        mechanism=Mechanism.REACTION,
-        messages="none",
-        source="Mukerjee 2018, Fig. 3.10 with wc = 0",
     ),
 )

@@ -14,115 +14,91 @@ from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded,
 from planner_models.brokering.plan.plan import Assignment
 from planner_models.brokering.problem.problem import Brokering
 
+TABLE_3_3: Final = "Mukerjee 2018, Table 3.3"
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    """Return a metric of which less is better."""
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
 METRICS: Final = (
-    Metric(
-        name="objective",
-        unit="",
-        better="less",
-        about="wp times scores plus wc times costs per hour, over all clients: what the broker minimises; "
+    _less(
+        "objective",
+        "",
+        "wp times scores plus wc times costs per hour, over all clients: what the broker minimises; "
         "clients of overloaded clusters count where they are moved to",
-        source="Mukerjee 2018, Fig. 3.10 (negated); moving: 3.2.2",
+        "Mukerjee 2018, Fig. 3.10 (negated); moving: 3.2.2",
     ),
-    Metric(
-        name="median_cost",
-        unit="cost",
-        better="less",
-        about="median over clients of their cluster's cost, or of its price where that is bid",
-        source="Mukerjee 2018, Table 3.3",
+    _less(
+        "median_cost",
+        "cost",
+        "median over clients of their cluster's cost, or of its price where that is bid",
+        TABLE_3_3,
     ),
-    Metric(
-        name="median_score",
-        unit="",
-        better="less",
-        about="median over clients of the score of their cluster",
-        source="Mukerjee 2018, Table 3.3",
+    _less("median_score", "", "median over clients of the score of their cluster", TABLE_3_3),
+    _less("median_distance_km", "km", "median over clients of the distance to their cluster", TABLE_3_3),
+    _less(
+        "median_load_percent",
+        "%",
+        "median load of the clusters that serve clients, background traffic included",
+        TABLE_3_3,
     ),
-    Metric(
-        name="median_distance_km",
-        unit="km",
-        better="less",
-        about="median over clients of the distance to their cluster",
-        source="Mukerjee 2018, Table 3.3",
+    _less(
+        "median_own_load_percent",
+        "%",
+        "median load of the clusters that serve clients, by this broker's traffic alone",
+        TABLE_3_3,
     ),
-    Metric(
-        name="median_load_percent",
-        unit="%",
-        better="less",
-        about="median load of the clusters that serve clients, background traffic included",
-        source="Mukerjee 2018, Table 3.3",
+    _less("congested_percent", "%", "clients in clusters with more load than capacity", TABLE_3_3),
+    _less("mean_cost", "cost", "mean cost over traffic"),
+    _less("mean_score", "", "mean score over clients"),
+    _less("cost_per_hour", "/h", "cost of all traffic for an hour"),
+    _less(
+        "contract_bill_per_hour", "/h", "cost of all traffic for an hour at contract prices, without markup"
     ),
-    Metric(
-        name="median_own_load_percent",
-        unit="%",
-        better="less",
-        about="median load of the clusters that serve clients, by this broker's traffic alone",
-        source="Mukerjee 2018, Table 3.3",
+    _less(
+        "billed_by_bits_per_hour",
+        "/h",
+        "contract bill of an hour, over this window and earlier ones, with commitments",
     ),
-    Metric(
-        name="congested_percent",
-        unit="%",
-        better="less",
-        about="clients in clusters with more load than capacity",
-        source="Mukerjee 2018, Table 3.3",
+    _less(
+        "billed_by_95th_per_hour",
+        "/h",
+        "contract bill of an hour where the 95th percentile of each CDN's windows is billed",
+        "Mukerjee 2018, 3.2.1 (95/5 model)",
     ),
-    Metric(name="mean_cost", unit="cost", better="less", about="mean cost over traffic"),
-    Metric(name="mean_score", unit="", better="less", about="mean score over clients"),
-    Metric(name="cost_per_hour", unit="/h", better="less", about="cost of all traffic for an hour"),
-    Metric(
-        name="contract_bill_per_hour",
-        unit="/h",
-        better="less",
-        about="cost of all traffic for an hour at contract prices, without markup",
+    _less(
+        "bids_per_hour",
+        "/h",
+        "cost of all traffic for an hour at each cluster's cost times the markup that it bids",
     ),
-    Metric(
-        name="billed_by_bits_per_hour",
-        unit="/h",
-        better="less",
-        about="contract bill of an hour, over this window and earlier ones, with commitments",
-    ),
-    Metric(
-        name="billed_by_95th_per_hour",
-        unit="/h",
-        better="less",
-        about="contract bill of an hour where the 95th percentile of each CDN's windows is billed",
-        source="Mukerjee 2018, 3.2.1 (95/5 model)",
-    ),
-    Metric(
-        name="bids_per_hour",
-        unit="/h",
-        better="less",
-        about="cost of all traffic for an hour at each cluster's cost times the markup that it bids",
-    ),
-    Metric(name="unserved", unit="clients", better="less", about="clients that no cluster serves"),
-    Metric(
-        name="cdns_losing_at_flat_rates",
-        unit="CDNs",
-        better="less",
-        about="CDNs paid less than their cost at their contract price plus 20%",
-        source="Mukerjee 2018, 3.7.1",
+    _less("unserved", "clients", "clients that no cluster serves"),
+    _less(
+        "cdns_losing_at_flat_rates",
+        "CDNs",
+        "CDNs paid less than their cost at their contract price plus 20%",
+        "Mukerjee 2018, 3.7.1",
     ),
     Metric(name="cdns_used", unit="CDNs", better="more", about="CDNs that serve clients of this broker"),
-    Metric(
-        name="moved_between_clusters_percent",
-        unit="%",
-        better="less",
-        about="traffic of the previous round that another cluster now serves",
-        source="traffic predictability, Mukerjee 2018, 3.3.2",
+    _less(
+        "moved_between_clusters_percent",
+        "%",
+        "traffic of the previous round that another cluster now serves",
+        "traffic predictability, Mukerjee 2018, 3.3.2",
     ),
-    Metric(
-        name="moved_between_cdns_percent",
-        unit="%",
-        better="less",
-        about="traffic of the previous round that another CDN now serves",
-        source="Mukerjee 2018, Fig. 3.5",
+    _less(
+        "moved_between_cdns_percent",
+        "%",
+        "traffic of the previous round that another CDN now serves",
+        "Mukerjee 2018, Fig. 3.5",
     ),
-    Metric(name="rounds", unit="rounds", better="less", about="rounds of the protocol"),
-    Metric(
-        name="withdrawn",
-        unit="mappings",
-        better="less",
-        about="mappings that were withdrawn because a CDN refused",
-        source="Mukerjee 2018, 3.4.2 (Transactions)",
+    _less("rounds", "rounds", "rounds of the protocol"),
+    _less(
+        "withdrawn",
+        "mappings",
+        "mappings that were withdrawn because a CDN refused",
+        "Mukerjee 2018, 3.4.2 (Transactions)",
     ),
 )
 

@@ -52,13 +52,10 @@ def adjust(
 
     raises  InputError for a name that is no cluster's, and clients that no cluster is left to serve
     """
-    terms = {
-        "performance_weight": performance_weight,
-        "cost_weight": cost_weight,
-        "performance_per": performance_per,
-    }
-    if any(value is not None for value in terms.values()):
-        problem = problem.with_terms(**{name: value for name, value in terms.items() if value is not None})
+    weights = {"performance_weight": performance_weight, "cost_weight": cost_weight}
+    terms = {**weights, "performance_per": performance_per}
+    if given := {name: value for name, value in terms.items() if value is not None}:
+        problem = problem.with_terms(**given)
     problem = remove_clusters(problem, fail_clusters)
     with np.errstate(over="ignore"):  # an infinite capacity is refused with a message
         if capacity_scale != 1:
@@ -136,10 +133,8 @@ def _completed_scores(problem: Brokering) -> pd.DataFrame | None:
     scores = problem.scores
     if scores is None:
         return None
-    at = problem.location_index.get_indexer(pd.Index(scores["location"]))
-    of = problem.cluster_index.get_indexer(pd.Index(scores["cluster"]))
     is_given = np.zeros((len(problem.locations), len(problem.clusters)), dtype=bool)
-    is_given[at, of] = True
+    is_given[problem.locate_pairs(scores)] = True
     place, cluster = np.nonzero(~is_given)
     if not len(place):
         return scores

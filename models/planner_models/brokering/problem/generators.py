@@ -51,75 +51,44 @@ CONTINENT_COST: Final = {"EU": 1.0, "NA": 1.5, "AS": 7.0, "SA": 17.0, "OC": 21.0
 
 @dataclass(frozen=True, kw_only=True)
 class DeploymentStyle:
-    """Deployment of a CDN: the choice of its cities.
-
-    clusters    number of cities that it is in
-    pull        exponent of population in the choice of cities
-    thrift      exponent of cheapness in the choice of cities
-    continents  to choose from; empty: all
-    in_hubs     whether it chooses only among the hub cities
-    """
+    """Deployment of a CDN: the choice of its cities."""
 
     name: str
-    clusters: int
-    pull: float
-    thrift: float
-    continents: tuple[str, ...] = ()
-    in_hubs: bool = False
+    clusters: int  # number of cities that it is in
+    pull: float  # exponent of population in the choice of cities
+    thrift: float  # exponent of cheapness in the choice of cities
+    continents: tuple[str, ...] = ()  # to choose from; empty: all
+    in_hubs: bool = False  # whether it chooses only among the hub cities
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarketShape:
-    """Parameters that the text leaves open, calibrated to Table 3.3 (see `world`).
+    """Parameters that the text leaves open, calibrated to Table 3.3 (see `world`)."""
 
-    city_pull          exponent of a city's population in its number of clients
-    client_thrift      exponent of a country's cheapness in its number of clients
-    country_noise      standard deviation of the logarithm of a country's cost around its continent's
-    colocation         cost of space and power over a country's mean, for a CDN alone in a city
-    score_base         score at no distance
-    score_per_km       increase with distance
-    place_noise        standard deviation of the logarithm of scores, by location
-    path_noise         the same by pair of location and cluster
-    measured           share of the distributed CDN's pairs that are measured; others are by regression
-    background_noise   the same of background traffic, by location; and by CDN
-    hubs               cities where all CDNs but the distributed one are
-    hub_pull           exponent of population in the choice of hubs
-    hub_thrift         exponent of cheapness in the choice of hubs
-    distributed        clusters of the highly distributed CDN
-    distributed_pull   exponent of population in the choice of its cities
-    central            clusters of the smallest central CDN; each next one has a third of that more
-    central_thrift     exponent of cheapness in the choice of its cities
-    worldwide          clusters of the smallest worldwide CDN; each next one has half of that more
-    worldwide_thrift   exponent of cheapness in the choice of its cities
-    regional           clusters of the smallest regional CDN; each next one has a third of that more
-    regional_thrift    exponent of cheapness in the choice of its cities
-    least_clients      of the highest bitrate, that every cluster can carry
-    """
-
-    city_pull: float = 1.64
-    client_thrift: float = 0.83
-    country_noise: float = 0.47
-    colocation: float = 1.33
-    score_base: float = 60.0
+    city_pull: float = 1.64  # exponent of a city's population in its number of clients
+    client_thrift: float = 0.83  # exponent of a country's cheapness in its number of clients
+    country_noise: float = 0.47  # standard deviation of log cost of a country around its continent's
+    colocation: float = 1.33  # cost of space and power over a country's mean, for a CDN alone in a city
+    score_base: float = 60.0  # score at no distance
     score_per_km: float = 0.4
-    place_noise: float = 0.2
-    path_noise: float = 0.05
-    measured: float = 0.21
-    background_noise: tuple[float, float] = (0.93, 0.04)
-    hubs: int = 60
-    hub_pull: float = 0.49
+    place_noise: float = 0.2  # standard deviation of log scores, by location
+    path_noise: float = 0.05  # the same by pair of location and cluster
+    measured: float = 0.21  # share of the distributed CDN's pairs that are measured; others by regression
+    background_noise: tuple[float, float] = (0.93, 0.04)  # of log traffic, by location; and by CDN
+    hubs: int = 60  # cities where all CDNs but the distributed one are
+    hub_pull: float = 0.49  # exponents of population and cheapness, as of the CDNs below
     hub_thrift: float = 0.75
-    distributed: int = 150
+    distributed: int = 150  # clusters of the highly distributed CDN
     distributed_pull: float = 1.03
-    central: int = 13
+    central: int = 13  # clusters of the smallest central CDN; each next one has a third of that more
     central_pull: float = 0.51
     central_thrift: float = 0.78
-    worldwide: int = 40
+    worldwide: int = 40  # clusters of the smallest worldwide CDN; each next one has half of that more
     worldwide_pull: float = 0.27
     worldwide_thrift: float = 1.02
-    regional: int = 11
+    regional: int = 11  # clusters of the smallest regional CDN; each next one has a third of that more
     regional_thrift: float = 0.69
-    least_clients: float = 4.7
+    least_clients: float = 4.7  # of the highest bitrate, that every cluster can carry
 
     def styles(self) -> tuple[DeploymentStyle, ...]:
         """Return the 14 CDNs: one highly distributed, five central, four worldwide, four regional."""
@@ -147,7 +116,7 @@ class MarketShape:
         return (distributed, *others)
 
 
-CALIBRATED: Final = MarketShape()
+SHAPE: Final = MarketShape()
 
 
 def world(
@@ -160,6 +129,7 @@ def world(
     background: Background = 3.0,
     cost_weight: CostWeight = COST_WEIGHT,
     seed: Seed = 0,
+    city_cdns: CityCdns = 0,
 ) -> Brokering:
     """Generate a market of 14 CDNs and one broker on real cities.
 
@@ -178,9 +148,45 @@ def world(
 
     source  Mukerjee 2018, 3.5.1
     """
-    return _generate_market(
-        CALIBRATED, clients, places, contents, cost_range, cost_spread, background, cost_weight, seed
+    random = np.random.default_rng(seed)
+    cities = _load_cities()
+    cost = _draw_country_costs(cities, cost_range, SHAPE.country_noise, random)
+    mean_cost = cities["country"].map(cost).to_numpy(float)
+    weight = cities["population"].to_numpy(float) ** SHAPE.city_pull * mean_cost**-SHAPE.client_thrift
+    at = _draw_cities(random, weight, places)
+    count = random.multinomial(clients, weight[at] / weight[at].sum())
+
+    hub = cities["population"].to_numpy(float) ** SHAPE.hub_pull * mean_cost**-SHAPE.hub_thrift
+    hubs = np.isin(np.arange(len(cities)), _draw_cities(random, hub, SHAPE.hubs))
+    owner, site = _place_clusters(cities, mean_cost, hubs, SHAPE.styles(), random)
+    if city_cdns:
+        chosen = random.choice(np.unique(site), size=city_cdns)
+        names = np.array([f"city{i + 1}" for i in range(city_cdns)], dtype=object)
+        owner, site = np.concatenate([owner, names]), np.concatenate([site, chosen])
+    within = 1 + cost_spread * random.standard_normal(len(site))
+    _, place, cdns = np.unique(site, return_inverse=True, return_counts=True)
+
+    used = np.union1d(at, site)
+    names = cities["location"].to_numpy(object)
+    locations = cities.iloc[used][["location", "country", "latitude", "longitude"]].reset_index(drop=True)
+    clusters = pd.DataFrame(
+        {
+            "cluster": [f"{cdn}/{city}" for cdn, city in zip(owner, names[site], strict=True)],
+            "cdn": owner,
+            "location": names[site],
+            "capacity_mbps": 0.0,
+            "bandwidth_cost": mean_cost[site] * np.maximum(within, MIN_COST_SHARE),
+            "colocation_cost": SHAPE.colocation * mean_cost[site] / (1 + np.log(cdns[place])),
+        }
     )
+    problem = Brokering(
+        clients=_draw_clients(names[at], count, contents, random),
+        locations=locations,
+        clusters=clusters,
+        scores=_draw_scores(locations, np.searchsorted(used, site), clusters, random),
+        terms=Terms(cost_weight=cost_weight, performance_per="bit"),
+    )
+    return _provision_capacity(problem, background, random)
 
 
 def city_centric(
@@ -199,62 +205,17 @@ def city_centric(
 
     source  Mukerjee 2018, 3.7.2
     """
-    values = (clients, places, contents, cost_range, cost_spread, background, cost_weight, seed)
-    return _generate_market(CALIBRATED, *values, city_cdns=city_cdns)
-
-
-def _generate_market(
-    shape: MarketShape,
-    clients: int,
-    places: int,
-    contents: int,
-    cost_range: float,
-    cost_spread: float,
-    background: float,
-    cost_weight: float,
-    seed: int,
-    *,
-    city_cdns: int = 0,
-) -> Brokering:
-    random = np.random.default_rng(seed)
-    cities = _load_cities()
-    cost = _draw_country_costs(cities, cost_range, shape.country_noise, random)
-    mean_cost = cities["country"].map(cost).to_numpy(float)
-    weight = cities["population"].to_numpy(float) ** shape.city_pull * mean_cost**-shape.client_thrift
-    at = _draw_cities(random, weight, places)
-    count = random.multinomial(clients, weight[at] / weight[at].sum())
-
-    hub = cities["population"].to_numpy(float) ** shape.hub_pull * mean_cost**-shape.hub_thrift
-    hubs = np.isin(np.arange(len(cities)), _draw_cities(random, hub, shape.hubs))
-    owner, site = _place_clusters(cities, mean_cost, hubs, shape.styles(), random)
-    if city_cdns:
-        chosen = random.choice(np.unique(site), size=city_cdns)
-        names = np.array([f"city{i + 1}" for i in range(city_cdns)], dtype=object)
-        owner, site = np.concatenate([owner, names]), np.concatenate([site, chosen])
-    within = 1 + cost_spread * random.standard_normal(len(site))
-    _, place, cdns = np.unique(site, return_inverse=True, return_counts=True)
-
-    used = np.union1d(at, site)
-    names = cities["location"].to_numpy(object)
-    locations = cities.iloc[used][["location", "country", "latitude", "longitude"]].reset_index(drop=True)
-    clusters = pd.DataFrame(
-        {
-            "cluster": [f"{cdn}/{city}" for cdn, city in zip(owner, names[site], strict=True)],
-            "cdn": owner,
-            "location": names[site],
-            "capacity_mbps": 0.0,
-            "bandwidth_cost": mean_cost[site] * np.maximum(within, MIN_COST_SHARE),
-            "colocation_cost": shape.colocation * mean_cost[site] / (1 + np.log(cdns[place])),
-        }
+    return world(
+        clients=clients,
+        places=places,
+        contents=contents,
+        cost_range=cost_range,
+        cost_spread=cost_spread,
+        background=background,
+        cost_weight=cost_weight,
+        seed=seed,
+        city_cdns=city_cdns,
     )
-    problem = Brokering(
-        clients=_draw_clients(names[at], count, contents, random),
-        locations=locations,
-        clusters=clusters,
-        scores=_draw_scores(locations, np.searchsorted(used, site), clusters, shape, random),
-        terms=Terms(cost_weight=cost_weight, performance_per="bit"),
-    )
-    return _provision_capacity(problem, background, shape, random)
 
 
 def _load_cities() -> pd.DataFrame:
@@ -343,7 +304,6 @@ def _draw_scores(
     locations: pd.DataFrame,
     site: Ints,
     clusters: pd.DataFrame,
-    shape: MarketShape,
     random: np.random.Generator,
 ) -> pd.DataFrame:
     """Draw scores of the one CDN that measures, for some pairs; all others follow by regression."""
@@ -351,10 +311,10 @@ def _draw_scores(
     mine = np.flatnonzero((clusters["cdn"] == "distributed").to_numpy())
     there = site[mine]
     distance = geography.distance_km(latitude, longitude, latitude[there], longitude[there])
-    last_mile = random.lognormal(0.0, shape.place_noise, size=(len(locations), 1))
-    path = random.lognormal(0.0, shape.path_noise, size=distance.shape)
-    score = (shape.score_base + shape.score_per_km * distance) * last_mile * path
-    place, cluster = np.nonzero(random.random(distance.shape) < shape.measured)
+    last_mile = random.lognormal(0.0, SHAPE.place_noise, size=(len(locations), 1))
+    path = random.lognormal(0.0, SHAPE.path_noise, size=distance.shape)
+    score = (SHAPE.score_base + SHAPE.score_per_km * distance) * last_mile * path
+    place, cluster = np.nonzero(random.random(distance.shape) < SHAPE.measured)
     return pd.DataFrame(
         {
             "location": locations["location"].to_numpy(object)[place],
@@ -364,16 +324,14 @@ def _draw_scores(
     )
 
 
-def _provision_capacity(
-    problem: Brokering, background: float, shape: MarketShape, random: np.random.Generator
-) -> Brokering:
+def _provision_capacity(problem: Brokering, background: float, random: np.random.Generator) -> Brokering:
     """Return the problem with capacities and background traffic, as if each CDN served all clients."""
     first = cluster_matching.match_by_rank(
         problem.score, problem.unit_cost, problem.cdn, problem.offered, bids=1
     )
     received = problem.demand_mbps @ first
     capacity = PROVISIONING_FACTOR * received
-    least = shape.least_clients * float(BITRATES_KBPS.max()) / 1000
+    least = SHAPE.least_clients * float(BITRATES_KBPS.max()) / 1000
     between_clusters = problem.distance_km[problem.cluster_location]  # between clusters
     for cdn in range(len(problem.cdn_names)):
         mine = np.flatnonzero(problem.cdn == cdn)
@@ -381,7 +339,7 @@ def _provision_capacity(
         for cluster in mine[received[mine] <= 0]:
             nearest = with_any[between_clusters[cluster, with_any].argmin()] if len(with_any) else cluster
             capacity[cluster] = capacity[nearest]
-    by_place, by_cdn = shape.background_noise
+    by_place, by_cdn = SHAPE.background_noise
     share = random.lognormal(0.0, by_cdn, size=len(problem.cdn_names))
     background_by_location = problem.demand_mbps * random.lognormal(
         0.0, by_place, size=len(problem.locations)

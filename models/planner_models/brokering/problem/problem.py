@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -82,10 +82,20 @@ class Brokering:
     terms: Terms = field(default_factory=Terms)
 
     def __post_init__(self) -> None:
-        faults = validate_fields(self, (table for table in TABLES if table.name != "terms"))
-        faults = faults or validation.find_faults(self)
-        if faults:
-            raise InputError(*faults)
+        for faults in map(list, self._find_faults()):
+            if faults:
+                raise InputError(*faults)
+
+    def _find_faults(self) -> Iterator[Iterable[str]]:
+        """Yield the faults of each check; each relies on those before it."""
+        yield validate_fields(self, (table for table in TABLES if table.name != "terms"))
+        yield validation.unknown_names(vars(self))
+        names = self.locations["location"]
+        yield validation.locations_without_offer(self.bids, names, self.demand_mbps, self.offered)
+        rules = {"pinned": self.pinned, "forbidden": self.forbidden}
+        yield restrictions.find_faults(
+            rules, self.restriction_classes, self.clients, self.location, self.clusters, self.offered
+        )
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Brokering:
@@ -287,7 +297,7 @@ class Brokering:
         """(L, C) smaller is better; missing scores by regression on distance, per location."""
         measured = np.full((len(self.locations), len(self.clusters)), np.nan)
         if self.scores is not None:
-            measured[self._pairs(self.scores)] = self.scores["score"].to_numpy(float)
+            measured[self.locate_pairs(self.scores)] = self.scores["score"].to_numpy(float)
         announced = self.bid_matrices[1]
         complete = score_regression.fill_missing_scores(measured, self.distance_km)
         return complete if announced is None else np.where(np.isnan(announced), complete, announced)
@@ -305,7 +315,7 @@ class Brokering:
         shape = (len(self.locations), len(self.clusters))
         if self.bids is None:
             return np.ones(shape, dtype=bool), None, None
-        pairs = self._pairs(self.bids)
+        pairs = self.locate_pairs(self.bids)
         offered = np.zeros(shape, dtype=bool)
         offered[pairs] = True
         figures: list[Floats | None] = [None, None]
@@ -342,7 +352,8 @@ class Brokering:
         """(L,) of each location."""
         return self.locations["country"].to_numpy(object)
 
-    def _pairs(self, frame: pd.DataFrame) -> tuple[Ints, Ints]:
+    def locate_pairs(self, frame: pd.DataFrame) -> tuple[Ints, Ints]:
+        """Return the rows of `locations` and `clusters` that each row of a table names; -1: unknown."""
         return (
             _rows_of(self.location_index, frame["location"]),
             _rows_of(self.cluster_index, frame["cluster"]),

@@ -105,20 +105,6 @@ def match_rules(
     )
 
 
-def unmatched_rules(
-    name: str, table: pd.DataFrame, clients: pd.DataFrame, clusters: pd.DataFrame
-) -> Iterator[str]:
-    """Yield a fault for each rule that names no clients, or no cluster of those CDNs."""
-    for place, rule in enumerate(_records(table)):
-        for frame, columns, missing in (
-            (clients, CLIENTS, "no clients"),
-            (clusters, CLUSTERS, "no cluster"),
-        ):
-            if not _matches(frame, rule, columns).any():
-                names = ", ".join(f"{column} '{rule[column]}'" for column in columns)
-                yield f"{row_name(table, name, place)}: {names} is {missing} of the problem"
-
-
 def select_rules(table: pd.DataFrame | None, clusters: pd.DataFrame) -> pd.DataFrame | None:
     """Return the rules that name some of these clusters; None where there are none."""
     if table is None:
@@ -128,29 +114,35 @@ def select_rules(table: pd.DataFrame | None, clusters: pd.DataFrame) -> pd.DataF
     return selected if len(selected) else None
 
 
-def unservable_clients(
+def find_faults(
+    rules: Mapping[str, pd.DataFrame | None],
     classes: RestrictionClasses,
-    offered: Bools,
     clients: pd.DataFrame,
     location: Ints,
-    pinned: pd.DataFrame | None,
-    forbidden: pd.DataFrame | None,
+    clusters: pd.DataFrame,
+    offered: Bools,
 ) -> Iterator[str]:
-    """Yield a fault for each location and class that the rules leave no cluster."""
+    """Yield a fault for each rule that matches nothing, and for clients that the rules leave no cluster.
+
+    rules     the tables `pinned` and `forbidden`
+    location  (R,) row of `offered` (L, C) of each row of clients
+    """
+    for name, table in rules.items():
+        for place, rule in enumerate(_records(table)):
+            assert table is not None
+            for frame, columns, missing in ((clients, CLIENTS, "clients"), (clusters, CLUSTERS, "cluster")):
+                if not _matches(frame, rule, columns).any():
+                    names = ", ".join(f"{column} '{rule[column]}'" for column in columns)
+                    yield f"{row_name(table, name, place)}: {names} is no {missing} of the problem"
     rows = np.flatnonzero((classes.of_row > 0) & (clients["clients"].to_numpy(float) > 0))
     count = len(classes.permitted)
     pairs, first = np.unique(location[rows] * count + classes.of_row[rows], return_index=True)
     place, restriction_class = np.divmod(pairs, count)
-    tables = [
-        file_name(table, name)
-        for table, name in ((pinned, "pinned"), (forbidden, "forbidden"))
-        if table is not None
-    ]
+    files = " and ".join(file_name(table, name) for name, table in rules.items() if table is not None)
     allowed = classes.allowed(offered[place], restriction_class)
     for one in np.flatnonzero(~allowed.any(axis=1)).tolist():
         row = clients.iloc[int(rows[first[one]])]
-        kind = f"{row['location']}/{row['isp']}/{row['content']}"
-        yield f"{' and '.join(tables)}: no cluster is left to serve {kind}"
+        yield f"{files}: no cluster is left to serve {row['location']}/{row['isp']}/{row['content']}"
 
 
 def _records(table: pd.DataFrame | None) -> list[dict[Hashable, Any]]:

@@ -23,6 +23,11 @@ def count(about: str) -> pa.Column:
     )
 
 
+def _optional(about: str) -> pa.Column:
+    """Return an optional column of numbers, 0 or more; 0 where it is absent."""
+    return number(about, at_least=0, optional=True, default=0.0)
+
+
 def choice(about: str, values: tuple[str, ...]) -> pa.Column:
     """Return a column that holds one of the given words."""
     return pa.Column(
@@ -33,17 +38,17 @@ def choice(about: str, values: tuple[str, ...]) -> pa.Column:
 UNITS: Final = {"GB": 3600 / 8000, "TB": 3600 / 8_000_000, "GiB": 3600e6 / 8 / 2**30, "Mbps-month": 1 / 730}
 """Traffic of one Mbit/s in an hour, in each unit that costs may be given per."""
 
+KIND: Final = {
+    "location": label("place of the clients"),
+    "isp": label("network of the clients"),
+    "content": label("requested content"),
+    "bitrate_kbps": number("average bitrate of each client, kbit/s", more_than=0),
+}
 CLIENTS: Final = Table(
     name="clients",
     about="clients that request the same content at the same bitrate from the same place and network; "
     "equal rows are added up",
-    columns={
-        "location": label("place of the clients"),
-        "isp": label("network of the clients"),
-        "content": label("requested content"),
-        "bitrate_kbps": number("average bitrate of each client, kbit/s", more_than=0),
-        "clients": count("number of clients"),
-    },
+    columns={**KIND, "clients": count("number of clients")},
 )
 LOCATIONS: Final = Table(
     name="locations",
@@ -66,9 +71,7 @@ CLUSTERS: Final = Table(
         "capacity_mbps": number("capacity, Mbit/s", at_least=0),
         "bandwidth_cost": number("cost of traffic to the CDN, in the terms' currency and unit", at_least=0),
         "colocation_cost": number("cost of space and power by traffic, likewise", at_least=0),
-        "background_mbps": number(
-            "background traffic, not of this broker, Mbit/s", at_least=0, optional=True, default=0.0
-        ),
+        "background_mbps": _optional("background traffic, not of this broker, Mbit/s"),
     },
     key=("cluster",),
 )
@@ -76,7 +79,7 @@ SCORES: Final = Table(
     name="scores",
     about="performance of a cluster for a location, smaller is better; missing scores by regression",
     columns={
-        "location": label("place of the clients"),
+        "location": KIND["location"],
         "cluster": label("cluster that would serve them"),
         "score": number("score, such as of latency and loss", at_least=0),
     },
@@ -91,9 +94,7 @@ CONTRACTS: Final = Table(
             "region of the clients: a country (US), a continent (EU) or world; the narrowest applies"
         ),
         "price": number("price in the terms' currency and unit", at_least=0),
-        "commitment_mbps": number(
-            "traffic that is paid for in any case, Mbit/s", at_least=0, optional=True, default=0.0
-        ),
+        "commitment_mbps": _optional("traffic that is paid for in any case, Mbit/s"),
     },
     key=("cdn", "region"),
 )
@@ -101,7 +102,7 @@ BIDS: Final = Table(
     name="bids",
     about="clusters on offer to locations; without this table all clusters are on offer, at their costs",
     columns={
-        "location": label("place of the clients"),
+        "location": KIND["location"],
         "cluster": label("cluster on offer"),
         "score": number("announced score", at_least=0, optional=True),
         "price": number("price of the bid, in the terms' currency and unit", at_least=0, optional=True),
@@ -128,19 +129,12 @@ RULE: Final = {
     "cdn": label("CDN of the clusters; * is any"),
     "cluster": label("cluster; * is any"),
 }
-PINNED: Final = Table(
-    name="pinned",
-    about="clients that only these clusters may serve, whatever is on offer",
-    columns=RULE,
-    key=tuple(RULE),
-    may_be_empty=True,
-)
-FORBIDDEN: Final = Table(
-    name="forbidden",
-    about="clusters that must not serve these clients",
-    columns=RULE,
-    key=tuple(RULE),
-    may_be_empty=True,
+PINNED, FORBIDDEN = (
+    Table(name=name, about=about, columns=RULE, key=tuple(RULE), may_be_empty=True)
+    for name, about in (
+        ("pinned", "clients that only these clusters may serve, whatever is on offer"),
+        ("forbidden", "clusters that must not serve these clients"),
+    )
 )
 TABLES: Final = (CLIENTS, LOCATIONS, CLUSTERS, SCORES, CONTRACTS, BIDS, PINNED, FORBIDDEN, TERMS)
 OPTIONAL: Final = ("scores", "contracts", "bids", "pinned", "forbidden", "terms")
@@ -149,14 +143,11 @@ ASSIGNMENTS: Final = Table(
     name="assignments",
     about="clients assigned to one cluster",
     columns={
-        "location": label("place of the clients"),
-        "isp": label("network of the clients"),
-        "content": label("requested content"),
-        "bitrate_kbps": number("average bitrate of each client, kbit/s", more_than=0),
+        **KIND,
         "cluster": label("cluster that serves them"),
         "clients": count("number of clients"),
     },
-    key=("location", "isp", "content", "bitrate_kbps", "cluster"),
+    key=(*KIND, "cluster"),
     may_be_empty=True,
 )
 ROUNDS: Final = Table(

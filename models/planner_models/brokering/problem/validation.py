@@ -1,18 +1,15 @@
-"""Faults across the tables of a problem: unknown names, and clients that no cluster may serve."""
+"""Faults across the tables of a problem: unknown names, and locations without an offer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-import numpy as np
 import pandas as pd
 
+from planner.arrays import Bools, Floats
 from planner.contract.tables import file_name, report_unknown_names, shorten_faults
-from planner_models.brokering.problem import geography, restrictions
-
-if TYPE_CHECKING:
-    from planner_models.brokering.problem.problem import Brokering
+from planner_models.brokering.problem import geography
 
 NAMING_COLUMNS: Final = {
     "clients": ("location",),
@@ -31,53 +28,35 @@ RULES: Final = {
 }
 
 
-def find_faults(problem: Brokering) -> list[str]:
-    """Return the faults of the first check that finds any."""
-    for check in (_unknown_names, _locations_without_offer, _clients_without_cluster):
-        faults = list(check(problem))
-        if faults:
-            return faults
-    return []
-
-
-def _unknown_names(problem: Brokering) -> Iterator[str]:
+def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
+    """Yield the faults of names in the problem's tables that are no location, cluster, CDN or region."""
     countries = set(geography.continent_by_country())
+    locations, clusters = tables["locations"], tables["clusters"]
+    assert locations is not None
+    assert clusters is not None
     known = {
-        "location": set(problem.locations["location"]),
-        "cluster": set(problem.clusters["cluster"]),
-        "cdn": set(problem.clusters["cdn"]),
+        "location": set(locations["location"]),
+        "cluster": set(clusters["cluster"]),
+        "cdn": set(clusters["cdn"]),
         "country": countries,
         "region": {geography.WORLD, *geography.CONTINENTS, *countries},
     }
     for table, columns in NAMING_COLUMNS.items():
-        frame: pd.DataFrame | None = getattr(problem, table)
-        for column in columns if frame is not None else ():
-            assert frame is not None
-            yield from report_unknown_names(frame, table, column, known[column], RULES[column])
+        frame = tables[table]
+        if frame is not None:
+            for column in columns:
+                yield from report_unknown_names(frame, table, column, known[column], RULES[column])
 
 
-def _locations_without_offer(problem: Brokering) -> Iterator[str]:
-    if problem.bids is None:
+def locations_without_offer(
+    bids: pd.DataFrame | None, names: pd.Series, demand_mbps: Floats, offered: Bools
+) -> Iterator[str]:
+    """Yield the faults of locations, (L,) by name, that have clients and no cluster (L, C) on offer."""
+    if bids is None:
         return
-    file = file_name(problem.bids, "bids")
-    without = np.flatnonzero((problem.demand_mbps > 0) & ~problem.offered.any(axis=1))
+    file = file_name(bids, "bids")
     faults = [
         f"{file}: no cluster is on offer to location '{name}', which has clients"
-        for name in problem.locations["location"].iloc[without]
+        for name in names[(demand_mbps > 0) & ~offered.any(axis=1)]
     ]
     yield from shorten_faults(faults, file, "are missing for locations with clients")
-
-
-def _clients_without_cluster(problem: Brokering) -> Iterator[str]:
-    for name in ("pinned", "forbidden"):
-        table: pd.DataFrame | None = getattr(problem, name)
-        if table is not None:
-            yield from restrictions.unmatched_rules(name, table, problem.clients, problem.clusters)
-    yield from restrictions.unservable_clients(
-        problem.restriction_classes,
-        problem.offered,
-        problem.clients,
-        problem.location,
-        problem.pinned,
-        problem.forbidden,
-    )
