@@ -11,7 +11,7 @@ source  Mukerjee 2018, 3.4.2 and 3.6.3 say that CDNs can learn risk-averse strat
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,8 @@ from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.plan import Assignment, MessageCounts, locate_rows
 from planner_models.brokering.problem.problem import Brokering
 
+STEP: Final = 0.05
+TARGET: Final = 0.8
 Step = Annotated[float, Field(ge=0, lt=1, description="relative change of prices in a round")]
 Target = Annotated[
     float, Field(gt=0, le=1, description="share of a promise that must be accepted for a price to rise")
@@ -43,8 +45,8 @@ def assign(
     problem: Brokering,
     *,
     rounds: Annotated[int, Field(ge=1, description="rounds of the market in one window")] = 1,
-    step: Step = 0.05,
-    target: Target = 0.8,
+    step: Step = STEP,
+    target: Target = TARGET,
     caution: Caution = 0.0,
     options: Options = Options(),
     previous: Decision[Assignment] | None = None,
@@ -85,9 +87,9 @@ def update_bids(
     accepted_mbps: Floats,
     residual_mbps: Floats,
     *,
-    step: float,
-    target: float,
-    caution: float,
+    step: float = STEP,
+    target: float = TARGET,
+    caution: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """Return the next markup (price over cost) and promise of each cluster, (C,), after a round."""
     promised = promise * residual_mbps

@@ -70,38 +70,34 @@ def day_of_tables(
     swing: Swing = 0.5,
 ) -> Day:
     """Return a day of a problem in tables."""
-    problem = Brokering.from_tables(read_tables(TABLES, find_tables(TABLES, path, OPTIONAL)))
-    return Day(problem=problem, windows=windows, swing=swing)
+    return Day(problem=_read_problem(path), windows=windows, swing=swing)
+
+
+@dataclass(frozen=True)
+class WindowFolders:
+    """Consecutive problems, each with tables in a folder of its own."""
+
+    folders: tuple[Path, ...]
+
+    def __len__(self) -> int:
+        return len(self.folders)
+
+    def __iter__(self) -> Iterator[tuple[str, Brokering]]:
+        return ((folder.name, _read_problem(folder)) for folder in self.folders)
 
 
 def windows_of_tables(
     *,
     path: Annotated[
-        Path,
-        Field(description="folder that holds a folder of tables for each window, in order of name"),
+        Path, Field(description="folder that holds a folder of tables for each window, in order of name")
     ],
 ) -> WindowFolders:
     """Return windows that each have tables of their own."""
-    return WindowFolders(path=path)
+    folders = tuple(sorted(folder for folder in path.glob("*") if folder.is_dir()))
+    if not folders:
+        raise InputError(f"{path}: has no folders with the tables of a window")
+    return WindowFolders(folders)
 
 
-@dataclass(frozen=True, kw_only=True)
-class WindowFolders:
-    """Consecutive problems, each in a folder of its own."""
-
-    path: Path
-
-    def __post_init__(self) -> None:
-        if not self._folders():
-            raise InputError(f"{self.path}: has no folders with the tables of a window")
-
-    def _folders(self) -> list[Path]:
-        return sorted(folder for folder in self.path.glob("*") if folder.is_dir())
-
-    def __len__(self) -> int:
-        return len(self._folders())
-
-    def __iter__(self) -> Iterator[tuple[str, Brokering]]:
-        for folder in self._folders():
-            tables = read_tables(TABLES, find_tables(TABLES, folder, OPTIONAL))
-            yield folder.name, Brokering.from_tables(tables)
+def _read_problem(folder: Path) -> Brokering:
+    return Brokering.from_tables(read_tables(TABLES, find_tables(TABLES, folder, OPTIONAL)))

@@ -17,7 +17,15 @@ from planner.contract.drawing import Curve
 from planner.contract.metrics import Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
-from planner_models.brokering.designs.learning_bidders import Caution, Step, Target, update_bids, with_bids
+from planner_models.brokering.designs.learning_bidders import (
+    STEP,
+    TARGET,
+    Caution,
+    Step,
+    Target,
+    update_bids,
+    with_bids,
+)
 from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.plan.metrics import METRICS, measure
@@ -35,24 +43,18 @@ WINDOW_METRICS: Final = (
 )
 ROUND_COLUMNS: Final = ("window", "traffic_mbps", "paid_per_hour", "profit_per_hour", *WINDOW_METRICS)
 CDN_COLUMNS: Final = ("window", "cdn", "traffic_mbps", "profit")
-RUN_METRICS: Final = (
+MARKET_METRICS: Final = (
     Metric(
         name="paid_per_hour",
         unit="/h",
         better="less",
-        about="cost of all traffic at each cluster's cost and markup, mean over windows",
+        about="cost of all traffic at each cluster's cost and markup",
     ),
-    Metric(
-        name="profit_per_hour",
-        unit="/h",
-        better="more",
-        about="profit of all CDNs from markups over cost, mean over windows",
-    ),
-    *(
-        replace(metric, about=f"{metric.about}; mean over windows")
-        for metric in METRICS
-        if metric.name in WINDOW_METRICS
-    ),
+    Metric(name="profit_per_hour", unit="/h", better="more", about="profit of all CDNs from markups over cost"),
+)
+RUN_METRICS: Final = tuple(
+    replace(metric, about=f"{metric.about}; mean over windows")
+    for metric in (*MARKET_METRICS, *(metric for metric in METRICS if metric.name in WINDOW_METRICS))
 )
 
 
@@ -168,15 +170,13 @@ def simulate_market(
     information: Mapping[str, Any] | None = None,
     decision_parameters: Mapping[str, Any] | None = None,
     window_s: float = 300.0,
-    step: float = 0.05,
-    target: float = 0.8,
-    caution: float = 0.0,
     options: Options = Options(),
+    **learning: float,
 ) -> control_loop.Outcome:
     """Run one round of the market in each window; the outcome's tables are those of `Market`.
 
     The broker decides at the start of each window. Where the design announces prices, CDNs learn half a
-    window later.
+    window later, with step, target and caution of `learning`.
     """
     broker = control_loop.Controller.of_design(
         design, period_s=window_s, parameters=decision_parameters, options=options
@@ -194,16 +194,8 @@ def simulate_market(
     def bid(cdn: int, state: MarketState) -> BidStrategy | None:
         if state.accepted_mbps is None:
             return None
-        residual = state.problem.residual_mbps
-        markup, promise = update_bids(
-            state.markup,
-            state.promise,
-            state.accepted_mbps,
-            residual,
-            step=step,
-            target=target,
-            caution=caution,
-        )
+        load, residual = state.accepted_mbps, state.problem.residual_mbps
+        markup, promise = update_bids(state.markup, state.promise, load, residual, **learning)
         return BidStrategy(cdn=cdn, markup=markup, promise=promise)
 
     cdns: list[control_loop.Controller[Any]] = [
@@ -233,8 +225,8 @@ def run(
     window_s: Annotated[
         float, Field(gt=0, description="time between two decisions of the broker, s")
     ] = 300.0,
-    step: Step = 0.05,
-    target: Target = 0.8,
+    step: Step = STEP,
+    target: Target = TARGET,
     caution: Caution = 0.0,
 ) -> SimulationResult:
     """Simulate a day of the market under a broker, with CDNs that learn from accepted bids.
@@ -255,10 +247,8 @@ def run(
     )
     rounds = outcome.tables["rounds"]
     means = rounds.drop(columns="window").astype(float).mean()
-    metrics = {
-        metric.name: None if np.isnan(means[metric.name]) else float(means[metric.name])
-        for metric in RUN_METRICS
-    }
+    values = {metric.name: float(means[metric.name]) for metric in RUN_METRICS}
+    metrics = {name: None if np.isnan(value) else value for name, value in values.items()}
     curve = Curve(title="Paid by the broker in each window", frame=rounds[["window", "paid_per_hour"]])
     return SimulationResult(
         metrics=metrics,
