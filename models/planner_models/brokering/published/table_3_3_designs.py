@@ -14,16 +14,9 @@ from planner_models.brokering.problem import generators
 QUICK_CLIENTS: Final = 3_000
 SEEDS: Final = tuple(range(1, 11))
 QUICK_SEEDS: Final = SEEDS[:2]
-DESIGNS: Final = {  # as table_3_3.toml and the published ids call them
-    "brokered": "brokered",
-    "multicluster_2": "multicluster_2",
-    "multicluster_100": "multicluster_100",
-    "dynamic_pricing": "dynamicpricing",
-    "dynamic_multicluster": "dynamicmulticluster",
-    "best_lookup": "bestlookup",
-    "marketplace": "marketplace",
-    "omniscient": "omniscient",
-}
+MULTICLUSTER: Final = ("multicluster_2", "multicluster_100")
+DYNAMIC: Final = ("dynamic_pricing", "dynamic_multicluster")
+DESIGNS: Final = ("brokered", *MULTICLUSTER, *DYNAMIC, "best_lookup", "marketplace", "omniscient")
 COLUMNS: Final = {
     "cost": "median_cost",
     "score": "median_score",
@@ -31,40 +24,28 @@ COLUMNS: Final = {
     "load": "median_own_load_percent",
     "congested": "congested_percent",
 }
-SCALED_COLUMNS: Final = ("cost", "score", "distance")
-PUBLISHED_BROKERED: Final = {
-    "cost": 136.0,
-    "score": 132.0,
-    "distance": 297.0,
-}  # as printed: the scale of each column
+PUBLISHED_BROKERED: Final = {"cost": 136.0, "score": 132.0, "distance": 297.0}  # as printed: the scales
+SCALED_COLUMNS: Final = tuple(PUBLISHED_BROKERED)
+SCALED_METRICS: Final = [COLUMNS[name] for name in SCALED_COLUMNS]
 SIMILAR_TOLERANCE: Final = 0.05  # "very similar"
 LOAD_NOTE: Final = "loads hardly differ between designs here, for any parameters: see generators.world"
 NOISE_NOTE: Final = "more noise in scores would bring it, and worsen the distances"
 CONGESTION_NOTES: Final = {
-    **{
-        (name, "congested"): f"fewer small clusters are overloaded; {NOISE_NOTE}"
-        for name in DESIGNS
-        if "multi" in name
-    },
-    ("best_lookup", "congested"): "background traffic leaves capacity in most clusters that bids choose",
+    **{name: f"fewer small clusters are overloaded; {NOISE_NOTE}" for name in DESIGNS if "multi" in name},
+    "best_lookup": "background traffic leaves capacity in most clusters that bids choose",
 }
 KNEE_NOTE: Final = "the point of Table 3.3's own weight, whose values the paper's knee has"
 
 
-def _changes(study: Study, **parameters: Any) -> dict[str, Any]:
-    smaller = {"problem.clients": QUICK_CLIENTS} if study.quick else {}
-    return {**smaller, **{f"problem.{key}": value for key, value in parameters.items()}}
-
-
 def _medians(
-    study: Study,
-    scenario: str,
-    designs: tuple[str, ...] | None = None,
-    **parameters: Any,
+    study: Study, scenario: str, designs: tuple[str, ...] | None = None, **parameters: Any
 ) -> pd.DataFrame:
     """Return the median metrics over seeds, a row for each design."""
+    changes = {f"problem.{key}": value for key, value in parameters.items()}
+    if study.quick:
+        changes["problem.clients"] = QUICK_CLIENTS
     runs = [
-        study.compare(scenario, designs=designs, changes=_changes(study, seed=seed, **parameters))
+        study.compare(scenario, designs=designs, changes={**changes, "problem.seed": seed})
         for seed in (QUICK_SEEDS if study.quick else SEEDS)
     ]
     numbers = [run.select_dtypes("number") for run in runs]
@@ -74,42 +55,38 @@ def _medians(
 def find_table_3_3(study: Study) -> TargetValues:
     """Find cost, score, distance, load and congestion of the designs, scaled to Brokered."""
     ours = _medians(study, "brokering/table_3_3")
-    brokered = {
-        metric: float(ours[metric].to_numpy(float)[list(ours.index).index("brokered")])
-        for metric in COLUMNS.values()
-    }
+    figures = {column: {str(k): float(v) for k, v in ours[name].items()} for column, name in COLUMNS.items()}
     values: dict[str, float | bool | None] = {}
     notes = {}
-    for name, published_name in DESIGNS.items():
-        for column, metric in COLUMNS.items():
-            key = f"brok_t33_{published_name}_{column}"
-            value = float(ours[metric].to_numpy(float)[list(ours.index).index(name)])
+    for name in DESIGNS:
+        for column in COLUMNS:
+            key, scale = f"brok_t33_{name if name in MULTICLUSTER else name.replace('_', '')}_{column}", 1.0
             if column in SCALED_COLUMNS:
                 if name == "brokered":
                     continue
-                value *= PUBLISHED_BROKERED[column] / brokered[metric]
+                scale = PUBLISHED_BROKERED[column] / figures[column]["brokered"]
                 notes[key] = "units are not printed: scaled so that Brokered is as printed"
-                if column == "score" and "multicluster_" in published_name:
+                if column == "score" and name in MULTICLUSTER:
                     notes[key] += f"; {NOISE_NOTE}"
-            if column == "load":
+            elif column == "load":
                 notes[key] = f"of the broker's traffic alone, background being 11% on average; {LOAD_NOTE}"
-            notes.setdefault(key, CONGESTION_NOTES.get((name, column), ""))
-            values[key] = value
+            else:
+                notes[key] = CONGESTION_NOTES.get(name, "")
+            values[key] = figures[column][name] * scale
     cost, score = ours["median_cost"], ours["median_score"]
     congested = ours["congested_percent"]
-    two_bids, hundred_bids = "multicluster_2", "multicluster_100"
-    is_similar = abs(cost["marketplace"] / cost["best_lookup"] - 1) < SIMILAR_TOLERANCE
+    several, market = list(MULTICLUSTER), "marketplace"
+    is_similar = abs(cost[market] / cost["best_lookup"] - 1) < SIMILAR_TOLERANCE
     values |= {
         "brok_s35_mc_cost": bool(
-            cost[[two_bids, hundred_bids]].min() > cost["brokered"]
-            and score[[two_bids, hundred_bids]].max() < score["brokered"]
+            cost[several].min() > cost["brokered"] and score[several].max() < score["brokered"]
         ),
         "brok_s35_dp": bool(
             cost["dynamic_pricing"] < cost["brokered"]
             and score["dynamic_pricing"] > score["brokered"]
             and congested["dynamic_pricing"] == 0
         ),
-        "brok_s35_market": bool(is_similar and congested["marketplace"] == 0),
+        "brok_s35_market": bool(is_similar and congested[market] == 0),
         "brok_s35_omni": bool(cost["omniscient"] <= cost.drop("omniscient").min()),
     }
     return TargetValues(
@@ -118,7 +95,7 @@ def find_table_3_3(study: Study) -> TargetValues:
         curves=(
             Curve(
                 title="Table 3.3 on the calibrated market, over Brokered",
-                frame=(ours[list(COLUMNS.values())[:3]] / ours.loc["brokered", list(COLUMNS.values())[:3]])
+                frame=(ours[SCALED_METRICS] / ours.loc["brokered", SCALED_METRICS])
                 .rename_axis("design")
                 .reset_index(),
                 bars=True,
@@ -131,31 +108,17 @@ def find_figure_3_18(study: Study) -> TargetValues:
     """Find cost against distance as the cost weight varies."""
     calibrated_weight = generators.COST_WEIGHT
     brokered = _medians(study, "brokering/table_3_3", ("brokered",)).loc["brokered"]
-    metrics = [COLUMNS[name] for name in SCALED_COLUMNS]
     rows = []
     for weight in np.geomspace(calibrated_weight / 10, calibrated_weight * 10, 3 if study.quick else 7):
         ours = _medians(study, "brokering/table_3_3", ("marketplace",), cost_weight=float(weight))
-        rows.append([float(weight), *(ours.loc["marketplace", metrics] / brokered[metrics])])
+        rows.append([float(weight), *(ours.loc["marketplace", SCALED_METRICS] / brokered[SCALED_METRICS])])
     curve = pd.DataFrame(rows, columns=["cost_weight", *SCALED_COLUMNS])
     cheaper, nearer = at_equal(curve, "distance", "cost"), at_equal(curve, "cost", "distance")
     knee = curve.iloc[int(np.abs(np.log(curve["cost_weight"] / calibrated_weight)).argmin())]
-    others = _medians(
-        study,
-        "brokering/table_3_3",
-        ("multicluster_2", "multicluster_100", "dynamic_pricing", "dynamic_multicluster"),
-    )
-    is_matched = [
-        bool(
-            (
-                (curve["cost"] <= others.loc[name, "median_cost"] / brokered["median_cost"])
-                & (
-                    curve["distance"]
-                    <= others.loc[name, "median_distance_km"] / brokered["median_distance_km"]
-                )
-            ).any()
-        )
-        for name in others.index
-    ]
+    others = _medians(study, "brokering/table_3_3", (*MULTICLUSTER, *DYNAMIC))[SCALED_METRICS]
+    others = (others / brokered[SCALED_METRICS]).set_axis(list(SCALED_COLUMNS), axis=1)
+    both = ["cost", "distance"]
+    is_matched = [bool((curve[both] <= other[both]).all(axis=1).any()) for _, other in others.iterrows()]
     return TargetValues(
         values={
             "brok_f318_cost": None if cheaper is None else 100 * (1 - cheaper),

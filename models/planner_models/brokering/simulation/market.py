@@ -50,7 +50,9 @@ MARKET_METRICS: Final = (
         better="less",
         about="cost of all traffic at each cluster's cost and markup",
     ),
-    Metric(name="profit_per_hour", unit="/h", better="more", about="profit of all CDNs from markups over cost"),
+    Metric(
+        name="profit_per_hour", unit="/h", better="more", about="profit of all CDNs from markups over cost"
+    ),
 )
 RUN_METRICS: Final = tuple(
     replace(metric, about=f"{metric.about}; mean over windows")
