@@ -22,7 +22,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing
-from planner_models.brokering.plan.plan import Assignment, MessageCounts, locate_rows
+from planner_models.brokering.plan.plan import Assignment, MessageCounts, cluster_traffic, read_bids
 from planner_models.brokering.problem.problem import Brokering
 
 STEP: Final = 0.05
@@ -65,8 +65,8 @@ def assign(
     counts: list[MessageCounts | None] = []
     for _ in range(rounds):
         if plan is not None:
-            markup, promise = _bids_of(problem, plan)
-            load = _accepted_mbps(problem, plan)
+            markup, promise = read_bids(problem, plan)
+            load = cluster_traffic(problem, plan)
             markup, promise = update_bids(
                 markup, promise, load, problem.residual_mbps, step=step, target=target, caution=caution
             )
@@ -108,19 +108,3 @@ def with_bids(offers: Brokering, markup: Floats, promise: Floats) -> Brokering:
         capacity_mbps=offers.background_mbps + promise * offers.residual_mbps,
         background_mbps=offers.background_mbps,
     )
-
-
-def _bids_of(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats]:
-    """Return the markup and promise of each cluster, (C,), in a plan; 1 where it has none."""
-    if plan.offers is None or plan.offers.empty:
-        return np.ones(len(problem.clusters)), np.ones(len(problem.clusters))
-    table = plan.offers.set_index("cluster").reindex(problem.clusters["cluster"]).fillna(1.0)
-    return table["markup"].to_numpy(float), table["promise"].to_numpy(float)
-
-
-def _accepted_mbps(problem: Brokering, plan: Assignment) -> Floats:
-    """Return the traffic of a plan in each cluster of the problem, (C,)."""
-    _, cluster, mbps = locate_rows(problem, plan)
-    is_known = cluster >= 0  # an earlier window may have had other clusters
-    load = np.bincount(cluster[is_known], weights=mbps[is_known], minlength=len(problem.clusters))
-    return load.astype(float)

@@ -11,7 +11,7 @@ from planner.arrays import Floats
 from planner.contract.metrics import Metric
 from planner_models.brokering.plan import billing, overload_relief, profit
 from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
-from planner_models.brokering.plan.plan import Assignment
+from planner_models.brokering.plan.plan import Assignment, read_bids
 from planner_models.brokering.problem.problem import Brokering
 
 TABLE_3_3: Final = "Mukerjee 2018, Table 3.3"
@@ -117,7 +117,7 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     clients, served = float(problem.count.sum()), float(count.sum())
     by_cdn = profit.profit_by_cdn(problem, plan)
     bills = billing.hourly_bills(problem, plan)
-    bid_price = problem.unit_cost * markups(problem, plan)
+    bid_price = problem.unit_cost * read_bids(problem, plan)[0]
     clusters, cdns = moved_traffic_percent(problem, plan, previous)
     objective = terms.performance_weight * performance + terms.cost_weight * cost_per_hour
     if overload_relief.is_needed(problem, done):
@@ -145,14 +145,6 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "rounds": 1.0 if plan.rounds is None or plan.rounds.empty else float(plan.rounds["round"].max()),
         "withdrawn": 0.0 if plan.rounds is None else float(plan.rounds["withdrawn"].sum()),
     }
-
-
-def markups(problem: Brokering, plan: Assignment) -> Floats:
-    """Return the price over cost that each cluster bids, (C,); 1 where CDNs do not learn."""
-    if plan.offers is None or plan.offers.empty:
-        return np.ones(len(problem.clusters))
-    bid = plan.offers.set_index("cluster")["markup"].reindex(problem.clusters["cluster"])
-    return bid.fillna(1.0).to_numpy(float)
 
 
 def weighted_median(values: Floats, weights: Floats) -> float | None:

@@ -136,6 +136,23 @@ def locate_rows(problem: Brokering, plan: Assignment) -> tuple[Ints, Ints, Float
     return location, cluster, frame["clients"].to_numpy(float) * frame["bitrate_kbps"].to_numpy(float) / 1000
 
 
+def cluster_traffic(problem: Brokering, plan: Assignment) -> Floats:
+    """Return the traffic of a plan in each cluster of the problem, (C,) Mbit/s."""
+    _, cluster, mbps = locate_rows(problem, plan)
+    is_known = cluster >= 0  # an earlier window may have had other clusters
+    return np.bincount(cluster[is_known], weights=mbps[is_known], minlength=len(problem.clusters)).astype(
+        float
+    )
+
+
+def read_bids(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats]:
+    """Return the markup and promise of each cluster, (C,), in a plan; 1 where CDNs do not learn."""
+    if plan.offers is None or plan.offers.empty:
+        return np.ones(len(problem.clusters)), np.ones(len(problem.clusters))
+    table = plan.offers.set_index("cluster").reindex(problem.clusters["cluster"]).fillna(1.0)
+    return table["markup"].to_numpy(float), table["promise"].to_numpy(float)
+
+
 def sum_clients(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of assignments with clients summed over equal rows."""
     clients = frame.groupby(list(KEY), sort=False)["clients"].sum()

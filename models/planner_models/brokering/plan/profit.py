@@ -42,9 +42,7 @@ def profit_by_country(problem: Brokering, plan: Assignment, *, markup: float = M
     source  Mukerjee 2018, 3.7.1, Fig. 3.14 to 3.16
     """
     names, country = np.unique(problem.country[problem.cluster_location].astype(str), return_inverse=True)
-    return _profit_by_owner(
-        problem, plan, country.astype(np.int64), [str(name) for name in names], "country", markup
-    )
+    return _profit_by_owner(problem, plan, country, names.tolist(), "country", markup)
 
 
 def _profit_by_owner(

@@ -21,6 +21,7 @@ from planner_models.brokering.published.figures_3_4_to_3_8_market import (
 )
 
 EXPENSIVE_SHARE: Final = 5 / 19  # of the countries: A to E of those that Fig. 3.14 to 3.16 name
+PROFITS: Final = ["brokered_profit", "marketplace_profit"]
 OUR_CDNS: Final = "our CDNs have no numbers: judged on those that are deployed alike"
 
 
@@ -31,25 +32,26 @@ def profits(problem: Brokering) -> tuple[pd.DataFrame, pd.DataFrame]:
     marketplace_profit; by CDN also contract_price, by country also cost (mean of its clusters).
     """
     flat, bids = plan_of(observe.brokered(problem)), plan_of(observe.marketplace(problem))
+    names = {"traffic_mbps": "mbps", "price_to_cost": "price_to_cost"}
+    kept = (
+        ("brokered_", flat, {**names, "profit_at_flat_price": "profit"}),
+        ("marketplace_", bids, {"traffic_mbps": "mbps", "profit_at_cluster_price": "profit"}),
+    )
     frames = []
     for by, key in ((profit.profit_by_cdn, "cdn"), (profit.profit_by_country, "country")):
-        one, other = by(problem, flat).set_index(key), by(problem, bids).set_index(key)
-        frames.append(
-            pd.DataFrame(
-                {
-                    "brokered_mbps": one["traffic_mbps"],
-                    "brokered_price_to_cost": one["price_to_cost"],
-                    "brokered_profit": one["profit_at_flat_price"],
-                    "marketplace_mbps": other["traffic_mbps"],
-                    "marketplace_profit": other["profit_at_cluster_price"],
-                }
-            )
-        )
+        tables = [(of, by(problem, plan).set_index(key), to) for of, plan, to in kept]
+        parts = [table[list(to)].rename(columns=to).add_prefix(of) for of, table, to in tables]
+        frames.append(pd.concat(parts, axis=1))
     by_cdn, by_country = frames
     by_cdn["contract_price"] = problem.derived_price
     countries = problem.country[problem.cluster_location].astype(str)
     by_country["cost"] = pd.Series(problem.unit_cost).groupby(countries).mean()
     return by_cdn, by_country
+
+
+def _profit_curve(title: str, table: pd.DataFrame) -> Curve:
+    units = dict.fromkeys(PROFITS, "USD/h")
+    return Curve(title=title, frame=table[PROFITS].reset_index(), units=units, bars=True)
 
 
 @cache
@@ -61,10 +63,11 @@ def find_figures_3_11_to_3_13(study: Study) -> TargetValues:
     """Find which CDNs profit under flat prices, and under bids."""
     by_cdn, _ = _profits_of_generated_market(study.quick)
     profitable = by_cdn["brokered_profit"] >= 0
-    share = by_cdn["brokered_mbps"] / by_cdn["brokered_mbps"].sum()
+    share, bid_share = (
+        by_cdn[f"{of}_mbps"] / by_cdn[f"{of}_mbps"].sum() for of in ("brokered", "marketplace")
+    )
     cheap = (by_cdn["brokered_price_to_cost"] >= 1) & (share > 0) & (share < 1 / len(by_cdn))
     distributed = "distributed"
-    bid_share = by_cdn["marketplace_mbps"] / by_cdn["marketplace_mbps"].sum()
     preferred = (by_cdn["contract_price"] < by_cdn.loc[distributed, "contract_price"]) & (
         share > share[distributed]
     )
@@ -89,12 +92,7 @@ def find_figures_3_11_to_3_13(study: Study) -> TargetValues:
             "brok_f312_cdn11": OUR_CDNS,
         },
         curves=(
-            Curve(
-                title="Profit of CDNs",
-                frame=by_cdn[["brokered_profit", "marketplace_profit"]].reset_index(),
-                units={"brokered_profit": "USD/h", "marketplace_profit": "USD/h"},
-                bars=True,
-            ),
+            _profit_curve("Profit of CDNs", by_cdn),
             Curve(
                 title="Price over cost of CDNs, Brokered",
                 frame=by_cdn[["brokered_price_to_cost"]].reset_index(),
@@ -160,14 +158,7 @@ def find_figures_3_14_to_3_16(study: Study) -> TargetValues:
             "brok_f315_avoid": traffic_note,
             "brok_f315_brokered": traffic_note + "; even would be 26%",
         },
-        curves=(
-            Curve(
-                title="Profit by country, the most expensive first",
-                frame=used[["brokered_profit", "marketplace_profit"]].reset_index(),
-                units={"brokered_profit": "USD/h", "marketplace_profit": "USD/h"},
-                bars=True,
-            ),
-        ),
+        curves=(_profit_curve("Profit by country, the most expensive first", used),),
     )
 
 
@@ -177,16 +168,14 @@ def find_figure_3_17(study: Study) -> TargetValues:
     by_cdn, _ = profits(problem)
     city = by_cdn.index.str.match(r"city\d")
     cities, others = by_cdn[city], by_cdn[~city]
-    losing_cdns, idle_cdns = (
-        int((others["brokered_profit"] < 0).sum()),
-        int((others["brokered_mbps"] == 0).sum()),
-    )
+    losing_cdns = int((others["brokered_profit"] < 0).sum())
+    idle_cdns = int((others["brokered_mbps"] == 0).sum())
     lowest_ratio = cities["brokered_price_to_cost"].min()
     return TargetValues(
         values={
             "brok_city_cdns": float(city.sum()),
             "brok_f317_city": bool(
-                (cities["brokered_profit"] >= -1e-9).all() and (cities["marketplace_profit"] >= -1e-9).all()
+                (cities[["brokered_profit", "marketplace_profit"]] >= -1e-9).all(axis=None)
             ),
             "brok_f317_none": losing_cdns >= len(others) / 2 and idle_cdns > 0,
         },

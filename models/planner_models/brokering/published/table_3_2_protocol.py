@@ -23,16 +23,16 @@ def find_table_3_2(study: Study) -> TargetValues:  # noqa: ARG001 - small as it 
     problem = world(clients=500, places=40, seed=2)
     values: dict[str, float | bool | None] = {}
     observed = {
-        "brokered": observe.brokered(problem),
-        "multicluster": observe.multicluster(problem),
-        "dynamicpricing": observe.dynamic_pricing(problem),
-        "dynamicmulticluster": observe.dynamic_multicluster(problem),
-        "bestlookup": observe.best_lookup(problem),
-        "marketplace": observe.marketplace(problem),
-        "transactions": observe.marketplace(problem),
+        "brokered": observe.brokered,
+        "multicluster": observe.multicluster,
+        "dynamicpricing": observe.dynamic_pricing,
+        "dynamicmulticluster": observe.dynamic_multicluster,
+        "bestlookup": observe.best_lookup,
+        "marketplace": observe.marketplace,
+        "transactions": observe.marketplace,
     }
-    for name, observation in observed.items():
-        key = f"brok_t32_{name}"
+    for name, observation_of in observed.items():
+        key, observation = f"brok_t32_{name}", observation_of(problem)
         single_cluster = bool(
             max(np.add.reduceat(observation.offered, _first_clusters(problem), axis=1).max(axis=1)) == 1
         )
