@@ -18,6 +18,7 @@ from pydantic import Field
 from planner.contract.degradation import AgeS, GranularityKm, Noise, Seed, add_noise, average_within, drift
 from planner_models import globe
 from planner_models.brokering.problem import cluster_matching, geography
+from planner_models.brokering.problem.cluster_matching import SIMILAR
 from planner_models.brokering.problem.problem import Announcement, Brokering
 
 Bids = Annotated[int, Field(ge=1, description="clusters that a CDN offers to each location, at most")]
@@ -76,10 +77,8 @@ def estimate(
     factor = add_noise(np.ones(len(capacity)), noise, rng)
     score = add_noise(score, noise, rng)
     if granularity_km > 0:
-        latitude, longitude = (problem.locations[name].to_numpy(float) for name in ("latitude", "longitude"))
-        corner = globe.squares(
-            latitude, longitude, side_km=granularity_km, radius_km=geography.EARTH_RADIUS_KM
-        )
+        at = (problem.locations[name].to_numpy(float) for name in ("latitude", "longitude"))
+        corner = globe.squares(*at, side_km=granularity_km, radius_km=geography.EARTH_RADIUS_KM)
         square = np.unique(corner, axis=0, return_inverse=True)[1].ravel()
         score = average_within(score, square, problem.demand_mbps)
     return problem.with_observation(
@@ -126,7 +125,7 @@ def protocol(
         ),
     ] = "guessed",
     rule: Rule = "ranked",
-    similar: Similar = cluster_matching.SIMILAR,
+    similar: Similar = SIMILAR,
 ) -> Brokering:
     """Return the problem as a broker observes it under any choice of Share, Matching and Announce.
 
@@ -167,47 +166,37 @@ def protocol(
     )
 
 
-def brokered(problem: Brokering, *, similar: Similar = cluster_matching.SIMILAR) -> Brokering:
+def brokered(problem: Brokering, *, similar: Similar = SIMILAR) -> Brokering:
     """Return the observation of today's broker: one cluster per CDN, contract prices, guessed capacities."""
     return protocol(problem, similar=similar)
 
 
 @with_degradation
-def multicluster(
-    problem: Brokering, *, bids: Bids = 100, similar: Similar = cluster_matching.SIMILAR
-) -> Brokering:
+def multicluster(problem: Brokering, *, bids: Bids = 100, similar: Similar = SIMILAR) -> Brokering:
     """Return several clusters per CDN with their performance, contract prices, guessed capacities."""
     return protocol(problem, bids=bids, similar=similar)
 
 
-def dynamic_pricing(problem: Brokering, *, similar: Similar = cluster_matching.SIMILAR) -> Brokering:
+def dynamic_pricing(problem: Brokering, *, similar: Similar = SIMILAR) -> Brokering:
     """Return one cluster per CDN at that cluster's cost, guessed capacities."""
     return protocol(problem, price="cluster", similar=similar)
 
 
 @with_degradation
-def dynamic_multicluster(
-    problem: Brokering, *, bids: Bids = 100, similar: Similar = cluster_matching.SIMILAR
-) -> Brokering:
+def dynamic_multicluster(problem: Brokering, *, bids: Bids = 100, similar: Similar = SIMILAR) -> Brokering:
     """Return several clusters per CDN, each at its cost, guessed capacities."""
     return protocol(problem, bids=bids, price="cluster", similar=similar)
 
 
 @with_degradation
-def best_lookup(
-    problem: Brokering, *, bids: Bids = 100, similar: Similar = cluster_matching.SIMILAR
-) -> Brokering:
+def best_lookup(problem: Brokering, *, bids: Bids = 100, similar: Similar = SIMILAR) -> Brokering:
     """Return several clusters per CDN, each at its cost with its capacity, without background traffic."""
     return protocol(problem, bids=bids, price="cluster", capacity="total", similar=similar)
 
 
 @with_degradation
 def marketplace(
-    problem: Brokering,
-    *,
-    bids: Bids = 100,
-    rule: Rule = "ranked",
-    similar: Similar = cluster_matching.SIMILAR,
+    problem: Brokering, *, bids: Bids = 100, rule: Rule = "ranked", similar: Similar = SIMILAR
 ) -> Brokering:
     """Return bids for the broker's clients: several clusters per CDN, with cost and residual capacity."""
     return protocol(problem, bids=bids, price="cluster", capacity="free", rule=rule, similar=similar)

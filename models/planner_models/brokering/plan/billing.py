@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -60,12 +60,11 @@ def hourly_bills(problem: Brokering, plan: Assignment) -> dict[BillingRule, floa
         }
         mbps = np.vstack([columns["mbps"].to_numpy(float), mbps])
         charge = np.vstack([columns["charge_per_hour"].to_numpy(float), charge])
-    amounts: dict[BillingRule, float | None] = {}
-    rules: tuple[BillingRule, ...] = ("bits", "95th percentile")
-    for rule in rules:
-        amount = float(_bill_cdns(problem, mbps, charge, rule)["amount"].sum(skipna=False))
-        amounts[rule] = None if np.isnan(amount) else amount
-    return amounts
+    amounts = {
+        rule: float(_bill_cdns(problem, mbps, charge, rule)["amount"].sum(skipna=False))
+        for rule in get_args(BillingRule)
+    }
+    return {rule: None if np.isnan(amount) else amount for rule, amount in amounts.items()}
 
 
 def add_traffic_history(
@@ -76,15 +75,10 @@ def add_traffic_history(
         return decision
     earlier = previous.plan
     mbps, charge = cdn_traffic(problem, earlier, "contract")
-    window = (
-        1.0
-        if earlier.traffic is None or earlier.traffic.empty
-        else float(earlier.traffic["window"].max()) + 1
-    )
-    row = pd.DataFrame(
-        {"window": window, "cdn": problem.cdn_names, "mbps": mbps, "charge_per_hour": charge}
-    ).fillna(0.0)
-    history = row if window == 1 else pd.concat([earlier.traffic, row], ignore_index=True)
+    past = [] if earlier.traffic is None or earlier.traffic.empty else [earlier.traffic]
+    window = float(past[0]["window"].max()) + 1 if past else 1.0
+    columns = {"window": window, "cdn": problem.cdn_names, "mbps": mbps, "charge_per_hour": charge}
+    history = pd.concat([*past, pd.DataFrame(columns).fillna(0.0)], ignore_index=True)
     return replace(decision, plan=replace(decision.plan, traffic=history))
 
 

@@ -108,9 +108,7 @@ def _traffic_changes(problem: Brokering, baseline: Assignment, plan: Assignment)
     frame = pd.DataFrame({"cdn": problem.cdn_names, **columns})
     change = (frame["now_mbps"] - frame["before_mbps"]).abs()
     frame = frame.loc[change.sort_values(ascending=False, kind="stable").index].head(MAX_ROWS)
-    hourly = f"{problem.terms.currency}/h"
-    units = dict.fromkeys(("before_mbps", "now_mbps"), "Mbit/s")
-    units |= dict.fromkeys(("before_cost", "now_cost"), hourly)
+    units = {name: "Mbit/s" if name.endswith("mbps") else f"{problem.terms.currency}/h" for name in columns}
     return Section(title="what changes", frame=frame.reset_index(drop=True), units=units)
 
 

@@ -66,10 +66,7 @@ def match_stably(
     for owner in np.unique(cdn):
         own_clusters = np.flatnonzero(cdn == owner)
         own_score = np.where(offered[:, own_clusters], score[:, own_clusters], np.inf)
-        unserved, residual = (
-            demand_mbps.astype(float).copy(),
-            capacity_mbps[own_clusters].astype(float).copy(),
-        )
+        unserved, residual = demand_mbps.astype(float), capacity_mbps[own_clusters].astype(float)  # copies
         order = np.argsort(own_score, axis=None, kind="stable")
         for location, cluster in zip(*np.unravel_index(order, own_score.shape), strict=True):
             if not np.isfinite(own_score[location, cluster]):
