@@ -10,8 +10,6 @@ the relaxation, so it only bounds.
 
 from __future__ import annotations
 
-import argparse
-import os
 import resource
 import statistics
 import tempfile
@@ -19,6 +17,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.common import machine, parser_of
 from planner.backends import solve
 from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
@@ -92,10 +91,8 @@ def time_parquet(problem: Brokering, gap: float) -> tuple[float, float, float]:
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {RUNS} runs\n")
+    quick = parser_of(__doc__).parse_args().quick
+    print(f"{machine()}; medians of {RUNS} runs\n")
     small = world(clients=3_000 if quick else 33_400, seed=1)
     time_decision(scale_capacity(small, 0.1), 1e-3, 1)  # compiles
     for name, problem, gap, limit_s in (

@@ -10,8 +10,6 @@ and asserts that both come to the same. Times are of this process (CPU) and of t
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import machine, parser_of
 from planner_models.circuitflows import measure
 from planner_models.circuitflows.designs import operation
 from planner_models.circuitflows.plan.packets.state import EVENT_COUNT
@@ -53,14 +52,9 @@ def runs(problem: FlowsInTime) -> None:
         events = network.count(EVENT_COUNT)
         figures = measure(problem, decision.plan, None)
         assert figures["delivered_gb"] == decision.proof.objective
-        cells = (
-            f"{cpu:.1f}",
-            f"{wall:.1f}",
-            f"{again:.1f}",
-            f"{events / 1e6:.1f}",
-            f"{1e9 * again / events:.0f}",
-        )
-        print("".join(cell.rjust(16) for cell in (name, *cells, f"{figures['finished_share']:.3f}")))
+        times = (f"{value:.1f}" for value in (cpu, wall, again, events / 1e6))
+        rest = f"{1e9 * again / events:.0f}", f"{figures['finished_share']:.3f}"
+        print("".join(cell.rjust(16) for cell in (name, *times, *rest)))
 
 
 def twin(milliseconds: float) -> None:
@@ -107,11 +101,8 @@ def twin(milliseconds: float) -> None:
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes")
-    quick = parser.parse_args().quick
-    load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} cores, load {load:.1f}, one thread; compiled beforehand")
+    quick = parser_of(__doc__, "seconds instead of minutes").parse_args().quick
+    print(f"{machine()}, one thread; compiled beforehand")
     operation.run_on_application_data(generators.mixed(horizon_us=5_000.0))
     problem = generators.mixed(horizon_us=100_000.0 if quick else 2_000_000.0, seed=1)
     print(f"{len(problem.flows):,} flows over {problem.of('horizon_us') / 1e6:g} s of network time")

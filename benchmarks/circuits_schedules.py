@@ -14,31 +14,20 @@ the search is within 0.5% of it on the shipped scenario's demand (`skewed_64`); 
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks import circuits_textbook as textbook
+from benchmarks.common import machine, median_time, parser_of
 from planner import Options, Status
 from planner_models.circuits import Circuits
 from planner_models.circuits.designs import eclipse, optimum, simulated_annealing, solstice, upper_bound
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem import generators
 
-
-def time_call(run: Callable[[], Any], repeats: int, *, warm: bool = True) -> tuple[float, Any]:
-    """Return median processor seconds, and the last result."""
-    if warm:
-        run()
-    seconds, answer = [], None
-    for _ in range(repeats):
-        start = time.process_time()
-        answer = run()
-        seconds.append(time.process_time() - start)
-    return statistics.median(seconds), answer
+median_cpu = partial(median_time, clock=time.process_time)
 
 
 def plain(days: list[Day]) -> textbook.Days:
@@ -62,22 +51,22 @@ def kernels(racks: int, repeats: int, peers: bool) -> None:
     def share(days: textbook.Days) -> float:
         return textbook.served_bits(problem, days) / total
 
-    first, days = time_call(lambda: solstice.days(problem), repeats)
+    first, days = median_cpu(lambda: solstice.days(problem), repeats)
     name = f"solstice, n = {racks}"
     row(name, "days", first, first, share(plain(days)), len(days))
-    row(name, "whole decision", time_call(lambda: solstice.schedule(problem), repeats)[0], first, None, None)
+    row(name, "whole decision", median_cpu(lambda: solstice.schedule(problem), repeats)[0], first, None, None)
     if peers:
         for way, matching in (("scipy", textbook.perfect), ("networkx", textbook.perfect_by_networkx)):
-            seconds, found = time_call(lambda m=matching: textbook.solstice(problem, m), 1, warm=False)  # type: ignore[misc]
+            seconds, found = median_cpu(lambda m=matching: textbook.solstice(problem, m), 1, warm=False)  # type: ignore[misc]
             row(name, f"plain Python, {way}", seconds, first, share(found), len(found))
-    first, days = time_call(lambda: eclipse.days(problem), repeats)
+    first, days = median_cpu(lambda: eclipse.days(problem), repeats)
     worth = share(plain(days))
     name = f"eclipse, n = {racks}"
     row(name, "days", first, first, worth, len(days))
-    row(name, "whole decision", time_call(lambda: eclipse.schedule(problem), repeats)[0], first, None, None)
+    row(name, "whole decision", median_cpu(lambda: eclipse.schedule(problem), repeats)[0], first, None, None)
     if not peers:
         return
-    seconds, every = time_call(lambda: eclipse.days(problem, starts=0), 1)
+    seconds, every = median_cpu(lambda: eclipse.days(problem, starts=0), 1)
     row(name, "days, every length tried", seconds, first, share(plain(every)), len(every))
     assert worth >= share(plain(every)) - 0.0005
     ways: list[tuple[str, Callable[[], textbook.Days]]] = [
@@ -88,7 +77,7 @@ def kernels(racks: int, repeats: int, peers: bool) -> None:
         networkx = textbook.heaviest_by_networkx
         ways.append(("plain Python, networkx", lambda: textbook.eclipse_alternating(problem, networkx)))
     for way, run in ways:
-        seconds, found = time_call(run, 1, warm=False)
+        seconds, found = median_cpu(run, 1, warm=False)
         row(name, way, seconds, first, share(found), len(found))
 
 
@@ -99,7 +88,7 @@ def against_the_bound(seeds: list[int], kinds: int) -> None:
     for seed in seeds:
         problem = generators.skewed(seed=seed)
         total = float(problem.bits.sum())
-        seconds, found = time_call(lambda p=problem: simulated_annealing.schedule(p), 1)  # type: ignore[misc]
+        seconds, found = median_cpu(lambda p=problem: simulated_annealing.schedule(p), 1)  # type: ignore[misc]
         limit = upper_bound.bound_schedules(problem, kinds=kinds).proof.bound
         assert limit is not None
         decisions = (solstice.schedule(problem), eclipse.schedule(problem), found)
@@ -118,7 +107,7 @@ def proven(cases: list[dict[str, Any]], limit_s: float) -> None:
     )
     for case in cases:
         problem: Circuits = generators.skewed(racks=8, **case)
-        seconds, decision = time_call(
+        seconds, decision = median_cpu(
             lambda p=problem: optimum.schedule(p, options=Options(time_limit_s=limit_s)),  # type: ignore[misc]
             1,
             warm=False,
@@ -137,13 +126,10 @@ def proven(cases: list[dict[str, Any]], limit_s: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
+    parser = parser_of(__doc__)
     parser.add_argument("--repeats", type=int, default=9)
     arguments = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {arguments.repeats}")
+    print(f"{machine()}, medians of {arguments.repeats}")
     print(f"{'':<18}{'':<34}{'processor':>15}{'ratio':>12}{'circuits':>10}{'days':>5}")
     kernels(32, arguments.repeats, peers=True)
     kernels(64, arguments.repeats, peers=not arguments.quick)

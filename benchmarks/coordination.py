@@ -10,12 +10,12 @@ a stopped measurement continues.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from pathlib import Path
 
 import pandas as pd
 
+from benchmarks.common import machine
 from planner import __version__
 from planner.coordination import measurement
 
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="store of the runs")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+    print(machine(), flush=True)
     start = time.monotonic()
     found = measurement.curves(given.system, out=given.out, workers=given.workers)
     FOLDER.mkdir(exist_ok=True)
@@ -77,7 +77,7 @@ def main() -> None:
         path = FOLDER / f"{name}.csv"
         merge(path, frame).to_csv(path, index=False, lineterminator="\n")
         print(f"wrote {len(frame):,} rows to {path}")
-    print(f"{time.monotonic() - start:.0f} s, load {os.getloadavg()[0]:.1f}")
+    print(f"{time.monotonic() - start:.0f} s, {machine()}")
 
 
 if __name__ == "__main__":

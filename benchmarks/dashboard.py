@@ -9,12 +9,9 @@ processor time of the server and its workers is printed beside them: it is more 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import os
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,13 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import psutil
 
 import planner
-from benchmarks.sweeps import synthetic
+from benchmarks.common import free_port, machine, parser_of
+from benchmarks.sweeps import fill_store
 from planner.scenarios.catalogue import find_system
-from planner.store.store import Store
 
 TIME_LIMIT_MS: Final = 300_000
 START_LIMIT_S: Final = 120.0
@@ -77,17 +73,14 @@ def _seconds(processes: list[psutil.Process]) -> float:
     total = 0.0
     for process in processes:
         with contextlib.suppress(psutil.Error):
-            times = process.cpu_times()
-            total += times.user + times.system
+            total += sum(process.cpu_times()[:2])  # user and system
     return total
 
 
 @contextlib.contextmanager
 def run_server(folder: Path, *options: str) -> Iterator[Server]:
     """Run `planner dashboard` for a block, which begins when the server answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     since = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "planner", "dashboard", "--no-browser", "--port", str(port), *options],
@@ -380,11 +373,6 @@ def wait_for_metric(page: Any, row: str, column: str, value: float) -> None:
     )
 
 
-def metric_label() -> str:
-    """Return the label of the metric that is checked."""
-    return find_system("traffic").metric("max_utilization").label
-
-
 def max_utilization(scenario: str) -> float:
     """Return the utilization of the fullest link with ECMP, without the dashboard; it grows with demand."""
     result = planner.compare(scenario, designs=["ecmp"])
@@ -393,7 +381,7 @@ def max_utilization(scenario: str) -> float:
 
 def time_slider(server: Server, browser: Any, times: int) -> None:
     """Time a move of a slider until the new answer is shown."""
-    label = metric_label()
+    label = find_system("traffic").metric("max_utilization").label
     for scenario in ("traffic/abilene", "traffic/germany50"):
         whole = max_utilization(scenario)
         page = new_page(browser)
@@ -466,7 +454,7 @@ def time_points(server: Server, browser: Any, count: int) -> None:
 
 def time_sessions(server: Server, browser: Any, count: int) -> None:
     """Check that simultaneous visitors each get their own answer; measure times and memory."""
-    label = metric_label()
+    label = find_system("traffic").metric("max_utilization").label
     scales = [0.5 + 0.1 * place for place in range(count)]
     scenarios = [("traffic/abilene", "traffic/germany50")[place % 2] for place in range(count)]
     whole = {scenario: max_utilization(scenario) for scenario in dict.fromkeys(scenarios)}
@@ -504,21 +492,9 @@ def time_sessions(server: Server, browser: Any, count: int) -> None:
         one.context.close()
 
 
-def make_store(folder: Path, count: int) -> Path:
-    """Make a store with synthetic runs and return its folder."""
-    rng = np.random.default_rng(1)
-    with Store(folder, write=True) as store:
-        for start in range(0, count, 10_000):
-            store.add([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
-    return folder
-
-
 def main() -> None:
     """Measure times, or draw pictures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions, sessions and points")
+    parser = parser_of(__doc__, "fewer repetitions, sessions and points")
     parser.add_argument(
         "--pictures", type=Path, metavar="FOLDER", help="draw pictures of a new user's path instead"
     )
@@ -529,16 +505,16 @@ def main() -> None:
         draw_pictures(given.pictures)
         return
     times, count, visitors = (1, 20_000, 3) if given.quick else (3, 100_000, 10)
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; median of {times}")
+    print(f"{machine()}; median of {times}")
     with tempfile.TemporaryDirectory() as spare:
         home = Path(spare)
         time_first_page(home, times)
-        store = make_store(home / "results", count)
-        with run_server(home, "--store", str(store), "--workers", "2") as server, run_browser() as browser:
+        fill_store(home / "results", count)
+        with run_server(home, "--store", "results", "--workers", "2") as server, run_browser() as browser:
             time_slider(server, browser, 2 * times)
             time_points(server, browser, count)
             time_sessions(server, browser, visitors)
-    print(f"load {os.getloadavg()[0]:.1f}")
+    print(machine())
 
 
 if __name__ == "__main__":

@@ -8,11 +8,9 @@ requests. Then the overload of decisions on announcements of a certain age. For 
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
-import time
+from functools import partial
 
+from benchmarks.common import machine, median_time, parser_of
 from planner import Options
 from planner.contract.simulation import SimulationResult
 from planner_models.livevideo.problem import generators
@@ -29,22 +27,17 @@ OPTIONS = Options(time_limit_s=0.5, threads=1, gap=1e-3)
 
 def time_run(videos: int, control: Control, repeats: int) -> tuple[SimulationResult, float]:
     """Return a run, and the median wall seconds per simulated minute."""
-    one = generators.ec2_testbed(videos=videos)
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = simulate(one, control=control, until_s=videos + 10.0, options=OPTIONS)
-        seconds.append((time.perf_counter() - start) * 60 / (videos + 10))
-    return result, statistics.median(seconds)
+    one, until_s = generators.ec2_testbed(videos=videos), videos + 10.0
+    run = partial(simulate, one, control=control, until_s=until_s, options=OPTIONS)
+    seconds, result = median_time(run, repeats, warm=False)
+    return result, seconds * 60 / until_s
 
 
 def main() -> None:
     """Print the tables of control and of overload by age."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    quick = parser_of(__doc__).parse_args().quick
     repeats = 1 if quick else 3
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, median of {repeats}")
+    print(f"{machine()}, median of {repeats}")
     print("videos control       s/minute  join s  /bound  kbit/s deviation")
     for videos in (20,) if quick else (50, 150, 240):
         ideal = ideal_kbps(generators.ec2_testbed(videos=videos), options=OPTIONS)
@@ -52,9 +45,8 @@ def main() -> None:
         for control in CONTROLS:
             result, seconds = time_run(videos, control, repeats)
             m = result.metrics
-            join, of_bound, got = (
-                m[key] or 0.0 for key in ("join_s", "join_of_bound", "average_bitrate_kbps")
-            )
+            names = ("join_s", "join_of_bound", "average_bitrate_kbps")
+            join, of_bound, got = (m[key] or 0.0 for key in names)
             away = max(0.0, 100 * (1 - got / ideal))
             print(
                 f"{videos:6d} {control:12} {seconds:9.3f} {join:7.3f} {of_bound:7.2f} {got:7.0f} {away:8.2f}%"

@@ -12,16 +12,17 @@ Fig. 4.8, with the same objective. Published: "almost optimal
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from benchmarks.common import machine, parser_of
 from planner import Options
 from planner.backends import solve
 from planner.contract.design import Decision
@@ -32,7 +33,7 @@ from planner_models.livevideo.designs.integer_program import build_program
 from planner_models.livevideo.problem import generators
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Instance:
     """A problem by seed.
 
@@ -41,51 +42,39 @@ class Instance:
     """
 
     name: str
-    make: Callable[[int], LiveVideo]
+    generate: Callable[..., LiveVideo]
+    parameters: Mapping[str, Any]
     goals: tuple[tuple[float, float], ...]
     before: str
+
+    def make(self, seed: int) -> LiveVideo:
+        return self.generate(seed=seed, **self.parameters)
 
 
 INSTANCES = (
     Instance(
-        name="heavy_tail_10k",
-        make=lambda seed: generators.heavy_tail(seed=seed),
-        goals=((60.0, 0.001), (15.0, 0.0025)),
-        before="0.27% in 19 s",
+        "heavy_tail_10k", generators.heavy_tail, {}, ((60.0, 0.001), (15.0, 0.0025)), "0.27% in 19 s"
     ),
     Instance(
-        name="heavy_tail_10k_active",
-        make=lambda seed: generators.heavy_tail_active(seed=seed),
-        goals=((60.0, 0.008),),
-        before="1.24% in 58 s",
+        "heavy_tail_10k_active", generators.heavy_tail_active, {}, ((60.0, 0.008),), "1.24% in 58 s"
     ),
     Instance(
-        name="heavy_tail_1k_active",
-        make=lambda seed: generators.heavy_tail_active(videos=1_000, seed=seed),
-        goals=((60.0, 0.0015),),
-        before="0.37% in 10 s",
+        "heavy_tail_1k_active", generators.heavy_tail_active, {"videos": 1_000}, ((60.0, 0.0015),),
+        "0.37% in 10 s",
     ),
     Instance(
-        name="heavy_tail_1k_quality",
-        make=lambda seed: generators.heavy_tail_active(videos=1_000, priority="quality", seed=seed),
-        goals=((60.0, 0.01),),
-        before="2.3-2.8%",
+        "heavy_tail_1k_quality", generators.heavy_tail_active, {"videos": 1_000, "priority": "quality"},
+        ((60.0, 0.01),), "2.3-2.8%",
     ),
     Instance(
-        name="average_day_2k_edges",
-        make=lambda seed: generators.average_day(videos=10_000, edges=2_000, seed=seed),
-        goals=((60.0, 0.01),),
-        before="not tried",
+        "average_day_2k_edges", generators.average_day, {"videos": 10_000, "edges": 2_000}, ((60.0, 0.01),),
+        "not tried",
     ),
-)
+)  # fmt: skip
 QUICK = Instance(
-    name="heavy_tail_300",
-    make=lambda seed: generators.heavy_tail(videos=300, groups=300, requests_per_video=4.0, seed=seed),
-    goals=((3.0, 0.02),),
-    before="-",
-)
-
-
+    "heavy_tail_300", generators.heavy_tail, {"videos": 300, "groups": 300, "requests_per_video": 4.0},
+    ((3.0, 0.02),), "-",
+)  # fmt: skip
 WINDOWS = 3
 """Seeds, at most, for which the next window is decided too."""
 
@@ -186,14 +175,13 @@ def print_peers(instance: Instance, seconds: float) -> None:
 
 def main() -> None:
     """Print the results of each instance."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
+    parser = parser_of(__doc__)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--only", help="instances, separated by commas")
     parser.add_argument("--seconds", type=float, help="instead of those of the goals")
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print(machine())
     names = (arguments.only or "").split(",")
     unknown = set(names) - {i.name for i in INSTANCES} if arguments.only else set()
     if unknown:

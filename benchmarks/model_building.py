@@ -10,23 +10,23 @@ its own; times are medians. On a small network every way is also solved, and the
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
-import json
-import os
-import statistics
-import subprocess
+import multiprocessing
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import highspy
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from benchmarks.common import machine, parser_of
 
 DEGREE = 4
 SMALL_VARIABLES = 400
@@ -200,7 +200,7 @@ def _silent_highs() -> highspy.Highs:
     return highs
 
 
-def measure(way: str, variables: int) -> dict[str, float]:
+def measure(way: str, variables: int) -> dict[str, Any]:
     """Measure seconds and added peak memory of one build, in MB, after a tiny one that imports."""
     WAYS[way](network(SMALL_VARIABLES))
     instance = network(variables)
@@ -210,7 +210,7 @@ def measure(way: str, variables: int) -> dict[str, float]:
     started = time.perf_counter()
     highs = WAYS[way](instance)
     seconds = time.perf_counter() - started
-    return {"seconds": seconds, "mb": _peak_mb() - before, "variables": highs.getNumCol()}
+    return {"variables": highs.getNumCol(), "way": way, "seconds": seconds, "mb": _peak_mb() - before}
 
 
 def _reset_peak() -> None:
@@ -237,68 +237,33 @@ def optimum(way: str) -> float:
     return float(highs.getInfo().objective_function_value)
 
 
-def _run_in_process(*arguments: str) -> dict[str, float]:
-    """Run this module in a process of its own and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.model_building", *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
-def compare(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
-    """Return a row per size and way; raise AssertionError where the small optima differ."""
-    optima = {way: _run_in_process("--optimum", way)["optimum"] for way in WAYS}
+def compare(sizes: list[int], repeats: int) -> pd.DataFrame:
+    """Return medians by size and way; raise AssertionError where the optima of the small network differ."""
+    cases = [(way, size) for size in sizes for way in WAYS for _ in range(repeats)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
+        optima = dict(zip(WAYS, pool.map(optimum, WAYS), strict=True))
+        table = pd.DataFrame(pool.map(measure, *zip(*cases, strict=True)))
     reference = optima["arrays by hand"]
     for way, value in optima.items():
         assert abs(value - reference) <= 1e-6 * abs(reference), f"{way}: {value}, by hand {reference}"
-    table = []
-    for size in sizes:
-        for way in WAYS:
-            runs = [_run_in_process("--measure", way, "--sizes", str(size)) for _ in range(repeats)]
-            table.append(
-                {
-                    "variables": int(runs[0]["variables"]),
-                    "way": way,
-                    "seconds": statistics.median(run["seconds"] for run in runs),
-                    "mb": statistics.median(run["mb"] for run in runs),
-                }
-            )
-    return table
+    medians = table.groupby(["variables", "way"], sort=False).median()
+    by_hand = medians["seconds"].xs("arrays by hand", level="way")
+    return medians.assign(ratio=medians["seconds"].div(by_hand, level="variables")).reset_index()
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = parser_of(__doc__, "one small size, one repeat")
     parser.add_argument("--sizes", default="50000,400000", help="numbers of variables, by commas")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="one small size, one repeat")
-    parser.add_argument("--measure", choices=WAYS, help=argparse.SUPPRESS)
-    parser.add_argument("--optimum", choices=WAYS, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     sizes = [2000] if given.quick else [int(size) for size in given.sizes.split(",")]
-    if given.measure:
-        print(json.dumps(measure(given.measure, sizes[0])))
-        return 0
-    if given.optimum:
-        print(json.dumps({"optimum": optimum(given.optimum)}))
-        return 0
-
     repeats = 1 if given.quick else given.repeats
     table = compare(sizes, repeats)
-    by_hand_seconds = {row["variables"]: row["seconds"] for row in table if row["way"] == "arrays by hand"}
-    print(
-        f"{repeats} runs each, medians; {os.cpu_count()} cores; optima agree on {SMALL_VARIABLES} variables"
-    )
+    print(f"{repeats} runs each, medians; {machine()}; optima agree on {SMALL_VARIABLES} variables")
     print(f"{'variables':>10}  {'way':<15}{'seconds':>9}{'times by hand':>15}{'MB added':>10}")
-    for row in table:
-        ratio = row["seconds"] / by_hand_seconds[row["variables"]]
-        print(
-            f"{row['variables']:>10,}  {row['way']:<15}{row['seconds']:>9.3f}{ratio:>15.1f}{row['mb']:>10.0f}"
-        )
+    for row in table.itertuples():
+        print(f"{row.variables:>10,}  {row.way:<15}{row.seconds:>9.3f}{row.ratio:>15.1f}{row.mb:>10.0f}")
     return 0
 
 

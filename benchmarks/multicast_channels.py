@@ -1,6 +1,6 @@
 """Shared entries and capacities: python -m benchmarks.multicast_channels [--quick]
 
-1. Algorithm 2 on one switch, compiled against NumPy and plain Python; all three must agree.
+1. Algorithm 2 on one switch, compiled against NumPy; both must agree.
 2. Convex congestion: 10,000 groups, 1,000 meta-groups; the cost is recounted port by port.
 3. Every edge switch of the paper's datacenter: seconds and overhead of Algorithm 2 (at several delta) and
    of agglomerative sharing, recounted from the members' ports; and for some of them, how near that is to a
@@ -13,9 +13,6 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
 import subprocess
 import sys
 import time
@@ -27,6 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from benchmarks.common import machine, median_time, parser_of
 from planner.arrays import Floats, Ints
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
@@ -41,17 +39,6 @@ PORTS = 24
 Way = Callable[[meta_groups.Masks, Floats], Ints]
 
 
-def median_seconds(run: Callable[[], object], times: int = 3) -> float:
-    """Return the median seconds of some runs, after one that compiles."""
-    run()
-    found = []
-    for _ in range(times):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
-
-
 def generate_groups(count: int, seed: int = 0) -> tuple[meta_groups.Masks, Floats]:
     """Return port sets and rates of groups at one switch, of every density."""
     rng = np.random.default_rng(seed)
@@ -62,31 +49,6 @@ def generate_groups(count: int, seed: int = 0) -> tuple[meta_groups.Masks, Float
 
 
 # --- 1. Algorithm 2 -----------------------------------------------------------------------
-
-
-def run_in_python(masks: list[int], rates: list[float], free: int, delta: float) -> list[int]:
-    """Run Algorithm 2 in plain Python, with linear cost."""
-    union: list[int] = []
-    load: list[float] = []
-    meta = []
-    for mask, rate in zip(masks, rates, strict=True):
-        size = mask.bit_count()
-        if size == PORTS or size == 1:
-            meta.append(-1 if size == PORTS else -1 - mask.bit_length())
-            continue
-        best, cheapest = -1, float("inf")
-        for m, (u, total) in enumerate(zip(union, load, strict=True)):
-            cost = rate * (u & ~mask).bit_count() + total * (mask & ~u).bit_count()
-            if cost < cheapest:
-                best, cheapest = m, cost
-        if best < 0 or (len(union) < free and cheapest > delta * rate * size):
-            best = len(union)
-            union.append(0)
-            load.append(0.0)
-        union[best] |= mask
-        load[best] += rate
-        meta.append(best)
-    return meta
 
 
 def run_with_numpy(masks: meta_groups.Masks, rates: Floats, free: int, delta: float) -> list[int]:
@@ -114,23 +76,17 @@ def run_with_numpy(masks: meta_groups.Masks, rates: Floats, free: int, delta: fl
 
 
 def time_one_switch(quick: bool) -> None:
-    """Compare three implementations of Algorithm 2."""
+    """Compare two implementations of Algorithm 2."""
     print("1. Algorithm 2 on one switch, linear cost, delta 0.2")
-    print(f"   {'groups':>7} {'entries':>8} {'compiled ms':>12} {'NumPy x':>8} {'Python x':>9}")
+    print(f"   {'groups':>7} {'entries':>8} {'compiled ms':>12} {'NumPy x':>8}")
     for count, size in ((1000, 500), (3000, 1000)) if quick else ((3000, 1000), (10_000, 1000)):
         masks, rates = generate_groups(count)
         run = partial(algorithm2.aggregate, masks, rates, table_size=size, ports=PORTS, delta=0.2)
-        mine = median_seconds(run)
-        free = size - PORTS - 1
-        start = time.perf_counter()
-        by_arrays = run_with_numpy(masks, rates, free, 0.2)
-        arrays = time.perf_counter() - start
-        start = time.perf_counter()
-        by_python = run_in_python(masks.tolist(), rates.tolist(), free, 0.2)
-        hand = time.perf_counter() - start
-        assert by_arrays == by_python
-        assert len(set(zip(by_python, run().tolist(), strict=True))) == len(set(by_python))
-        print(f"   {count:7,} {size:8,} {1000 * mine:12.2f} {arrays / mine:8.0f} {hand / mine:9.0f}")
+        mine, meta = median_time(run)
+        numpy = partial(run_with_numpy, masks, rates, size - PORTS - 1, 0.2)
+        arrays, by_arrays = median_time(numpy, 1, warm=False)
+        assert len(set(zip(by_arrays, meta.tolist(), strict=True))) == len(set(by_arrays))
+        print(f"   {count:7,} {size:8,} {1000 * mine:12.2f} {arrays / mine:8.0f}")
 
 
 def time_convex(quick: bool) -> None:
@@ -148,7 +104,7 @@ def time_convex(quick: bool) -> None:
         congestion=congestion,
         background_mbps=background,
     )
-    took, meta = median_seconds(run), run()
+    took, meta = median_time(run)
     cost = meta_groups.congestion_cost(
         masks, rates, meta, ports=PORTS, congestion=congestion, background_mbps=background
     )
@@ -489,20 +445,10 @@ def time_figures(quick: bool) -> None:
 
 def main() -> None:
     """Run all parts, and print tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller, in about a minute")
-    quick = parser.parse_args().quick
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of 3 where runs are short\n")
-    parts = (
-        time_one_switch,
-        time_convex,
-        compare_switches,
-        compare_with_bound,
-        report_gaps,
-        time_changes,
-        time_figures,
-    )
-    for part in parts:
+    quick = parser_of(__doc__, "smaller, in about a minute").parse_args().quick
+    print(f"{machine()}; medians of 3 where runs are short\n")
+    switch, network = (time_one_switch, time_convex), (compare_switches, compare_with_bound)
+    for part in (*switch, *network, report_gaps, time_changes, time_figures):
         part(quick)
         print()
 

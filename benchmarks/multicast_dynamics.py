@@ -11,21 +11,17 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.common import machine, median_time, parser_of
 from planner.io.table_files import write_table
 from planner_models.multicast import Multicast
 from planner_models.multicast.plan import forwarding, rerouting, switch_updates, tree_repair
@@ -33,17 +29,6 @@ from planner_models.multicast.plan.plan import build_plan
 from planner_models.multicast.problem import address_allocation, churn, failures, generators, topology
 
 MOST_GIB = 6.0
-
-
-def median_seconds(run: Callable[[], Any], times: int = 3) -> float:
-    """Return the median seconds of some runs, after one that compiles."""
-    run()
-    found = []
-    for _ in range(times):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
 
 
 def generate_datacenter(
@@ -66,7 +51,7 @@ def count_churn(quick: bool) -> None:
     """Time joins and leaves, compiled and in plain Python."""
     problem = generate_datacenter(10_000 if quick else 100_000)
     events = 100_000 if quick else 1_000_000
-    whole = median_seconds(
+    whole, _ = median_time(
         lambda: switch_updates.count_updates(problem, events=events, rng=np.random.default_rng(1))
     )
     rng = np.random.default_rng(2)
@@ -79,11 +64,8 @@ def count_churn(quick: bool) -> None:
         churn.list_members(problem),
         0,
     )
-    fast = median_seconds(lambda: churn._replay_events(*arguments))
-    start = time.perf_counter()
-    plain: tuple[Any, ...] = churn._replay_events.py_func(*arguments)
-    slow = time.perf_counter() - start
-    compiled: tuple[Any, ...] = churn._replay_events(*arguments)
+    fast, compiled = median_time(lambda: churn._replay_events(*arguments))
+    slow, plain = median_time(lambda: churn._replay_events.py_func(*arguments), 1, warm=False)
     assert all(np.array_equal(one, two) for one, two in zip(compiled, plain, strict=True))
     print(f"{events:,} joins and leaves in {len(problem.groups):,} groups: {whole:.2f} s", flush=True)
     print(f"  {few:,} of them: compiled {fast:.3f} s, plain Python {slow:.2f} s, ratio {slow / fast:.0f}")
@@ -96,7 +78,7 @@ def reroute(quick: bool) -> None:
     wires = problem.wiring
     names = failures.draw_failures(wires, 230, np.random.default_rng(0))
     state = failures.find_working_links(wires, switches=names)
-    fast = median_seconds(lambda: rerouting.reroute_groups(problem, plan, state))
+    fast, _ = median_time(lambda: rerouting.reroute_groups(problem, plan, state))
     tables = forwarding.compile_tables(problem, plan)
     held = problem.distribution(problem.aggregation_copies)
     chosen = np.random.default_rng(1).choice(len(problem.groups), size=100, replace=False)
@@ -211,10 +193,8 @@ def solve_large_problem(quick: bool) -> None:
 
 def main() -> None:
     """Run every measurement, and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    quick = parser_of(__doc__).parse_args().quick
+    print(machine())
     for part in (count_churn, reroute, rebuild_trees, distribute_addresses, solve_large_problem):
         part(quick)
 

@@ -26,6 +26,7 @@ from typing import Any
 import pandas as pd
 import psutil
 
+from benchmarks.common import free_port
 from planner.contract.tables import digest
 from planner.store.record import TIMES
 from planner.store.store import Store
@@ -33,22 +34,16 @@ from planner.store.store import Store
 SCENARIOS = {
     "traffic": """
 system = "traffic"
-[problem]
-source = "generate"
-preset = "fat_tree"
-k = 4
-[designs.optimum]
-[designs.ecmp]
-[designs.two]
-design = "optimum"
-paths = 2
-objective = "utilization"
-[designs.impossible]
-design = "optimum"
-objective = "cost"
+problem = {source = "generate", preset = "fat_tree", k = 4}
+[designs]
+optimum = {}
+ecmp = {}
+two = {design = "optimum", paths = 2, objective = "utilization"}
+impossible = {design = "optimum", objective = "cost"}
 """,
     "multicast": """
 system = "multicast"
+designs = {partitioned_aggregated = {}, partitioned = {}, per_switch = {}}
 [problem]
 source = "generate"
 preset = "datacenter"
@@ -57,22 +52,11 @@ tenants = 5
 largest_tenant = 10
 groups = 40
 table_size = 20
-[designs.partitioned_aggregated]
-[designs.partitioned]
-[designs.per_switch]
 """,
     "circuits": """
 system = "circuits"
-[problem]
-source = "generate"
-preset = "skewed"
-racks = 8
-large = 2
-small = 2
-[designs.solstice]
-[designs.bvn]
-[designs.hotspot]
-[designs.packet_only]
+problem = {source = "generate", preset = "skewed", racks = 8, large = 2, small = 2}
+designs = {solstice = {}, bvn = {}, hotspot = {}, packet_only = {}}
 """,
 }
 """Eleven designs; one of them fails, which is a result too (a fat tree has no costs)."""
@@ -234,13 +218,6 @@ def wait_for_port(port: int, limit_s: float = 30.0) -> None:
             if time.monotonic() > until:
                 raise
             time.sleep(0.1)
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def run_with_kills_on_cluster(trial: Trial, cluster: Cluster, kills: int, rng: random.Random) -> list[str]:

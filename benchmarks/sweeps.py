@@ -5,9 +5,7 @@ python -m benchmarks.sweeps [--quick] [overhead] [workers] [warm] [million]
 
 from __future__ import annotations
 
-import argparse
 import functools
-import os
 import statistics
 import tempfile
 import time
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import machine, parser_of
 from planner.scenarios.scenario import from_document, load
 from planner.store.record import Record
 from planner.store.store import Store
@@ -40,7 +39,7 @@ def overhead(quick: bool) -> None:
     count = 200 if quick else 1000
     scenario = from_document(TINY_SCENARIO, name="tiny", folder=Path())
     grid = lay_out([scenario], axes={"problem.seed": list(range(count // 2))})
-    print(f"\n{count:,} tiny runs, one worker ({load_average()})")
+    print(f"\n{count:,} tiny runs, one worker ({machine()})")
     for plans in (True, False):
         grid = lay_out([scenario], axes={"problem.seed": list(range(count // 2))}, plans=plans)
         result, progress = run_sweep(grid, workers=1)
@@ -68,7 +67,7 @@ def workers(quick: bool) -> None:
             "designs.optimum.information.noise": [0.1],
         },
     )
-    print(f"\n{count} runs that keep a core busy ({load_average()})")
+    print(f"\n{count} runs that keep a core busy ({machine()})")
     seconds, metrics = {}, {}
     for number in (1, 2):
         result, progress = run_sweep(grid, workers=number)
@@ -83,24 +82,17 @@ def workers(quick: bool) -> None:
 
 def warm(quick: bool) -> None:
     """Compare warm runs with cold ones: equal objectives, seconds of all decisions but the first."""
-    print(f"\nwarm starts, seconds of all decisions after the first ({load_average()})")
+    print(f"\nwarm starts, seconds of all decisions after the first ({machine()})")
     scales = [0.8, 0.9, 1.0, 1.1, 1.2] if quick else [round(0.5 + 0.05 * step, 2) for step in range(20)]
-    cases: list[tuple[str, str, dict[str, list[Any]]]] = [
-        ("traffic/germany50", "optimum", {"problem.scale": scales}),
-        (
-            "traffic/germany50",
-            "optimum",
-            {"problem.scale": scales, "designs.optimum.objective": ["utilization"]},
-        ),
-        ("traffic/germany50", "optimum", {"problem.scale": scales, "designs.optimum.objective": ["total"]}),
-        ("traffic/germany50", "optimum", {"problem.scale": scales, "designs.optimum.paths": [4]}),
-        (
-            "traffic/germany50",
-            "optimum",
-            {"designs.optimum.information.noise": [scale / 10 for scale in scales]},
-        ),
+    name, label, scaled = "traffic/germany50", "optimum", {"problem.scale": scales}
+    cases: list[dict[str, list[Any]]] = [
+        scaled,
+        {**scaled, "designs.optimum.objective": ["utilization"]},
+        {**scaled, "designs.optimum.objective": ["total"]},
+        {**scaled, "designs.optimum.paths": [4]},
+        {"designs.optimum.information.noise": [scale / 10 for scale in scales]},
     ]
-    for name, label, axes in cases:
+    for axes in cases:
         records: dict[bool, list[Record]] = {}
         for is_warm in (False, True):
             grid = lay_out([load(name)], axes=axes, designs=[label], warm=is_warm, plans=False)
@@ -120,14 +112,11 @@ def warm(quick: bool) -> None:
 def million(quick: bool) -> None:
     """Measure filters and charts of a large store, medians of five."""
     count = 50_000 if quick else 1_000_000
-    rng = np.random.default_rng(1)
-    with tempfile.TemporaryDirectory(prefix="sweeps-") as folder, Store(folder, write=True) as store:
+    with tempfile.TemporaryDirectory(prefix="sweeps-") as folder:
         started = time.perf_counter()
-        for start in range(0, count, 10_000):
-            store.add([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
+        size = fill_store(Path(folder), count) / 2**20
         seconds = time.perf_counter() - started
-        size = store.file.stat().st_size / 2**20
-        print(f"\na store of {count:,} runs ({load_average()}): written in {seconds:.0f} s, {size:.0f} MiB")
+        print(f"\na store of {count:,} runs ({machine()}): written in {seconds:.0f} s, {size:.0f} MiB")
         with Store(folder) as reader:
             for where in (
                 "system = traffic and design = design0",
@@ -144,6 +133,15 @@ def million(quick: bool) -> None:
                 print(f"  chart of {reader.count(where):9,} runs: {median_times(chart)}   {where or 'all'}")
             first = functools.partial(reader.runs, "status = optimal", limit=50)
             print(f"  the first 50 of a filter, whole rows: {median_times(first)}")
+
+
+def fill_store(folder: Path, count: int) -> int:
+    """Write a store of synthetic runs; return the bytes of its file."""
+    rng = np.random.default_rng(1)
+    with Store(folder, write=True) as store:
+        for start in range(0, count, 10_000):
+            store.add([synthetic(number, rng) for number in range(start, min(count, start + 10_000))])
+        return store.file.stat().st_size
 
 
 def synthetic(number: int, rng: np.random.Generator) -> Record:
@@ -208,18 +206,12 @@ def median_times(work: Callable[[], Any]) -> str:
     return f"{statistics.median(wall):.3f} s ({statistics.median(processor):.3f} s of processor time)"
 
 
-def load_average() -> str:
-    """Return cores and load, as `2 cores, load 0.5`."""
-    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-
-
 PARTS = {"overhead": overhead, "workers": workers, "warm": warm, "million": million}
 
 
 def main() -> None:
     """Run the parts that are named, or all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
+    parser = parser_of(__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
     given = parser.parse_args()
     for name in given.parts or PARTS:

@@ -7,16 +7,12 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
-import statistics
-import time
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.common import machine, median_time, parser_of
 from planner_models.traffic.designs import localflow
 from planner_models.traffic.plan import tcp_rates
 
@@ -34,17 +30,10 @@ def check_theorems() -> None:
     random = np.random.default_rng(0)
     worst = 0.0
     for _ in range(300):
-        count, links, delta = (
-            int(random.integers(1, 60)),
-            int(random.integers(2, 9)),
-            float(random.uniform(0.1, 10)),
-        )
-        _, link, amount = localflow.schedule_switch(
-            random.integers(0, 5, count),
-            random.integers(1, 60, count).astype(float),
-            links=links,
-            delta=delta,
-        )
+        count, links = int(random.integers(1, 60)), int(random.integers(2, 9))
+        delta = float(random.uniform(0.1, 10))
+        targets, rates = random.integers(0, 5, count), random.integers(1, 60, count).astype(float)
+        _, link, amount = localflow.schedule_switch(targets, rates, links=links, delta=delta)
         worst = max(worst, float(np.ptp(np.bincount(link, amount, links))) / (links * delta))
     print(f"           over 300 random switches the difference is at most {worst:.3f} times links x delta")
     assert worst <= 1 + 1e-9
@@ -52,42 +41,33 @@ def check_theorems() -> None:
 
 def time_kernels(quick: bool) -> None:
     """Print the median time of each compiled kernel, for increasing sizes."""
-
-    def median_ms(run: Callable[[], object], repeats: int) -> float:
-        run()  # compiles
-        times = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - start)
-        return 1e3 * statistics.median(times)
-
     print(f"\n{'kernel':58} {'median ms':>10}   goal ms")
     random = np.random.default_rng(0)
     rate, destination = random.lognormal(0, 2, 2000), random.integers(0, 500, 2000)
     for delta in (0.0, 0.01, 0.05):
-        slack = delta * rate.sum() / 8
-        flow, _, _ = localflow.schedule_switch(destination, rate, links=8, delta=slack)
+        run = partial(localflow.schedule_switch, destination, rate, links=8, delta=delta * rate.sum() / 8)
+        seconds, (flow, _, _) = median_time(run, 15)
         split = float((np.bincount(flow) > 1).mean())
-        median = median_ms(lambda: localflow.schedule_switch(destination, rate, links=8, delta=slack), 15)  # noqa: B023
-        print(
-            f"{f'Algorithm 1, 2,000 flows, 8 links, delta {delta}: {split:.1%} split':58} {median:10.3f}   2"
-        )
+        print_time(f"Algorithm 1, 2,000 flows, 8 links, delta {delta}: {split:.1%} split", seconds, 2.0)
     cases = [(16, 1_024, 2.0)] + ([] if quick else [(48, 1_000_000, 10_000.0)])
     for k, flows, goal in cases:
         share = _random_routes(k, flows, random)
         links, caps = np.ones(share.shape[1]), np.ones(flows)
-        rates = tcp_rates.max_min_rates(share, links, caps)
+        repeats = 3 if flows > 10_000 else 50
+        seconds, rates = median_time(partial(tcp_rates.max_min_rates, share, links, caps), repeats)
         load = share.T @ rates
         assert (load <= 1 + 1e-9).all()
         # every flow is at its cap or crosses a full link, so none can increase
         is_bounded = (share @ (load >= 1 - 1e-9).astype(float) > 0) | (rates >= 1 - 1e-9)
         assert is_bounded.all()
-        median = median_ms(lambda: tcp_rates.max_min_rates(share, links, caps), 3 if flows > 10_000 else 50)  # noqa: B023
-        print(f"{f'max-min rates, {flows:,} flows, k = {k}':58} {median:10.3f}   {goal:g}")
+        print_time(f"max-min rates, {flows:,} flows, k = {k}", seconds, goal)
         if flows <= 10_000:
-            median = median_ms(lambda: tcp_rates.proportional_rates(share, links, caps), 9)  # noqa: B023
-            print(f"{f'proportionally fair rates, {flows:,} flows, k = {k}':58} {median:10.3f}")
+            seconds, _ = median_time(partial(tcp_rates.proportional_rates, share, links, caps), 9)
+            print_time(f"proportionally fair rates, {flows:,} flows, k = {k}", seconds)
+
+
+def print_time(name: str, seconds: float, goal_ms: float | None = None) -> None:
+    print(f"{name:58} {1e3 * seconds:10.3f}   {'' if goal_ms is None else f'{goal_ms:g}'}")
 
 
 def _random_routes(k: int, flows: int, random: np.random.Generator) -> sp.csr_array:
@@ -113,17 +93,10 @@ def _random_routes(k: int, flows: int, random: np.random.Generator) -> sp.csr_ar
 
 def main() -> None:
     """Time the kernels and check the theorems."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="no network of 27,648 hosts")
-    arguments = parser.parse_args()
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    print(f"python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}")
-
-    time_kernels(arguments.quick)
+    quick = parser_of(__doc__, "no network of 27,648 hosts").parse_args().quick
+    print(machine())
+    time_kernels(quick)
     check_theorems()
-
     print("every assertion holds")
 
 

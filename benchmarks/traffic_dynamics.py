@@ -8,13 +8,13 @@ lognormal. `planner reproduce traffic/figure_10` shows the gain of LocalFlow ove
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from pathlib import Path
 
 import pandas as pd
 
+from benchmarks.common import machine, parser_of
 from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.problem import generators
 from planner_models.traffic.simulation import flow_level_simulation, flow_sizes
@@ -71,11 +71,9 @@ def time_simulations(quick: bool) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="128 hosts only")
-    given = parser.parse_args()
-    print(f"cores: {os.cpu_count()}, load: {os.getloadavg()[0]:.2f}")
-    time_simulations(given.quick)
+    quick = parser_of(__doc__, "128 hosts only").parse_args().quick
+    print(machine())
+    time_simulations(quick)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,8 @@ objective values that agree.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import multiprocessing
-import os
-import platform
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +25,7 @@ from typing import Any
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from benchmarks.common import machine, median_time, parser_of
 from planner import Options, backends
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import concurrent_flow_fptas, link_flow_program
@@ -82,22 +79,21 @@ INSTANCES = {
 
 def main() -> None:
     """Compare the solvers on each instance."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small instances only")
+    parser = parser_of(__doc__, "small instances only")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each other solver")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument(
         "--only", action="append", default=None, help="only instances with this in their name; repeatable"
     )
     given = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; one thread each\n")
+    print(f"{machine()}; one thread each\n")
     for network in (backbone("sndlib/abilene"), fat_tree(4, 1, 1)):  # compiles
         column_generation.route(network())
     for name, instance in INSTANCES.items():
         is_selected = given.only is None or any(part in name for part in given.only)
         if is_selected and (instance.quick or not given.quick):
             compare(name, instance, given.limit, given.repeats)
-    print(f"load {os.getloadavg()[0]:.1f}")
+    print(machine())
 
 
 def compare(name: str, instance: Instance, limit: float, repeats: int) -> None:
@@ -116,9 +112,8 @@ def compare(name: str, instance: Instance, limit: float, repeats: int) -> None:
     reference_s, bound, value = 0.0, None, None
     for gap in (instance.gap, column_generation.DEFAULT_GAP):
         options = Options(gap=gap)
-        seconds, decision = measure_time(
-            functools.partial(column_generation.route, problem, options=options), repeats
-        )
+        solve = functools.partial(column_generation.route, problem, options=options)
+        seconds, decision = median_time(solve, repeats, warm=False)
         proof, plan = decision.proof, decision.plan
         assert proof.gap is not None
         assert proof.gap <= gap, (name, proof)
@@ -134,7 +129,9 @@ def compare(name: str, instance: Instance, limit: float, repeats: int) -> None:
     assert bound is not None
     assert value is not None
     if variables <= 100_000:
-        seconds, decision = measure_time(lambda: concurrent_flow_fptas.route(problem, epsilon=0.1), 1)
+        seconds, decision = median_time(
+            lambda: concurrent_flow_fptas.route(problem, epsilon=0.1), 1, warm=False
+        )
         assert decision.proof.objective <= bound * (1 + 1e-9)
         reached = f"{decision.proof.objective:.8f}  gap {decision.proof.gap:.1e}"
         print(f"  fptas, eps 0.1   {seconds:9.3f} s   {reached}")
@@ -180,16 +177,6 @@ def solver_problem(problem: Traffic) -> Traffic:
             ),
         }
     )
-
-
-def measure_time(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Return the median of the seconds, and the last result."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        result = work()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds), result
 
 
 def solve_in_process(name: str, backend: str, limit: float) -> tuple[float, float] | None:

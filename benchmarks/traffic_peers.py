@@ -12,18 +12,16 @@ Asserted: all find the same value.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import os
-import statistics
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.common import machine, median_time, parser_of
 from planner import Options
 from planner_models.traffic import Traffic
 from planner_models.traffic.designs import optimum
@@ -84,13 +82,7 @@ def measure(name: str, problem: Traffic, tools: dict[str, Solve], repeats: int) 
     """Print a row for each tool: median seconds, their ratio to the first tool's, and the value."""
     values, seconds = {}, {}
     for tool, solve in tools.items():
-        solve(problem)  # imports and compiles
-        times = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            values[tool] = solve(problem)
-            times.append(time.perf_counter() - start)
-        seconds[tool] = statistics.median(times)
+        seconds[tool], values[tool] = median_time(partial(solve, problem), repeats)
     first = next(iter(tools))
     for tool in tools:
         ratio = seconds[tool] / seconds[first]
@@ -100,13 +92,10 @@ def measure(name: str, problem: Traffic, tools: dict[str, Solve], repeats: int) 
 
 def main() -> None:
     """Compare the tools on each network."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="the small networks only")
+    parser = parser_of(__doc__, "the small networks only")
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {arguments.repeats}")
+    print(f"{machine()}, medians of {arguments.repeats}")
     tools: dict[str, Solve] = {
         "planner": solve_by_planner,
         "planner, plain LP": solve_by_planner_lp,

@@ -6,9 +6,7 @@ python -m benchmarks.verdicts --quick   every target quickly, into README.md and
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.common import machine, parser_of
 from planner.runs import reproduction
 from planner.runs.reproduction import Verdict
 
@@ -52,12 +51,8 @@ def write_readme(table: pd.DataFrame, kind: str) -> None:
 
 def main() -> None:
     """Run all targets and write the counts."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    quick = parser_of(__doc__).parse_args().quick
+    print(machine())
     names = [f"{system.name}/{target.name}" for system, target in reproduction.find_targets()]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
         table = pd.DataFrame(list(pool.map(partial(count_verdicts, quick=quick), names)))

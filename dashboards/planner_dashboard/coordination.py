@@ -12,7 +12,6 @@ import streamlit as st
 
 from planner.coordination import measurement
 from planner.coordination.measurement import Curves, Measurement
-from planner.errors import PlannerError
 from planner.reports import study_pages
 from planner.scenarios.catalogue import find_system
 from planner_dashboard import rendering, session, worker
@@ -150,26 +149,19 @@ def _measure_again() -> None:
         )
     if is_pressed:
         state["measuring"] = name, time.monotonic()
-        state["error measure"] = None
         folder = session.folder()
         store, progress = folder / "measured", folder / "measure.progress"
         progress.unlink(missing_ok=True)  # of a cancelled job
         session.submit("measure", worker.measure, name, store, progress, time_limit_s=TIME_LIMIT_S)
         st.rerun()
-    try:
-        found: SystemMeasurement | None = session.take_result("measure")
-    except PlannerError as error:
-        found, state["error measure"] = None, error
+    found: SystemMeasurement | None = session.take_result("measure")
     if found is not None:
         name, start = state["measuring"]
         state["measured"] = {**_session_measurements(), name: found}
         state["measured in"] = f"{name} measured in {time.monotonic() - start:.0f} s"
         st.rerun()
-    if is_busy:
-        session.show_progress(
-            "measure", f"measuring {state['measuring'][0]}", "cancelled; finished runs are kept"
-        )
-    if state.get("error measure") is not None:
-        session.show_error(state["error measure"])
-    elif state.get("measured in") and not is_busy:
+    activity = f"measuring {state['measuring'][0]}" if is_busy else ""
+    session.show_progress("measure", activity, "cancelled; finished runs are kept")
+    session.show_failure("measure")
+    if state.get("measured in") and not is_busy and not state.get("error measure"):
         st.caption(state["measured in"])

@@ -32,12 +32,8 @@ def page() -> None:
         "Two constraints determine the coordination mechanism that suits (Mukerjee 2018, chapter 1): "
         "the information that control planes *can* share, and the resources that they decide on."
     )
-    tabs = st.tabs(VIEWS, key="recipes view", on_change="rerun")
     views = (_show_design_space, coordination.show_designs, coordination.show_curves)
-    for tab, show in zip(tabs, views, strict=True):
-        if tab.open:
-            with tab:
-                show()
+    rendering.show_tabs("recipes view", *zip(VIEWS, views, strict=True))
 
 
 # --- the design space ---------------------------------------------------------------------

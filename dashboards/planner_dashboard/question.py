@@ -8,6 +8,7 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from planner.errors import InputError, did_you_mean
 from planner.options import Options
 from planner.scenarios.scenario import Scenario, load, scenario_names
 
+FIRST_SCENARIO: Final = "traffic/germany50"
+"""The scenario of a page whose address names none."""
 UPLOADED: Final = "own tables"
 PLAIN_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 SOLVER_OPTIONS: Final = ("time_limit_s", "gap", "seed")
@@ -144,6 +147,12 @@ class Question:
 
     def _public_name(self) -> str:
         return "scenario.toml" if self.scenario == UPLOADED else self.scenario
+
+
+@lru_cache(maxsize=64)
+def unchanged_scenario(source: str | Path) -> Scenario:
+    """Load a scenario without changes; its form needs it at each run of the page."""
+    return load(source)
 
 
 def form_fields(scenario: Scenario) -> dict[str, Parameter]:

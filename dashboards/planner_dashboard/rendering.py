@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -55,6 +55,15 @@ def _parse(figure: str) -> go.Figure:
     import plotly.io  # not before there is a chart: it takes as long as the forms
 
     return plotly.io.from_json(figure)
+
+
+def show_tabs(key: str, *views: tuple[str, Callable[[], object]]) -> None:
+    """Show titles and views as tabs; those of closed tabs are neither computed, sent nor drawn."""
+    tabs = st.tabs([title for title, _ in views], key=key, on_change="rerun")
+    for tab, (_, show) in zip(tabs, views, strict=True):
+        if tab.open:
+            with tab:
+                show()
 
 
 def show_part(part: Part, key: str, figures: Sequence[str] | None = None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from planner.errors import PlannerError
 from planner.runs import reproduction
 from planner_dashboard import rendering, session, worker
 
@@ -37,20 +36,14 @@ def _result(name: str, is_quick: bool) -> worker.RenderedParts | None:
     """Return the result of running a target; None where it has not run, or still runs."""
     state = st.session_state
     results = state.setdefault("reproduced", {})
-    try:
-        result = session.take_result("reproduce")
-        if result is not None:
-            results[state["reproducing"]] = result
-    except PlannerError as error:
-        state["error reproduce"] = error
+    result = session.take_result("reproduce")
+    if result is not None:
+        results[state["reproducing"]] = result
     is_busy = session.is_pending("reproduce")
-    if is_busy:
-        session.show_progress("reproduce", f"running {state['reproducing'][0]}")
-    if state.get("error reproduce") is not None:
-        session.show_error(state["error reproduce"])
+    session.show_progress("reproduce", f"running {state.get('reproducing', [''])[0]}")
+    session.show_failure("reproduce")
     if (name, is_quick) not in results and st.button("Run", type="primary", disabled=is_busy):
         state["reproducing"] = name, is_quick
-        state["error reproduce"] = None
         session.submit("reproduce", worker.reproduce, name, is_quick)
         st.rerun()
     found: worker.RenderedParts | None = results.get((name, is_quick))

@@ -11,9 +11,6 @@ import threading
 import time
 from typing import Final
 
-FIRST_SCENARIO: Final = "traffic/germany50"
-"""The scenario of a page whose address names none."""
-
 SWITCH_INTERVAL_S: Final = 1e-4
 """While modules load, the interpreter switches to the threads that serve files after this time."""
 
@@ -34,10 +31,9 @@ def _load() -> None:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        from planner_dashboard import what_if
-        from planner_dashboard.question import form_fields
+        from planner_dashboard import question, what_if  # noqa: F401 - the page
 
-        form_fields(what_if.unchanged_scenario(FIRST_SCENARIO))
+        question.form_fields(question.unchanged_scenario(question.FIRST_SCENARIO))
     finally:
         sys.setswitchinterval(usual)
     # streamlit collects garbage after every run of a page: it need not visit permanent objects

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from planner.errors import InputError
+from planner.errors import InputError, PlannerError
 from planner_dashboard.jobs import TIME_LIMIT_S, Job, Workers
 
 WORKERS: Final = "PLANNER_DASHBOARD_WORKERS"
@@ -82,6 +82,7 @@ def submit(
 ) -> None:
     """Submit a job to the workers; cancel the job of the same name before it."""
     cancel(name)
+    st.session_state[f"error {name}"] = None
     later = partial(workers().submit, function, *arguments, time_limit_s=time_limit_s)
     st.session_state[f"job {name}"] = later() if workers().are_started else _DeferredJob(later)
 
@@ -101,17 +102,27 @@ def is_pending(name: str) -> bool:
 def take_result(name: str) -> Any:
     """Return the result of the job of a name; None while it is pending, or where there is none.
 
-    raises  PlannerError where it failed or was cancelled
+    The error of a job that failed is kept until the next one: `show_failure` shows it.
     """
     job: Job | _DeferredJob | None = st.session_state.get(f"job {name}")
     if not isinstance(job, Job) or job.is_pending:
         return None
     del st.session_state[f"job {name}"]
-    return job.result()
+    try:
+        return job.result()
+    except PlannerError as error:
+        st.session_state[f"error {name}"] = error
+        return None
+
+
+def show_failure(name: str) -> None:
+    """Show why the last job of a name has no result, if it has failed or was cancelled."""
+    if st.session_state.get(f"error {name}") is not None:
+        show_error(st.session_state[f"error {name}"])
 
 
 def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> None:
-    """Show how long the job of a name has run, and a button that cancels it.
+    """Show how long the job of a name has run, and a button that cancels it; nothing where none is pending.
 
     activity   text beside the time, such as "solving"
     cancelled  text after it was cancelled
@@ -141,7 +152,8 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
                 st.session_state[f"error {name}"] = InputError(cancelled)
                 st.rerun()
 
-    bar()
+    if is_pending(name):
+        bar()
 
 
 def read_progress(name: str) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -62,18 +61,13 @@ def _show_runs(store: Store, where: str | None) -> None:
         st.info("No run matches the filter.")
         return
     metrics, settings = store.metric_names(), store.setting_names()
-    views: dict[str, Callable[[], None]] = {
-        "Lines": lambda: _show_lines(store, where, metrics, settings),
-        "Trade-off": lambda: _show_trade_off(store, where, metrics),
-        "Distribution": lambda: _show_distribution(store, where, metrics),
-        "Runs": lambda: _show_table(store, where, total),
-    }
-    for tab, show in zip(
-        st.tabs(list(views), key="sweeps view", on_change="rerun"), views.values(), strict=True
-    ):
-        if tab.open:  # the others are neither read nor drawn
-            with tab:
-                show()
+    rendering.show_tabs(
+        "sweeps view",
+        ("Lines", lambda: _show_lines(store, where, metrics, settings)),
+        ("Trade-off", lambda: _show_trade_off(store, where, metrics)),
+        ("Distribution", lambda: _show_distribution(store, where, metrics)),
+        ("Runs", lambda: _show_table(store, where, total)),
+    )
 
 
 def _show_lines(store: Store, where: str | None, metrics: list[str], settings: list[str]) -> None:

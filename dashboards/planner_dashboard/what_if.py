@@ -6,7 +6,7 @@ import io
 import shutil
 import zipfile
 from dataclasses import replace
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +15,17 @@ import streamlit as st
 from planner.contract.parameters import parameters_of
 from planner.errors import InputError, PlannerError
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.scenario import Scenario, load, scenario_names
+from planner.scenarios.scenario import Scenario, scenario_names
 from planner_dashboard import fields, rendering, session, uploads, worker
-from planner_dashboard.question import SOLVER_OPTIONS, UPLOADED, Question, field_value, form_fields
-from planner_dashboard.server import FIRST_SCENARIO
+from planner_dashboard.question import (
+    FIRST_SCENARIO,
+    SOLVER_OPTIONS,
+    UPLOADED,
+    Question,
+    field_value,
+    form_fields,
+    unchanged_scenario,
+)
 from planner_dashboard.uploads import UploadedFile
 
 DEFAULT_DESIGNS: Final = 3
@@ -63,12 +70,6 @@ def page() -> None:
 
 
 # --- the question -------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def unchanged_scenario(source: str | Path) -> Scenario:
-    """Load a scenario without changes; its form needs it at each run of the page."""
-    return load(source)
 
 
 def _restored_question(scenario: Scenario, chosen: Question, restored: Question) -> Question:
@@ -180,21 +181,15 @@ def _show_upload(restored: str) -> str:
             )
             st.markdown(f"**{table.name}**: {table.about}\n{columns}")
     files = _show_uploader([table.name for table in system.problem.tables])
-    try:
-        stored = session.take_result("upload")
-    except PlannerError as error:
-        stored = None
-        state["error upload"] = error
+    stored = session.take_result("upload")
     if stored is not None:
         state["uploaded"], _ = stored
         state["submitted files"] = None
         st.rerun()
     if files and st.button("Use these tables", type="primary", disabled=session.is_pending("upload")):
-        state["error upload"] = None
         state["submitted files"] = files
         session.submit("upload", worker.upload, system.name, files, session.folder())
-    if session.is_pending("upload"):
-        session.show_progress("upload", "reading")
+    session.show_progress("upload", "reading")
     if files and files == state.get("submitted files") and state.get("error upload") is not None:
         _show_faults(state["error upload"], files)
     if "uploaded" not in state and restored and not files:
@@ -249,7 +244,6 @@ def _submit(question: Question, tables: Path) -> None:
     state["count"] = state.get("count", 0) + 1
     out = session.folder() / f"answer {state['count']}"
     state["question"] = question
-    state["error answer"] = None
     session.submit("answer", worker.compare, question, tables, out, baseline.folder if baseline else None)
 
 
@@ -262,11 +256,7 @@ def _baseline(question: Question) -> worker.Answer | None:
 def _take_answer() -> None:
     """Take the answer of the workers, if there is one."""
     state = st.session_state
-    try:
-        answer: worker.Answer | None = session.take_result("answer")
-    except PlannerError as error:
-        state["error answer"] = error
-        return
+    answer: worker.Answer | None = session.take_result("answer")
     if answer is None:
         return
     former = state.get("answer")
@@ -282,22 +272,15 @@ def _take_answer() -> None:
 
 def _take_explanation() -> None:
     """Take the explanation of the workers, if there is one."""
-    state = st.session_state
-    try:
-        explanation = session.take_result("explain")
-    except PlannerError as error:
-        state["error explain"] = error
-        return
+    explanation = session.take_result("explain")
     if explanation is not None:
-        state["explanations"][state["explaining"]] = explanation
+        st.session_state["explanations"][st.session_state["explaining"]] = explanation
 
 
 def _show_answer(question: Question, tables: Path) -> None:
     state = st.session_state
-    if session.is_pending("answer"):
-        session.show_progress("answer", "solving", "cancelled; change a setting to solve again")
-    if state.get("error answer") is not None:
-        session.show_error(state["error answer"])
+    session.show_progress("answer", "solving", "cancelled; change a setting to solve again")
+    session.show_failure("answer")
     answer: worker.Answer | None = state.get("answer")
     if answer is None or answer.question.scenario != question.scenario:
         return
@@ -309,23 +292,17 @@ def _show_answer(question: Question, tables: Path) -> None:
     rendering.show_metrics(answer, baseline)
     rendering.show_lines(answer.notes)
     _show_baseline(answer, baseline)
-    names = [design.label for design in answer.designs]
-    # the contents of closed tabs are neither sent nor drawn
-    tabs = st.tabs([COMPARISON, *names, EXPORT], key="view", on_change="rerun")
-    if tabs[0].open:
-        with tabs[0]:
-            rendering.show_charts(answer.charts, "comparison")
-    for tab, design in zip(tabs[1:-1], answer.designs, strict=True):
-        if tab.open:
-            with tab:
-                _show_design(answer, design, tables, has_baseline=baseline is not None)
-    if tabs[-1].open:
-        with tabs[-1]:
-            _show_export(answer)
+    show_design = partial(_show_design, answer, tables, baseline is not None)
+    rendering.show_tabs(
+        "view",
+        (COMPARISON, partial(rendering.show_charts, answer.charts, "comparison")),
+        *((design.label, partial(show_design, design)) for design in answer.designs),
+        (EXPORT, partial(_show_export, answer)),
+    )
 
 
 def _show_design(
-    answer: worker.Answer, design: worker.DesignAnswer, tables: Path, *, has_baseline: bool
+    answer: worker.Answer, tables: Path, has_baseline: bool, design: worker.DesignAnswer
 ) -> None:
     rendering.show_lines(design.sentences)
     rendering.show_charts(design.charts, f"drawing {design.label}")
@@ -359,11 +336,9 @@ def _show_explanation(answer: worker.Answer, tables: Path, label: str) -> None:
         return
     if st.button("Explain", key=f"explain {label}", help="Solve again to find the upgrade that pays most."):
         state["explaining"] = label
-        state["error explain"] = None
         session.submit("explain", worker.explain, answer.question, tables, label)
         st.rerun()
-    if state.get("error explain") is not None:
-        session.show_error(state["error explain"])
+    session.show_failure("explain")
 
 
 def _show_export(answer: worker.Answer) -> None:

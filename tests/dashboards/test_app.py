@@ -17,7 +17,7 @@ from planner.errors import InputError
 from planner.formatting import percent
 from planner.scenarios import scenario as scenarios
 from planner.scenarios.catalogue import find_system
-from planner_dashboard import design_space, session, what_if, worker
+from planner_dashboard import design_space, question, session, what_if, worker
 
 APP = Path(planner_dashboard.__file__).with_name("app.py")
 TIME_LIMIT_S = 300.0
@@ -106,7 +106,7 @@ def test_a_page_loads_its_scenario_once(monkeypatch: pytest.MonkeyPatch) -> None
         return from_document(*arguments, **named)
 
     monkeypatch.setattr(scenarios, "from_document", count)
-    what_if.unchanged_scenario.cache_clear()
+    question.unchanged_scenario.cache_clear()
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp", set="problem.scale=0.5"))
     next(slider for slider in app.slider if slider.label == "Scale").set_value(0.6)
     app.run()
