@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -95,19 +96,9 @@ def time_convex(quick: bool) -> None:
     masks, rates = generate_groups(count)
     background = np.random.default_rng(1).uniform(0, 4000, PORTS)
     congestion = meta_groups.Congestion.of_ports(40_000.0)
-    run = partial(
-        algorithm2.aggregate,
-        masks,
-        rates,
-        table_size=size,
-        ports=PORTS,
-        congestion=congestion,
-        background_mbps=background,
-    )
-    took, meta = median_time(run)
-    cost = meta_groups.congestion_cost(
-        masks, rates, meta, ports=PORTS, congestion=congestion, background_mbps=background
-    )
+    given: dict[str, Any] = {"ports": PORTS, "congestion": congestion, "background_mbps": background}
+    took, meta = median_time(partial(algorithm2.aggregate, masks, rates, table_size=size, **given))
+    cost = meta_groups.congestion_cost(masks, rates, meta, **given)
     recounted = 0.0
     for port in range(PORTS):
         reached = np.unique(meta[(masks >> np.uint64(port)) & np.uint64(1) > 0])
@@ -124,15 +115,9 @@ def generate_datacenter(sizes: workloads.Sizes, step: int) -> tuple[Ints, meta_g
     """Return first groups, ports and rates of every `step`th edge switch of the paper."""
     host = np.arange(27_648)
     drawn = workloads.generate_workload(
-        hosts=27_648,
-        tenants=3000,
-        largest_tenant=5000,
-        groups=100_000,
-        placement="near",
-        sizes=sizes,
-        arrangement=118,
-        seed=0,
-    )
+        hosts=27_648, tenants=3000, largest_tenant=5000, groups=100_000, placement="near", sizes=sizes,
+        arrangement=118, seed=0,
+    )  # fmt: skip
     start, group, ports = drawn.spread(host // PORTS, host % PORTS, 1152).by_edge()
     rows = [np.arange(start[e], start[e + 1]) for e in range(0, 1152, step)]
     chosen = np.concatenate(rows)
@@ -410,32 +395,22 @@ def time_figures(quick: bool) -> None:
     print("6. figures, from the command line, and groups that fit for any table size")
     total = 0.0
     for name in ("figure_5a",) if quick else ("figure_5a", "figure_5b", "figure_5c"):
-        code = (
-            "import sys; sys.argv = ['planner', 'compare', sys.argv[1]]; from planner.cli import main; main()"
-        )
-        command = [sys.executable, "-c", code, f"multicast/{name}"]
-        begin = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        took = time.perf_counter() - begin
+        command = [sys.executable, "-m", "planner", "compare", f"multicast/{name}"]
+        run = partial(subprocess.run, command, check=True, capture_output=True)
+        took, _ = median_time(run, 1, warm=False)
         total += took
         print(f"   {name:34} {took:8.1f} s")
     few = 10 if quick else 1
     begin = time.perf_counter()
-    for placement, sizes, count in (
-        ("near", "wve", 660_000),
-        ("near", "uniform", 660_000),
-        ("random", "wve", 180_000),
-        ("random", "uniform", 40_000),
-    ):
+    cases: tuple[tuple[workloads.Placement, workloads.Sizes, int], ...] = (
+        ("near", "wve", 660_000), ("near", "uniform", 660_000),
+        ("random", "wve", 180_000), ("random", "uniform", 40_000),
+    )  # fmt: skip
+    for placement, sizes, count in cases:
         found = group_capacity.workload_capacity(
-            k=48,
-            aggregation_copies=3,
-            groups=count // few,
-            placement="near" if placement == "near" else "random",
-            sizes="wve" if sizes == "wve" else "uniform",
-            arrangement=118,
-            largest=6000 // few,
-        )
+            k=48, aggregation_copies=3, groups=count // few, placement=placement, sizes=sizes,
+            arrangement=118, largest=6000 // few,
+        )  # fmt: skip
         fits = group_capacity.supported_groups(found)
         assert all(a <= b for a, b in pairwise(fits.dropna()))
     took = time.perf_counter() - begin

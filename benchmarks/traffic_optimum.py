@@ -15,14 +15,14 @@ objective values that agree.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
+from pebble import ProcessExpired, ProcessPool
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, median_time, parser_of
@@ -98,9 +98,7 @@ def main() -> None:
 
 def compare(name: str, instance: Instance, limit: float, repeats: int) -> None:
     """Solve an instance by all solvers; print and check the results."""
-    started = time.perf_counter()
-    problem = instance.make()
-    made_s = time.perf_counter() - started
+    made_s, problem = median_time(instance.make, 1, warm=False)
     size = problem.size()
     variables = len(problem.targets) * len(problem.links)
     print(f"{name}: {size['nodes']:,} nodes, {size['links']:,} links, {size['demands']:,} demands", end="")
@@ -167,44 +165,31 @@ def solver_problem(problem: Traffic) -> Traffic:
     tail, head = small.graph.tail, small.graph.head
     if small.by_source:
         tail, head = head, tail
-    return Traffic.from_tables(
-        {
-            "links": pd.DataFrame(
-                {"tail": tail.astype(str), "head": head.astype(str), "capacity_mbps": small.capacity_mbps}
-            ),
-            "demands": pd.DataFrame(
-                {"source": ends[0].astype(str), "target": ends[1].astype(str), "rate_mbps": rate}
-            ),
-        }
-    )
+    links = {"tail": tail.astype(str), "head": head.astype(str), "capacity_mbps": small.capacity_mbps}
+    demands = {"source": ends[0].astype(str), "target": ends[1].astype(str), "rate_mbps": rate}
+    return Traffic.from_tables({"links": pd.DataFrame(links), "demands": pd.DataFrame(demands)})
 
 
 def solve_in_process(name: str, backend: str, limit: float) -> tuple[float, float] | None:
     """Return seconds and objective value of a solver in its own process; None without an answer in time."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_solve, args=(sender, name, backend, limit))
-    process.start()
-    sender.close()
-    try:
+    with ProcessPool(1, context=multiprocessing.get_context("spawn")) as pool:
         # the time to build network and program is added to the limit, and not measured
-        answer: tuple[float, float] | None = receiver.recv() if receiver.poll(limit + 120.0) else None
-    except EOFError:
-        answer = None
-    process.kill()
-    process.join()
-    return answer
+        job = pool.schedule(_solve, (name, backend, limit), timeout=limit + 120.0)
+        with contextlib.suppress(TimeoutError, ProcessExpired):
+            return job.result()
+    return None
 
 
-def _solve(pipe: Any, name: str, backend: str, limit: float) -> None:
+def _solve(name: str, backend: str, limit: float) -> tuple[float, float] | None:
     program = link_flow_program.build(solver_problem(INSTANCES[name].make()), "concurrent").program
     gap = 1e-4 if backend.endswith("pdlp") else None
-    started = time.perf_counter()
+    options = Options(backend=backend, time_limit_s=limit, threads=1, gap=gap)
     with threadpool_limits(limits=1):
-        solution = backends.solve(program, Options(backend=backend, time_limit_s=limit, threads=1, gap=gap))
-    seconds = time.perf_counter() - started
-    is_solved = solution.objective is not None and (str(solution.status) == "optimal" or gap is not None)
-    pipe.send((seconds, solution.objective) if is_solved and seconds < 1.2 * limit else None)
+        seconds, solution = median_time(lambda: backends.solve(program, options), 1, warm=False)
+    is_solved = str(solution.status) == "optimal" or gap is not None
+    if solution.objective is None or not is_solved or seconds > 1.2 * limit:
+        return None
+    return seconds, solution.objective
 
 
 if __name__ == "__main__":
