@@ -23,6 +23,8 @@ from planner.scenarios.scenario import Scenario, load, scenario_names
 FIRST_SCENARIO: Final = "traffic/germany50"
 """The scenario of a page whose address names none."""
 UPLOADED: Final = "own tables"
+DIGEST: Final = re.compile(r"[0-9a-f]{16}")
+"""The name of uploaded tables."""
 PLAIN_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 SOLVER_OPTIONS: Final = ("time_limit_s", "gap", "seed")
 
@@ -74,9 +76,12 @@ class Question:
                 raise InputError(f"set={text}: must be KEY=VALUE")
             changes[key] = _value(key, value)
         designs = next(iter(query.get("designs", [])), "")
+        upload = next(iter(query.get("upload", [])), "")
+        if upload and (name != UPLOADED or not DIGEST.fullmatch(upload)):  # it becomes a folder's name
+            raise InputError("upload: names no uploaded tables: upload them again")
         return cls(
             scenario=name,
-            upload=next(iter(query.get("upload", [])), ""),
+            upload=upload,
             changes=changes,
             designs=tuple(label for label in designs.split(",") if label),
         )

@@ -42,8 +42,9 @@ def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: 
         ]
         write_table(pd.DataFrame(metrics), folder / "metrics.csv")
         plan = make_folder(folder / "plan")
-        for stale in [*plan.glob("*.csv"), *plan.glob("*.parquet")]:  # of an earlier run in this folder
-            stale.unlink()
+        for table in one.system.plan.tables:  # of an earlier run in this folder; no other file is ours
+            for suffix in ("csv", "parquet"):
+                (plan / f"{table.name}.{suffix}").unlink(missing_ok=True)
         if one.plan is not None:
             write_plan(one.plan, plan, table_format)
 

@@ -12,6 +12,7 @@ roll started again continues from the last plan.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError
+from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
 from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.run import Run, entries, evaluate
@@ -131,8 +133,10 @@ def start_roll(
 
 
 def _file_name(label: str) -> str:
-    """Return a folder name for a window's label; unique, and never hidden."""
+    """Return a folder name for a window's label; unique, never hidden and short enough."""
     quoted = quote(label, safe=" :+,=@")
+    if len(quoted) > MAX_BYTES:
+        quoted = f"{quoted[:MAX_BYTES]} {hashlib.sha256(label.encode()).hexdigest()[:16]}"
     return quoted.replace(".", "%2E", 1) if quoted.startswith(".") else quoted
 
 

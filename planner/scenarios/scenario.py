@@ -6,6 +6,7 @@ Unknown keys are faults, and all faults of a file are reported together.
 from __future__ import annotations
 
 import copy
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from planner.contract.parameters import check_parameters
 from planner.contract.problem import Series
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
+from planner.io.names import name_fault
 from planner.io.text_files import read_text
 from planner.options import OPTION_NAMES, Options
 from planner.scenarios.catalogue import find_system, system_names
@@ -320,6 +322,9 @@ def _read_designs(system: System, raw: Mapping[str, Any]) -> tuple[tuple[Entry, 
     entries, faults = [], []
     for label, given in raw.items():
         where = f"designs.{label}"
+        if fault := name_fault(label):  # folders of results are named by labels
+            faults.append(f"designs: label {json.dumps(label[:60])} {fault}")
+            continue
         if not isinstance(given, dict):
             faults.append(f"{where} must be a table: write [{where}]")
             continue

@@ -101,6 +101,14 @@ def test_every_value_of_a_scenario_fits_its_field() -> None:
     Question(scenario="traffic/localflow", changes=changes).check(fields)
 
 
+@pytest.mark.parametrize("upload", ["/etc", "../..", ".", "0123456789abcde/", "0123456789ABCDEF", "x" * 16])
+def test_an_address_names_uploads_by_digest_only(upload: str) -> None:
+    with pytest.raises(InputError, match="names no uploaded tables"):
+        Question.from_query({"scenario": [UPLOADED], "upload": [upload]})
+    with pytest.raises(InputError, match="names no uploaded tables"):
+        Question.from_query({"scenario": ["traffic/abilene"], "upload": ["0123456789abcdef"]})
+
+
 def test_missing_uploads_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="upload them again"):
         Question(scenario=UPLOADED, upload="abc").load(tmp_path)

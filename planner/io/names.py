@@ -1,0 +1,19 @@
+"""Names from users that become parts of paths: plain, so that no path leaves the folder asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+PLAIN: Final = re.compile(r"\w(?:[\w .+-]*[\w+-])?")
+MAX_BYTES: Final = 120
+"""Bytes of a name in UTF-8; file systems take 255, and suffixes follow."""
+
+
+def name_fault(name: str) -> str | None:
+    """Return why a text cannot be a name of a file or folder; None where it can."""
+    if not PLAIN.fullmatch(name):
+        return "must be a plain name: letters, digits, '_', '-', '+', '.' and spaces, a letter or digit first"
+    if len(name.encode()) > MAX_BYTES:
+        return f"has {len(name):,} letters, must be a short name"
+    return None
