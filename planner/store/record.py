@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final
 
 
@@ -70,25 +70,10 @@ class Record:
     request: str = "{}"
 
 
-OTHER_FIELDS: Final = (
-    "earlier_digests",
-    "problem_key",
-    "tables",
-    "metrics",
-    "settings",
-    "messages",
-    "request",
-)
-COLUMNS: Final = tuple(one.name for one in fields(Record) if one.name not in OTHER_FIELDS)
-REQUIRED_COLUMNS: Final = (
-    "digest",
-    "scenario",
-    "label",
-    "system",
-    "design",
-    "mechanism",
-    "status",
-    "exit_code",
+DETAILS: Final = ("earlier_digests", "problem_key", "tables", "metrics", "settings", "messages", "request")
+COLUMNS: Final = tuple(one.name for one in fields(Record) if one.name not in DETAILS)
+REQUIRED_COLUMNS: Final = tuple(
+    one.name for one in fields(Record) if MISSING is one.default is one.default_factory
 )
 FIGURES: Final = ("objective", "bound", "gap", "violations", "seconds", "compile_s", "wall_s")
 TIMES: Final = ("seconds", "compile_s", "wall_s", "finished")

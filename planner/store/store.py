@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -25,11 +28,16 @@ import pandas as pd
 from planner.errors import InputError, did_you_mean
 from planner.store.columns_index import ColumnIndex
 from planner.store.database import FILE_NAME, Database
-from planner.store.plan_files import PlanFiles
 from planner.store.record import COLUMNS, FIGURES, Record
-from planner.store.writer import Writer
 
+ABANDONED_AFTER_S: Final = 3600.0  # age of a partial plan that nobody writes any more
 AGGREGATES: Final = {"mean": "avg", "min": "min", "max": "max", "sum": "sum", "count": "count"}
+UPSERT: Final = (
+    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    "ON CONFLICT (digest) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "digest")
+    + " WHERE runs.status = 'failed' RETURNING id"
+)
 
 
 class Store:
@@ -45,8 +53,6 @@ class Store:
     def __init__(self, path: str | Path, *, write: bool = False) -> None:
         self._database = Database(path, write=write)
         self._columns = ColumnIndex(self._database)
-        self._plan_files = PlanFiles(self.folder / "plans")
-        self._writer = Writer(self._database, self._columns)
 
     @property
     def name(self) -> str:
@@ -81,17 +87,76 @@ class Store:
     # --- writing --------------------------------------------------------------------------
 
     def add(self, records: Sequence[Record]) -> None:
-        """Add runs with their plans: all of them or, where it fails, none."""
+        """Add runs with their plans, all or none; a run that is done already stays as it is."""
         with self._database.explain_failures():
             for record in records:
                 if record.plan is not None:
-                    self._plan_files.write(record.plan, record.tables)
-            self._writer.write(records)
+                    self._write_plan(record.plan, record.tables)
+            try:
+                with self._database.transaction():
+                    for record in records:
+                        self._write_record(record)
+            except BaseException:
+                self._columns.clear_numbers()
+                raise
+
+    def _write_record(self, record: Record) -> None:
+        execute, execute_many = self._database.execute, self._database.execute_many
+        if record.status != "failed" and record.earlier_digests:
+            self._remove_failed(record.earlier_digests)
+        row = execute(UPSERT, [_to_sqlite(getattr(record, name)) for name in COLUMNS]).fetchone()
+        if record.problem_key is not None and record.problem is not None:
+            execute("INSERT OR REPLACE INTO problems VALUES (?, ?)", (record.problem_key, record.problem))
+        if row is None:  # another sweep has done it
+            return
+        run = row[0]
+        for kind, figures in (("metric", record.metrics), ("setting", record.settings)):
+            rows = [
+                (self._columns.number_of(kind, name), run, _to_sqlite(value))
+                for name, value in figures.items()
+                if value is not None
+            ]
+            execute_many(f"INSERT OR REPLACE INTO {kind}s VALUES (?, ?, ?)", rows)
+        execute("DELETE FROM messages WHERE run = ?", (run,))
+        messages = [(run, position, *message) for position, message in enumerate(record.messages)]
+        execute_many("INSERT INTO messages VALUES (?, ?, ?, ?)", messages)
+        execute("INSERT OR REPLACE INTO requests VALUES (?, ?)", (run, record.request))
+
+    def _remove_failed(self, digests: Sequence[str]) -> None:
+        """Remove the failed runs of digests that have been replaced."""
+        execute = self._database.execute
+        marks = ", ".join("?" * len(digests))
+        failed = f"SELECT id FROM runs WHERE status = 'failed' AND digest IN ({marks})"
+        for (number,) in execute(failed, digests).fetchall():
+            for table in ("metrics", "settings"):  # by name first, as in their keys
+                execute(f"DELETE FROM {table} WHERE name IN (SELECT id FROM names) AND run = ?", (number,))
+            for table, key in (("messages", "run"), ("requests", "run"), ("runs", "id")):
+                execute(f"DELETE FROM {table} WHERE {key} = ?", (number,))
+
+    def _write_plan(self, digest: str, tables: Mapping[str, bytes]) -> None:
+        """Write a plan, given as Parquet, completely or not at all."""
+        folder = self.plan_folder(digest)
+        if folder.exists():
+            return
+        partial = folder.with_name(f".{digest}.{os.getpid()}.partial")
+        partial.mkdir(parents=True, exist_ok=True)
+        try:
+            for name, content in tables.items():
+                (partial / f"{name}.parquet").write_bytes(content)
+            partial.rename(folder)
+        except OSError:
+            if not folder.exists():  # else another sweep has written the same plan
+                raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
     def remove_partial_plans(self) -> None:
         """Remove the partial plans of writers that were killed."""
         with self._database.explain_failures():
-            self._plan_files.remove_partial_plans()
+            for partial in (self.folder / "plans").glob("*/.*.partial"):
+                with contextlib.suppress(FileNotFoundError):
+                    if time.time() - partial.stat().st_mtime > ABANDONED_AFTER_S:
+                        shutil.rmtree(partial, ignore_errors=True)
 
     # --- reading --------------------------------------------------------------------------
 
@@ -229,14 +294,14 @@ class Store:
 
     def plan_folder(self, digest: str) -> Path:
         """Return the folder with the tables of a plan, by its digest."""
-        return self._plan_files.folder_of(digest)
+        return self.folder / "plans" / digest[:2] / digest
 
     def plan(self, digest: str) -> dict[str, pd.DataFrame]:
         """Return the tables of a plan, by its digest (a run's column `plan`)."""
-        tables = self._plan_files.read(digest)
-        if tables is None:
+        folder = self.plan_folder(digest)
+        if not folder.is_dir():
             raise InputError(f"{self.name}: has no plan {digest}")
-        return tables
+        return {path.stem: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
 
     def run_times_s(self, system: str, design: str, scenario: str, limit: int = 1000) -> list[float]:
         """Return the wall times of the last runs of a scenario's design, in seconds."""
@@ -293,3 +358,16 @@ class Store:
             yield
         finally:
             database.execute("DROP TABLE chosen")
+
+
+def _to_sqlite(value: Any) -> Any:
+    """Return a value as a type that SQLite stores."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str | float):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 2**63 else str(value)
+    if isinstance(value, np.generic):
+        return _to_sqlite(value.item())
+    return json.dumps(value, ensure_ascii=False, default=str)
