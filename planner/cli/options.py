@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from planner.backends.registry import solver_names
+from planner.cli.output import report_compiling
 from planner.errors import InputError
 
 ScenarioArgument = Annotated[
@@ -70,6 +71,14 @@ def solver_options(
         int | None, typer.Option("--threads", help="Maximum number of solver threads.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The solver's random seed.")] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(
+            "--service",
+            help="Where capacity is scarce: best (default) sheds what cannot be served, at least loss; "
+            "all serves all demand, or proves that this is infeasible.",
+        ),
+    ] = None,
 ) -> None:
     """Define the options of every command that solves."""
 
@@ -118,7 +127,8 @@ def on_scenario(*, solves: bool = True) -> Callable[[Callable[..., None]], Calla
             known = {name: given.pop(name) for name in solver}
             chosen = {name: value for name, value in known.items() if value is not None}
             loaded = load(given.pop("scenario"), changes=changes_of(given.pop("changes")), options=chosen)
-            command(scenario=loaded, **given)
+            with report_compiling():
+                command(scenario=loaded, **given)
 
         return _with_signature(run, _given_options(command, {"scenario": options}))
 

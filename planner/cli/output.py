@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from planner.reports.document import Page
     from planner.runs.run import Comparison
     from planner.scenarios.scenario import Scenario
+
+COMPILING_LINE_S: Final = 5.0
+"""Least time between two lines about the progress of compiling."""
 
 
 def answer(page: Page, plain: Callable[[], Any], as_json: bool) -> None:
@@ -36,6 +41,27 @@ def print_json(value: Any) -> None:
 def say(text: str) -> None:
     """Print a message that is not part of the answer."""
     typer.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def report_compiling() -> Iterator[None]:
+    """Say on standard error that kernels are compiled in this block, and every few seconds how many were."""
+    from planner.runs.compilation import observe_compiling
+
+    count, started, said = 0, 0.0, 0.0
+
+    def observe(kernel: str) -> None:
+        nonlocal count, started, said
+        count, now = count + 1, time.perf_counter()
+        if count == 1:
+            started = said = now
+            say("compiling (once)")
+        elif now - said >= COMPILING_LINE_S:
+            said = now
+            say(f"compiling (once): {count} kernels in {now - started:.0f} s, now {kernel}")
+
+    with observe_compiling(observe):
+        yield
 
 
 def report_error(error: PlannerError) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from planner.cli.options import JsonOption
 from planner.cli.output import answer, say
+from planner.errors import InputError
+
+MAX_UPLOAD_MB: Final = 50
 
 
 def list_(
@@ -53,13 +59,46 @@ def dashboard(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Open the what-if dashboard: change a problem, compare designs, look at sweeps."""
-    from planner.cli import dashboard_server as serving
+    found = importlib.util.find_spec("planner_dashboard")
+    if found is None or found.origin is None:
+        raise InputError("the dashboard is not installed: the package planner_dashboard is missing")
+    if stores:
+        from planner.store.store import Store
 
-    serving.serve(stores or [], host=host, port=port, workers=workers, memory_mb=memory, browser=browser)
+        for path in stores:
+            with Store(path):  # raises where it is no store
+                pass
+    settings = {
+        "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
+        "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
+        "PLANNER_DASHBOARD_MEMORY_MB": str(memory),
+    }
+    command = [
+        *(sys.executable, "-m", "planner_dashboard.server", "run"),
+        str(Path(found.origin).with_name("app.py")),
+        *("--server.address", host, "--server.port", str(port)),
+        *("--server.headless", "false" if browser else "true"),
+        *("--server.maxUploadSize", str(MAX_UPLOAD_MB)),
+        *("--browser.gatherUsageStats", "false"),
+        *("--client.toolbarMode", "minimal"),
+        *("--client.showErrorDetails", "none"),
+        *("--logger.level", "error"),
+        *("--server.fileWatcherType", "none"),
+    ]
+    os.execve(sys.executable, command, {**os.environ, **settings})
 
 
-def doctor(as_json: JsonOption = False) -> None:
+def doctor(
+    warm: Annotated[
+        bool,
+        typer.Option("--warm", help="Compile the kernels of all systems now, not during their first runs."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Show which backends work here: their versions, and one tiny solve each."""
+    if warm:
+        _warm(as_json)
+        return
     from planner.backends.doctor import diagnose
     from planner.reports import catalogue_pages
 
@@ -67,6 +106,24 @@ def doctor(as_json: JsonOption = False) -> None:
     answer(catalogue_pages.backends_page(diagnoses), lambda: [asdict(one) for one in diagnoses], as_json)
     if any(diagnosis.passed is False for diagnosis in diagnoses):
         raise typer.Exit(6)
+
+
+def _warm(as_json: bool) -> None:
+    """Compile the kernels of every system, and show how many and how long it took."""
+    from planner.reports import terminal
+    from planner.reports.document import Page, Part
+    from planner.runs.warming import warm
+    from planner.scenarios.catalogue import find_system, system_names
+
+    systems = [find_system(name) for name in system_names()]
+    with terminal.progress("designs", sum(len(one.designs) for one in systems)) as advance:
+        done = [warm(system, advance) for system in systems]
+    sentences = [
+        f"{one.system}: {one.kernels} kernels of {one.designs} designs compiled in {one.seconds:.1f} s"
+        for one in done
+    ]
+    page = Page(title="Compiled kernels", parts=[Part(sentences=sentences)])
+    answer(page, lambda: [asdict(one) for one in done], as_json)
 
 
 def _say_scenarios(system: str) -> None:

@@ -6,14 +6,17 @@ import json
 import re
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from planner import cli
 from planner.backends.registry import solver_names
+from planner.cli import output
 from planner.scenarios.scenario import scenario_names
 from tests.commands import planner
+from tests.planner.runs.toy_system import Link, toy
 
 ROOT = Path(__file__).parents[3]
 
@@ -137,6 +140,63 @@ def test_doctor_finds_every_backend_that_is_installed() -> None:
     found = {one["backend"]: one["passed"] for one in json.loads(done.out)}
     assert {name for name in solver_names() if name != "pyomo:SOLVER"} | {"pyomo:highs"} <= set(found)
     assert all(found.values())
+
+
+def test_doctor_compiles_the_kernels_of_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = toy(sample=lambda: Link(1.0, 1.0))
+    monkeypatch.setattr("planner.scenarios.catalogue.system_names", lambda: ["toy"])
+    monkeypatch.setattr("planner.scenarios.catalogue.find_system", lambda _: system)
+    (plain,) = json.loads(planner("doctor", "--warm", "--json").out)
+    assert (plain["system"], plain["designs"], plain["kernels"]) == ("toy", len(system.designs), 0)
+    assert planner("doctor", "--warm").out.startswith("toy: 0 kernels of 4 designs compiled in ")
+
+
+def test_compiling_is_said_on_standard_error_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from planner.runs import compilation, run
+
+    def compile_and_solve(*given: Any, **more: Any) -> Any:
+        for observer in compilation._observers:
+            for kernel in ("first", "second"):
+                observer(kernel)
+        return solve(*given, **more)
+
+    solve = run.solve
+    monkeypatch.setattr(run, "solve", compile_and_solve)
+    monkeypatch.setattr(output, "COMPILING_LINE_S", 0.0)
+    done = planner("solve", "traffic/abilene", "--json")
+    assert json.loads(done.out)["runs"]
+    first, second = done.err.splitlines()
+    assert first == "compiling (once)"
+    assert second.startswith("compiling (once): 2 kernels in ")
+    assert second.endswith("now second")
+
+
+@pytest.mark.parametrize("command", ["solve", "compare", "roll", "simulate", "explain", "sweep"])
+def test_every_command_that_solves_has_the_same_solver_options(command: str, tmp_path: Path) -> None:
+    options = planner(command, "--help").out
+    for option in ("--backend", "--algorithm", "--time-limit", "--gap", "--threads", "--seed", "--service"):
+        assert option in options
+    out = ("--out", tmp_path / "out") if "--out" in options else ()
+    done = planner(command, "traffic/abilene", "--service", "most", *out)
+    assert done.code == 1
+    assert done.err == "traffic/abilene: solver.service is 'most', must be best | all\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("compare",), ("solve", "--design", "bound"), ("compare", "--designs", "bound")]
+)
+def test_a_design_that_only_bounds_has_done_its_job(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = toy()
+    monkeypatch.setattr("planner.scenarios.scenario.find_system", lambda _: system)
+    scenario = tmp_path / "toy.toml"
+    scenario.write_text('system = "toy"\n[problem]\nsource = "tables"\npath = "."\n')
+    command, *options = words
+    done = planner(command, scenario, *options, "--json")
+    runs = {run["design"]: run for run in json.loads(done.out)["runs"]}
+    assert (runs["bound"]["status"], runs["bound"]["bound"]) == ("bound only", 1.0)
+    assert done.code == 0
 
 
 def test_set_changes_any_key() -> None:

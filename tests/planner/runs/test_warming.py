@@ -1,0 +1,49 @@
+"""Kernels of a system are compiled ahead of its first run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from planner.contract.design import Decision
+from planner.runs import compilation
+from planner.runs.run import evaluate
+from planner.runs.warming import warm
+from tests.planner.runs.toy_system import Admitted, Link, admit, entry, toy
+
+
+@pytest.fixture(autouse=True)
+def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget which designs are ready, as a new process would."""
+    monkeypatch.setattr(compilation, "_ready", set())
+
+
+def compiled_design() -> Any:
+    @njit
+    def doubled(value: float) -> float:
+        return 2.0 * value
+
+    def decide(problem: Link) -> Decision[Admitted]:
+        doubled(np.float64(1.0))
+        return admit(problem)
+
+    return decide
+
+
+def test_every_design_is_compiled_once() -> None:
+    system = toy(sample=lambda: Link(1.0, 1.0), decide=compiled_design())
+    seen: list[None] = []
+    done = warm(system, lambda: seen.append(None))
+    assert (done.system, done.kernels, done.designs) == ("toy", 1, len(system.designs))
+    assert len(seen) == len(system.designs)
+    assert done.seconds > 0.0
+    assert warm(system).kernels == 0
+    assert evaluate(system, Link(2.0, 1.0), entry(system, "own")).proof.compile_s == 0.0
+
+
+def test_a_system_without_kernels_needs_nothing() -> None:
+    done = warm(toy(decide=compiled_design()))
+    assert (done.kernels, done.designs) == (0, 0)
