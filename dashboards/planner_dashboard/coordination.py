@@ -151,7 +151,6 @@ def _measure_again() -> None:
         state["measuring"] = name, time.monotonic()
         folder = session.folder()
         store, progress = folder / "measured", folder / "measure.progress"
-        progress.unlink(missing_ok=True)  # of a cancelled job
         session.submit("measure", worker.measure, name, store, progress, time_limit_s=TIME_LIMIT_S)
         st.rerun()
     found: SystemMeasurement | None = session.take_result("measure")

@@ -55,7 +55,7 @@ class Question:
         if self.designs:
             query["designs"] = ",".join(self.designs)
         if self.changes:
-            query["set"] = [f"{key}={_text(value)}" for key, value in self.changes.items()]
+            query["set"] = [f"{key}={value_text(value)}" for key, value in self.changes.items()]
         return query
 
     @classmethod
@@ -98,7 +98,7 @@ class Question:
             if key not in fields:
                 faults.append(f"{key}: no such field" + did_you_mean(key, fields))
             elif not _is_valid(fields[key], value):
-                faults.append(f"{key} is {_text(value)[:60]}, must be {fields[key].values}")
+                faults.append(f"{key} is {value_text(value)[:60]}, must be {fields[key].values}")
         if faults:
             raise InputError(*faults)
         options = {
@@ -136,7 +136,7 @@ class Question:
         if self.designs:
             words += ["--designs", ",".join(self.designs)]
         for key, value in self.changes.items():
-            words += ["--set", f"{key}={_text(value)}"]
+            words += ["--set", f"{key}={value_text(value)}"]
         return shlex.join(words)
 
     def python(self) -> str:
@@ -204,7 +204,7 @@ def _is_valid(parameter: Parameter, value: Any) -> bool:
     return True
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Return a value in the syntax of TOML; a plain word has no quotes."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(one) for one in value) + "]"

@@ -17,6 +17,7 @@ from planner_dashboard.session import escape_markdown
 if TYPE_CHECKING:
     from plotly import graph_objects as go
 
+    from planner.contract.metrics import Metric
     from planner_dashboard.worker import Answer
 
 
@@ -98,11 +99,26 @@ def show_lines(sentences: Sequence[Text | str]) -> None:
             st.markdown(item + (f"**{plain}**" if line.kind == "strong" else plain))
 
 
-def show_metrics(answer: Answer, baseline: Answer | None) -> None:
+def show_headlines(answer: Answer) -> None:
+    """Show the headline figure of each design beside what users lose by it."""
+    with st.container(horizontal=True):
+        for design in answer.designs:
+            st.metric(
+                design.label,
+                design.headline,
+                delta="; ".join(design.losses) or None,
+                delta_color="red",
+                delta_arrow="off",
+                border=True,
+                width="content",
+            )
+
+
+def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metric]) -> None:
     """Show metrics side by side, with their changes since the baseline."""
-    earlier = {} if baseline is None else {one.label: one.metrics for one in baseline.figures}
-    designs = [replace(one, earlier=earlier.get(one.label, {})) for one in answer.figures]
-    show_table(run_pages.metrics_table(designs, answer.metrics, reference=answer.reference))
+    earlier = {} if baseline is None else {one.label: one.figures.metrics for one in baseline.designs}
+    designs = [replace(one.figures, earlier=earlier.get(one.label, {})) for one in answer.designs]
+    show_table(run_pages.metrics_table(designs, metrics, reference=answer.reference))
 
 
 def show_table(table: Table) -> None:

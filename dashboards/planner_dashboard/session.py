@@ -83,6 +83,8 @@ def submit(
     """Submit a job to the workers; cancel the job of the same name before it."""
     cancel(name)
     st.session_state[f"error {name}"] = None
+    for ending in ("progress", "activity"):  # of a cancelled job
+        (folder() / f"{name}.{ending}").unlink(missing_ok=True)
     later = partial(workers().submit, function, *arguments, time_limit_s=time_limit_s)
     st.session_state[f"job {name}"] = later() if workers().are_started else _DeferredJob(later)
 
@@ -141,7 +143,7 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
             st.rerun()
             return
         with st.container(horizontal=True, vertical_alignment="center"):
-            text = "waiting for a free worker" if job.is_waiting else activity
+            text = "waiting for a free worker" if job.is_waiting else _read(f"{name}.activity") or activity
             share = read_progress(name)
             st.progress(
                 min(0.99, job.seconds / (job.seconds + 5)) if share is None else share,
@@ -158,12 +160,16 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
 
 def read_progress(name: str) -> float | None:
     """Return the finished share of the job of a name, 0 to 1; None where its worker reports none."""
-    path = folder() / f"{name}.progress"
+    done, _, total = _read(f"{name}.progress").partition("/")
+    return min(0.99, int(done) / int(total)) if total.isdecimal() and int(total) else None
+
+
+def _read(name: str) -> str:
+    """Return what a worker has written for the progress of its job; nothing where it wrote nothing."""
     try:
-        done, _, total = path.read_text().partition("/")
-        return min(0.99, int(done) / int(total)) if int(total) else None
-    except (OSError, ValueError):
-        return None
+        return (folder() / name).read_text()
+    except OSError:
+        return ""
 
 
 # --- words --------------------------------------------------------------------------------

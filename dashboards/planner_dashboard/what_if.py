@@ -25,6 +25,7 @@ from planner_dashboard.question import (
     field_value,
     form_fields,
     unchanged_scenario,
+    value_text,
 )
 from planner_dashboard.uploads import UploadedFile
 
@@ -66,10 +67,24 @@ def page() -> None:
         return
     st.query_params.from_dict(question.to_query())
     _submit(question, tables)
+    _show_question(scenario, question)
     _show_answer(question, tables)
 
 
 # --- the question -------------------------------------------------------------------------
+
+
+def _show_question(scenario: Scenario, question: Question) -> None:
+    """Show the question in words, with the changes to the scenario."""
+    st.markdown(f"**{session.escape_markdown(scenario.system.question)}**")
+    answer: worker.Answer | None = st.session_state.get("answer")
+    words = [question.scenario]
+    if answer is not None and answer.question == question:
+        words.append(answer.size)
+    for key, value in question.changes.items():
+        owner = f"{key.split('.')[1]}, " if key.startswith("designs.") else ""
+        words.append(f"{owner}{fields.field_label(key.rpartition('.')[2]).lower()}: {value_text(value)}")
+    st.caption(session.escape_markdown("; ".join(words)))
 
 
 def _restored_question(scenario: Scenario, chosen: Question, restored: Question) -> Question:
@@ -244,7 +259,10 @@ def _submit(question: Question, tables: Path) -> None:
     state["count"] = state.get("count", 0) + 1
     out = session.folder() / f"answer {state['count']}"
     state["question"] = question
-    session.submit("answer", worker.compare, question, tables, out, baseline.folder if baseline else None)
+    activity = session.folder() / "answer.activity"
+    session.submit(
+        "answer", worker.compare, question, tables, out, baseline.folder if baseline else None, activity
+    )
 
 
 def _baseline(question: Question) -> worker.Answer | None:
@@ -288,8 +306,16 @@ def _show_answer(question: Question, tables: Path) -> None:
         st.caption("The results below are for the previous settings.")
     baseline = _baseline(answer.question)
     baseline = None if baseline is None or baseline.question == answer.question else baseline
-    st.caption(f"{answer.size}; answered in {answer.seconds:.1f} s")
-    rendering.show_metrics(answer, baseline)
+    st.info(session.escape_markdown(answer.verdict))
+    system = find_system(answer.system)
+    st.caption(f"{system.headline.label}, and losses")
+    rendering.show_headlines(answer)
+    compiling = f", after compiling (once) for {answer.compile_s:.1f} s" if answer.compile_s > 0.05 else ""
+    st.caption(f"answered in {answer.seconds:.1f} s{compiling}")
+    rendering.show_metrics(answer, baseline, system.table_metrics)
+    if len(system.table_metrics) < len(system.metrics):
+        with st.expander(f"All {len(system.metrics)} metrics"):
+            rendering.show_metrics(answer, baseline, system.metrics)
     rendering.show_lines(answer.notes)
     _show_baseline(answer, baseline)
     show_design = partial(_show_design, answer, tables, baseline is not None)

@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
 from planner.contract.drawing import NetworkMap
 from planner.contract.metrics import Metric
-from planner.formatting import sizes
+from planner.formatting import amount, is_convertible, number, sizes
 from planner.io.table_files import find_tables
 from planner.reports import run_pages
 from planner.reports.document import Part, Text, no_figures
 from planner.reports.run_pages import DesignFigures
-from planner.scenarios.scenario import Scenario
+from planner.scenarios.scenario import Entry, Scenario
 from planner_dashboard import uploads
 from planner_dashboard.question import Question
 from planner_dashboard.uploads import UploadedFile
@@ -39,14 +39,19 @@ RenderedParts = Sequence[tuple[Part, Sequence[str]]]
 class DesignAnswer:
     """One design's answer.
 
-    sentences  what the design is, how its search ended, and the constraints that its plan violates
+    figures    its column in the tables of metrics
+    headline   its headline figure with the unit, or why there is none
+    losses     what users lose, and the constraints that its plan violates, with amounts; empty: nothing
+    sentences  its verdict, what the design is, how its search ended, and what its plan violates
     charts     drawings of its plan: plotly figures as JSON
     links      the links of its map, as lists of failures name them
     tables     the first rows of its plan's tables, and their numbers of rows
     changes    differences from the baseline's plan, where there is one
     """
 
-    label: str
+    figures: DesignFigures
+    headline: str
+    losses: Sequence[str]
     sentences: Sequence[Text | str]
     charts: Sequence[str]
     links: Sequence[str]
@@ -54,26 +59,34 @@ class DesignAnswer:
     changes: Mapping[str, tuple[pd.DataFrame, int]]
     can_explain: bool
 
+    @property
+    def label(self) -> str:
+        return self.figures.label
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """The answer to a question.
 
-    notes   failed designs, and constraints that plans violate
-    charts  plotly figures of the comparison as JSON
-    folder  of what can be downloaded
+    notes      why designs have no plan
+    charts     plotly figures of the comparison as JSON
+    reference  the metric whose proven bound shares are taken of
+    folder     of what can be downloaded
+    seconds    wall time of the answer, without compiling
+    compile_s  wall time of compiling kernels, once for each worker
     """
 
     question: Question
+    system: str
     size: str
-    metrics: Sequence[Metric]
+    verdict: str
     designs: Sequence[DesignAnswer]
-    figures: Sequence[DesignFigures]
     notes: Sequence[Text | str]
     charts: Sequence[str]
     reference: Metric | None
     folder: Path
     seconds: float
+    compile_s: float
 
 
 def limit_memory(limit_mb: int) -> None:
@@ -89,19 +102,24 @@ def load_scenario(question: Question, tables: Path) -> Scenario:
     return replace(scenario, make_problem=cache(scenario.make_problem))
 
 
-def compare(question: Question, tables: Path, out: Path, baseline: Path | None) -> Answer:
+def compare(
+    question: Question, tables: Path, out: Path, baseline: Path | None, activity: Path | None = None
+) -> Answer:
     """Run the designs of a question.
 
     tables    folder of the uploaded tables
     out       folder for downloads
     baseline  folder of the answer to compare to
+    activity  file for the words that a page shows while this takes long
     """
     from planner.reports import html
     from planner.runs import files, run
 
     start = time.perf_counter()
     scenario = load_scenario(question, tables)
-    result = run.compare(scenario, designs=list(question.designs) or None)
+    labels = list(question.designs) or None
+    compile_s = _compile(scenario, run.entries(scenario, labels), activity)
+    result = run.compare(scenario, designs=labels)
     shutil.rmtree(out, ignore_errors=True)
     files.save_runs(scenario, result.runs, out)
     if question.upload:  # the download includes its tables
@@ -112,23 +130,41 @@ def compare(question: Question, tables: Path, out: Path, baseline: Path | None) 
         (out / "scenario.toml").write_text(scenario.to_toml(tables), encoding="utf-8")
     page = run_pages.comparison_page(result, scenario)
     html.write(page, out / "report.html")
-    # the report begins with the comparison, then has a part for each design
-    (comparison, charts), *plans = render(page.parts)
+    designs = []
+    # the page ends with a part for each design, and one for the scenario
+    parts = page.parts[-1 - len(result.runs) : -1]
+    for one, figures, part in zip(result.runs, run_pages.figures_of(result), parts, strict=True):
+        own_s = compile_s[one.label] + (figures.compile_s or 0.0)
+        designs.append(_design_answer(one, replace(figures, compile_s=own_s), part, baseline))
+    all_s = sum(one.figures.compile_s or 0.0 for one in designs)
     return Answer(
         question=question,
+        system=result.system.name,
         size=sizes(result.problem.size()),
-        metrics=result.system.metrics,
-        designs=[
-            _design_answer(one, *rendered, baseline)
-            for one, rendered in zip(result.runs, plans, strict=False)
-        ],
-        notes=comparison.notes,
-        charts=charts,
-        figures=run_pages.figures_of(result),
+        verdict=result.verdict,
+        designs=designs,
+        notes=[line for one in result.runs if one.plan is None for line in run_pages.trouble(one)],
+        charts=[figure.to_json() for figure in page.parts[0].charts],
         reference=run_pages.reference_of(result),
         folder=out,
-        seconds=time.perf_counter() - start,
+        seconds=time.perf_counter() - start - all_s,
+        compile_s=all_s,
     )
+
+
+def _compile(scenario: Scenario, entries: Sequence[Entry], activity: Path | None) -> dict[str, float]:
+    """Compile or load the kernels of designs; return the seconds that each takes, by its label."""
+    from planner.runs import compilation, run
+
+    def show(_: str) -> None:
+        if activity is not None:
+            activity.write_text("compiling (once)")
+
+    with compilation.observe_compiling(show):
+        seconds = {one.label: run.prepare(scenario.system, one, scenario.options) for one in entries}
+    if activity is not None:
+        activity.unlink(missing_ok=True)
+    return seconds
 
 
 def render(parts: Sequence[Part]) -> RenderedParts:
@@ -139,7 +175,7 @@ def render(parts: Sequence[Part]) -> RenderedParts:
     ]
 
 
-def _design_answer(one: Run, part: Part, charts: Sequence[str], baseline: Path | None) -> DesignAnswer:
+def _design_answer(one: Run, figures: DesignFigures, part: Part, baseline: Path | None) -> DesignAnswer:
     from planner.runs.plan_diff import compare_plans
 
     tables = {} if one.plan is None else one.plan.to_tables()
@@ -150,15 +186,39 @@ def _design_answer(one: Run, part: Part, charts: Sequence[str], baseline: Path |
             for path in sorted((baseline / one.label / "plan").glob("*.parquet"))
         }
         differences = compare_plans(one.system, earlier, tables)
+    value = one.metrics.get(one.system.headline.name)
     return DesignAnswer(
-        label=one.label,
+        figures=figures,
+        headline=one.status if value is None else _amount(value, one.system.headline.unit),
+        losses=_losses(one),
         sentences=part.sentences,
-        charts=charts,
+        charts=[figure.to_json() for figure in part.charts],
         links=_map_links(one),
         tables={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in tables.items()},
         changes={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in differences.items()},
         can_explain=one.system.studies.what_if is not None and one.plan is not None,
     )
+
+
+def _losses(one: Run) -> list[str]:
+    """Return what users lose by a plan, and the places that violate constraints, with the worst of each."""
+    verbs = one.system.plan.headline.losses
+    lost = [
+        f"{verbs[name]} {_amount(value, one.system.metric(name).unit)}"
+        for name, value in one.constraints.lost.items()
+    ]
+    return [
+        *lost,
+        *(
+            f"{sizes({limit.words: limit.places})}, by at most {_amount(limit.worst, limit.unit)}"
+            for limit in one.constraints.violated
+        ),
+    ]
+
+
+def _amount(value: float, unit: str) -> str:
+    """Return a value with about four digits and its unit: `40.82 Gbit/s`."""
+    return amount(value, unit) if is_convertible(unit) else f"{number(value)} {unit}".rstrip()
 
 
 def _map_links(one: Run) -> Sequence[str]:
@@ -243,5 +303,5 @@ def upload(system: str, files: Sequence[UploadedFile], folder: Path) -> tuple[st
 
 def without_content(answer: Answer) -> Answer:
     """Return the answer without tables and charts, as a baseline needs it."""
-    designs: list[Any] = [replace(design, charts=(), tables={}, changes={}) for design in answer.designs]
+    designs = [replace(design, charts=(), tables={}, changes={}) for design in answer.designs]
     return replace(answer, designs=designs, charts=())

@@ -81,7 +81,7 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp", set="problem.scale=0.5"))
     answer = app.session_state["answer"]
     assert [design.label for design in answer.designs] == ["ecmp"]
-    half = answer.figures[0].metrics["max_utilization"]
+    half = answer.designs[0].figures.metrics["max_utilization"]
     codes = [str(code.value) for code in open_tab(app, "view", what_if.EXPORT).code]
     assert "planner compare traffic/abilene --designs ecmp --set problem.scale=0.5" in codes
     scale = next(slider for slider in app.slider if slider.label == "Scale")
@@ -89,7 +89,7 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     scale.set_value(1.0)
     app.run()
     wait_for_answer(app)
-    whole = app.session_state["answer"].figures[0].metrics["max_utilization"]
+    whole = app.session_state["answer"].designs[0].figures.metrics["max_utilization"]
     assert whole == pytest.approx(2 * half)
     assert app.session_state["answer"].designs[0].changes["flows"][1] > 0, "every flow has doubled"
     assert dict(app.query_params) == {"scenario": "traffic/abilene", "designs": "ecmp"}

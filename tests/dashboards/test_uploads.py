@@ -167,7 +167,7 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     )
     question = Question(scenario=UPLOADED, upload=digest, designs=("ecmp",), changes={"problem.scale": 0.5})
     answer = worker.compare(question, tmp_path / digest, tmp_path / "out", None)
-    assert answer.figures[0].metrics["max_utilization"] == pytest.approx(0.4)
+    assert answer.designs[0].figures.metrics["max_utilization"] == pytest.approx(0.4)
     with zipfile.ZipFile(io.BytesIO(what_if.zip_folder(answer.folder))) as archive:
         archive.extractall(tmp_path / "unzipped")
     from tests.commands import planner
