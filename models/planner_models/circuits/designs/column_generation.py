@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 
@@ -35,6 +34,7 @@ from planner_models.circuits.designs.week_program import (
     build_schedule_program,
     split_columns,
 )
+from planner_models.circuits.plan.compiled import kernel
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.problem import Circuits
 
@@ -212,7 +212,7 @@ def _bound_by_prices(
     return prices, top, where
 
 
-@nb.njit(cache=True)
+@kernel
 def _price_days(
     pairs_of: Ints, pair: Floats, wanted: Floats, rate: Floats, lengths: Floats, price: float, night: float
 ) -> tuple[Floats, Floats, Ints]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -12,9 +11,16 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import upper_bound
-from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, new_state, update_matching
-from planner_models.circuits.designs.partial_schedule import Limits, is_complete
+from planner_models.circuits.designs.max_weight_matching import (
+    FREE,
+    Pairs,
+    State,
+    sum_ends,
+    update_matching,
+)
+from planner_models.circuits.designs.partial_schedule import Days, Limits, is_complete
 from planner_models.circuits.plan import plan as schedules
+from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits
 
@@ -22,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MIN_GAIN: Final = 1e-12
 ROUNDING: Final = 1e-9
+DAYS_AT_ONCE: Final = 64
 
 Starts = Annotated[
     int,
@@ -60,38 +67,75 @@ def schedule(
 
 def days(problem: Circuits, *, starts: int = 1) -> list[Day]:
     """Return the days of Eclipse alone, compiled: without the packet switch's share or a plan's tables."""
-    if not len(problem.pair_bits):
+    n, bits = len(problem.racks), problem.pair_bits
+    if not len(bits):
         return []
-    lengths, targets, switches = _schedule_greedily(
-        Pairs.of(problem.bits > 0), problem.pair_bits, problem.pair_mbps, Limits.of(problem), starts
+    pairs, state, limits = Pairs.of(problem.bits > 0), State.of(n), Limits.of(problem)
+    source, target = problem.pairs
+    out, into = (sum_ends(end, bits, n) for end in (source, target))
+    left, used, scratch = bits.copy(), np.zeros(problem.switches), np.empty((3, n))
+    tries, matched, last = (
+        np.empty((1, max(starts + 1, len(bits)))),
+        np.empty((2, n), np.int64),
+        np.full(1, -1.0),
     )
-    return [
-        Day(duration_us=float(length), target=to, switch=int(switch))
-        for length, to, switch in zip(lengths, targets, switches, strict=True)
-    ]
+    made: list[Day] = []
+    while True:
+        days = Days.reserve(DAYS_AT_ONCE, n)
+        count = _schedule_greedily(
+            pairs,
+            state,
+            bits,
+            problem.pair_mbps,
+            limits,
+            starts,
+            left,
+            np.empty_like(bits),
+            used,
+            out,
+            into,
+            tries,
+            scratch,
+            matched,
+            last,
+            days,
+        )
+        made += days.made(count)
+        if count < DAYS_AT_ONCE:
+            return made
 
 
-@nb.njit(cache=True)
+@kernel
 def _schedule_greedily(  # noqa: C901
-    pairs: Pairs, bits: Floats, mbps: Floats, limits: Limits, starts: int
-) -> tuple[Floats, Ints, Ints]:
-    """Return (K,) lengths, (K, n) targets and (K,) switches of the days for m pairs."""
-    n, m = len(limits.packet_mbps), len(bits)
-    left, weight = bits.copy(), np.empty(m)
-    out, into = np.zeros(n), np.zeros(n)
-    for i in range(n):
-        for k in range(pairs.first[i], pairs.first[i + 1]):
-            out[i] += bits[k]
-            into[pairs.target[k]] += bits[k]
-    state = new_state(n)
-    chosen, picked = np.full(n, FREE), np.empty(n, np.int64)
-    needs, amounts, rates = np.empty(n), np.empty(n), np.empty(n)
-    used = np.zeros(limits.switches)
-    lengths, switches = np.empty(16), np.empty(16, np.int64)
-    targets = np.empty((16, n), np.int64)
-    count, last = 0, -1.0
-    while not is_complete(limits, used, out, into):
-        switch = used.argmin()
+    pairs: Pairs,
+    state: State,
+    bits: Floats,
+    mbps: Floats,
+    limits: Limits,
+    starts: int,
+    left: Floats,
+    weight: Floats,
+    used: Floats,
+    out: Floats,
+    into: Floats,
+    tries: Floats,
+    scratch: Floats,
+    matched: Ints,
+    last: Floats,
+    days: Days,
+) -> int:
+    """Fill `days` and return how many there are; fewer than places where the schedule is complete.
+
+    left, used, out, into, last  what is left of pairs (m,), used of switches, left from and to racks (n,),
+                                 and the last length (1,): the state between calls
+    tries (1, m), scratch (3, n), matched (2, n)  places for lengths that are tried, and matched pairs
+    """
+    n, m, count = len(out), len(bits), 0
+    while count < len(days.switch) and not is_complete(limits, used, out, into):
+        switch = 0
+        for other in range(len(used)):
+            if used[other] < used[switch]:
+                switch = other
         longest, least = 0.0, np.inf
         for k in range(m):
             if left[k] > 0:
@@ -101,89 +145,124 @@ def _schedule_greedily(  # noqa: C901
             break
         high = max(limits.shortest_us, min(longest, limits.window_us - used[switch] - limits.night_us))
         low = min(high, max(limits.shortest_us, least))
-        if starts == 0:
-            tries = np.unique(np.minimum(high, np.maximum(low, left[left > 0] / mbps[left > 0])))
-        else:
-            tries = high * (low / high) ** (np.arange(starts) / max(1, starts - 1))
-            if last > 0:
-                tries = np.append(tries, min(high, max(low, last)))
+        many = _list_lengths(tries, left, mbps, low, high, starts, last[0])
         best, length = -1.0, high
-        for start in tries:
-            now, previous = start, -1.0
+        for place in range(many):
+            if starts == 0 and place > 0 and tries[0, place] == tries[0, place - 1]:
+                continue
+            now, previous = tries[0, place], -1.0
             while True:
                 for k in range(m):
                     weight[k] = min(left[k], mbps[k] * now)
                 update_matching(pairs, weight, state)
                 found, longer = _best_length(
-                    pairs, left, mbps, state.mate, limits, low, high, needs, amounts, rates
+                    pairs, left, mbps, limits.night_us, low, high, scratch, matched, state
                 )
                 if found > best:
                     best, length = found, longer
-                    chosen[:] = state.mate
+                    for i in range(n):
+                        matched[1, i] = matched[0, i]
                 if starts == 0 or found <= previous * (1 + MIN_GAIN) or longer == now:
                     break
                 now, previous = longer, found
-        last = length
-        if count == len(lengths):
-            lengths, switches = np.append(lengths, lengths), np.append(switches, switches)
-            targets = np.concatenate((targets, targets))
+        last[0] = length
         used[switch] += limits.night_us + length
-        picked[:] = IDLE
         for i in range(n):
-            for k in range(pairs.first[i], pairs.first[i + 1]):
-                if pairs.target[k] == chosen[i] and left[k] > 0:
-                    picked[i] = chosen[i]
-                    carried = min(left[k], length * mbps[k])
-                    left[k] -= carried
-                    if left[k] <= ROUNDING * bits[k]:
-                        left[k] = 0.0
-                    out[i] = max(0.0, out[i] - carried)
-                    into[chosen[i]] = max(0.0, into[chosen[i]] - carried)
-        lengths[count], switches[count], targets[count] = length, switch, picked
+            k = matched[1, i]
+            days.target[count, i] = IDLE
+            if k != FREE:
+                j = pairs.target[k]
+                days.target[count, i] = j
+                carried = min(left[k], length * mbps[k])
+                left[k] -= carried
+                if left[k] <= ROUNDING * bits[k]:
+                    left[k] = 0.0
+                out[i] = max(0.0, out[i] - carried)
+                into[j] = max(0.0, into[j] - carried)
+        days.duration_us[count], days.switch[count] = length, switch
         count += 1
-    return lengths[:count], targets[:count], switches[:count]
+    return count
 
 
-@nb.njit(cache=True)
+@inner
+def _list_lengths(
+    tries: Floats, left: Floats, mbps: Floats, low: float, high: float, starts: int, last: float
+) -> int:
+    """Write the lengths from which to search for the best day to `tries` (1, m); return how many."""
+    count = 0
+    for k in range(len(left) if starts == 0 else 0):
+        if left[k] > 0:
+            tries[0, count] = min(high, max(low, left[k] / mbps[k]))
+            count += 1
+    _sort_columns(tries, count)
+    for place in range(starts):
+        tries[0, count] = high * (low / high) ** (place / max(1, starts - 1))
+        count += 1
+    if starts > 0 and last > 0:
+        tries[0, count] = min(high, max(low, last))
+        count += 1
+    return count
+
+
+@inner
+def _sort_columns(values: Floats, count: int) -> None:
+    """Sort the first `count` columns of a matrix by its first row, as D. L. Shell does."""
+    gap = 1
+    while 3 * gap < count:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for start in range(gap, count):
+            at = start
+            while at >= gap and values[0, at - gap] > values[0, at]:
+                for row in range(len(values)):
+                    values[row, at], values[row, at - gap] = values[row, at - gap], values[row, at]
+                at -= gap
+        gap //= 3
+
+
+@inner
 def _best_length(
     pairs: Pairs,
     left: Floats,
     mbps: Floats,
-    mate: Ints,
-    limits: Limits,
+    night_us: float,
     low: float,
     high: float,
-    needs: Floats,
-    amounts: Floats,
-    rates: Floats,
+    scratch: Floats,
+    matched: Ints,
+    state: State,
 ) -> tuple[float, float]:
     """Return the most bits served per time of a day of a matching with its night, and that day's length.
 
     Between two entries what is served is linear in the length, so that the ratio has no maximum
     inside: only the entries' own lengths and the limits `low` and `high`, us, count.
+
+    matched  (2, n) gets the matched pairs with demand left in its first row, or FREE
     """
-    count, running = 0, 0.0
-    for i in range(len(mate)):
-        if mate[i] == FREE:
+    count, running, n = 0, 0.0, len(state.mate)
+    for i in range(n):
+        matched[0, i] = FREE
+        if state.mate[i] == FREE:
             continue
         for k in range(pairs.first[i], pairs.first[i + 1]):
-            if pairs.target[k] == mate[i] and left[k] > 0:
-                needs[count], amounts[count], rates[count] = left[k] / mbps[k], left[k], mbps[k]
+            if pairs.target[k] == state.mate[i] and left[k] > 0:
+                matched[0, i] = k
+                scratch[0, count], scratch[1, count], scratch[2, count] = left[k] / mbps[k], left[k], mbps[k]
                 running += mbps[k]
                 count += 1
                 break
-    order = np.argsort(needs[:count])
+    _sort_columns(scratch, count)
     whole, best, length = 0.0, -1.0, high
     at = 0
     tried = low
     while True:
-        while at < count and needs[order[at]] <= tried:
-            whole += amounts[order[at]]
-            running -= rates[order[at]]
+        while at < count and scratch[0, at] <= tried:
+            whole += scratch[1, at]
+            running -= scratch[2, at]
             at += 1
         served = whole + max(0.0, running) * tried
-        if tried > 0 and served > best * (tried + limits.night_us):
-            best, length = served / (tried + limits.night_us), tried
+        if tried > 0 and served > best * (tried + night_us):
+            best, length = served / (tried + night_us), tried
         if tried >= high:
             return best, length
-        tried = min(high, needs[order[at]]) if at < count else high
+        tried = min(high, scratch[0, at]) if at < count else high

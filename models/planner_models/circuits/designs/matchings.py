@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-import numba as nb
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE
 
-SMALLEST_SHARE = 1e-9
+SMALLEST_SHARE: Final = 1e-9
 """Entries below this share of a line's sum are rounding."""
+MATCHINGS_AT_ONCE: Final = 1_024
 
 
 def find_heaviest(weight: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -71,36 +73,47 @@ def list_maximal(allowed: NDArray[np.bool_], most: int) -> NDArray[np.int64] | N
 
     None too where the search takes over 50 steps for each matching that may be found.
     """
-    found, whole = _list_maximal(np.ascontiguousarray(allowed), most, 50 * most)
-    return found if whole else None
-
-
-@nb.njit(cache=True)
-def _list_maximal(  # noqa: C901
-    allowed: NDArray[np.bool_], most: int, most_steps: int
-) -> tuple[NDArray[np.int64], bool]:
-    """List maximal matchings depth first: for each row its columns in turn, then none."""
     n = len(allowed)
-    found, count, steps = np.empty((64, n), np.int64), 0, 0
-    target, taken = np.full(n, IDLE), np.zeros(n, np.bool_)
-    upcoming = np.zeros(n + 1, np.int64)
-    i = 0
-    while i >= 0:
-        steps += 1
-        if steps > most_steps:
-            return found[:0], False
+    found, state, at = [], np.zeros((3, n + 1), np.int64), np.zeros(2, np.int64)
+    state[0] = IDLE
+    while at[0] >= 0:
+        places = np.empty((MATCHINGS_AT_ONCE, n), np.int64)
+        found.append(places[: _list_maximal(np.ascontiguousarray(allowed), state, at, 50 * most, places)])
+        if at[1] > 50 * most or sum(map(len, found)) > most:
+            return None
+    return np.concatenate(found)
+
+
+@kernel
+def _list_maximal(  # noqa: C901
+    allowed: NDArray[np.bool_],
+    state: NDArray[np.int64],
+    at: NDArray[np.int64],
+    most_steps: int,
+    found: NDArray[np.int64],
+) -> int:
+    """List maximal matchings depth first: for each row its columns in turn, then none; return how many.
+
+    state  (3, n + 1) target of each row, whether each column is taken, and the next column to try
+    at     (2,) the row, -1 at the end, and the steps so far; over `most_steps` it stops
+    """
+    n, count = len(allowed), 0
+    target, taken, upcoming = state[0], state[1], state[2]
+    i = at[0]
+    while i >= 0 and at[1] <= most_steps:
         if i == n:
             if _is_maximal(allowed, target, taken):
-                if count == most:
-                    return found[:0], False
                 if count == len(found):
-                    found = np.concatenate((found, found))
-                found[count] = target
+                    break
+                for row in range(n):
+                    found[count, row] = target[row]
                 count += 1
+            at[1] += 1
             i -= 1
             continue
+        at[1] += 1
         if target[i] != IDLE:
-            taken[target[i]] = False
+            taken[target[i]] = 0
             target[i] = IDLE
         j = upcoming[i]
         while j < n and (taken[j] or not allowed[i, j]):
@@ -111,19 +124,20 @@ def _list_maximal(  # noqa: C901
             continue
         if j < n:
             target[i] = j
-            taken[j] = True
+            taken[j] = 1
         i += 1
         if i < n:
             upcoming[i] = 0
-    return found[:count], True
+    at[0] = i
+    return count
 
 
-@nb.njit(cache=True)
-def _is_maximal(allowed: NDArray[np.bool_], target: NDArray[np.int64], taken: NDArray[np.bool_]) -> bool:
+@inner
+def _is_maximal(allowed: NDArray[np.bool_], target: NDArray[np.int64], taken: NDArray[np.int64]) -> bool:
     """Return whether no allowed pair can be added."""
-    for i in range(len(target)):
+    for i in range(len(allowed)):
         if target[i] == IDLE:
-            for j in range(len(target)):
+            for j in range(len(allowed)):
                 if allowed[i, j] and not taken[j]:
                     return False
     return True

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from planner_models.circuits.plan.compiled import inner, kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,6 +27,7 @@ class Pairs(NamedTuple):
     back_first  (n + 1,) where the pairs of each target start in the order of target
     source      (m,) of each pair, in order of target and source
     pair        (m,) number of each pair, in order of target and source
+    number      (m,) number of each pair, in order of source and target
     """
 
     first: Ints
@@ -33,11 +35,32 @@ class Pairs(NamedTuple):
     back_first: Ints
     source: Ints
     pair: Ints
+    number: Ints
 
     @classmethod
     def of(cls, allowed: NDArray[np.bool_]) -> Pairs:
         """Return the pairs of an (n, n) matrix."""
-        return cls(*_index_pairs(allowed))
+        # contiguous, as Numba compiles functions anew for other layouts
+        source, target = np.ascontiguousarray(np.nonzero(allowed))
+        back = np.lexsort((source, target))
+        return cls(
+            first=index_first(source, len(allowed)),
+            target=target,
+            back_first=index_first(target, len(allowed)),
+            source=source[back],
+            pair=back,
+            number=np.arange(len(source)),
+        )
+
+
+def index_first(ends: Ints, n: int) -> Ints:
+    """Return (n + 1,) where the entries of each of n ends start, in their order."""
+    return np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))]).astype(np.int64)
+
+
+def sum_ends(ends: Ints, values: Floats, n: int) -> Floats:
+    """Return (n,) the sum of the values at each end."""
+    return np.asarray(np.bincount(ends, weights=values, minlength=n), dtype=np.float64)
 
 
 class State(NamedTuple):
@@ -57,51 +80,14 @@ class State(NamedTuple):
     front: Ints
     reached: Ints
 
-
-@nb.njit(cache=True)
-def new_state(n: int) -> State:
-    """Return a state without matched pairs or prices."""
-    return State(
-        np.zeros(n),
-        np.zeros(n),
-        np.full(n, FREE),
-        np.full(n, FREE),
-        np.full(n, np.inf),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-    )
+    @classmethod
+    def of(cls, n: int) -> State:
+        """Return a state without matched pairs or prices."""
+        prices, mates, scratch = np.zeros((2, n)), np.full((2, n), FREE), np.zeros((3, n), np.int64)
+        return cls(prices[0], prices[1], mates[0], mates[1], np.full(n, np.inf), *scratch)
 
 
-@nb.njit(cache=True)
-def _index_pairs(allowed: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Return the fields of `Pairs`."""
-    n = len(allowed)
-    first, back_first = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    for i in range(n):
-        first[i + 1] = first[i]
-        for j in range(n):
-            if allowed[i, j]:
-                first[i + 1] += 1
-                back_first[j + 1] += 1
-    for j in range(n):
-        back_first[j + 1] += back_first[j]
-    m = first[n]
-    target, source, pair = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
-    filled = back_first[:n].copy()
-    k = 0
-    for i in range(n):
-        for j in range(n):
-            if allowed[i, j]:
-                target[k] = j
-                source[filled[j]] = i
-                pair[filled[j]] = k
-                filled[j] += 1
-                k += 1
-    return first, target, back_first, source, pair
-
-
-@nb.njit(cache=True)
+@kernel
 def update_matching(pairs: Pairs, weight: Floats, state: State) -> None:  # noqa: C901
     """Make `state` a matching of the most weight; weights (m,) are at least 0.
 
@@ -109,7 +95,7 @@ def update_matching(pairs: Pairs, weight: Floats, state: State) -> None:  # noqa
     prices are unmatched; then each end that is free and has a price starts a search for an augmenting path,
     to an end that is free or to one whose price is cheapest to give up.
     """
-    first, target, back_first, source, pair = pairs
+    first, target, back_first, source, pair, number = pairs
     price, back_price, mate, back_mate = state.price, state.back_price, state.mate, state.back_mate
     n = len(price)
     most = 0.0
@@ -139,16 +125,15 @@ def update_matching(pairs: Pairs, weight: Floats, state: State) -> None:  # noqa
                 if back_mate[j] == FREE and weight[k] - back_price[j] >= price[i] - tolerance:
                     mate[i], back_mate[j] = j, i
                     break
-    every = np.arange(len(weight))
     for i in range(n):
         if mate[i] == FREE and price[i] > tolerance:
-            _augment(i, first, target, every, weight, price, back_price, mate, back_mate, state)
+            _augment(i, first, target, number, weight, price, back_price, mate, back_mate, state)
     for j in range(n):
         if back_mate[j] == FREE and back_price[j] > tolerance:
             _augment(j, back_first, source, pair, weight, back_price, price, back_mate, mate, state)
 
 
-@nb.njit(cache=True)
+@inner
 def _augment(  # noqa: C901
     start: int,
     first: Ints,

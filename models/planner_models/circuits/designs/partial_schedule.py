@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import Annotated, Final, NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner_models.circuits.plan.compiled import kernel
 from planner_models.circuits.plan.plan import IDLE, Day
 from planner_models.circuits.problem.problem import Circuits
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 DayLength = Annotated[
     Annotated[float, Field(gt=0)] | None,
     Field(
@@ -48,22 +50,51 @@ class Limits(NamedTuple):
             window_us=math.inf if problem.window_us is None else problem.window_us,
             shortest_us=problem.shortest_day_us,
             switches=problem.switches,
-            packet_mbps=problem.packet_mbps,
+            packet_mbps=problem.packet_mbps.copy(),
             tolerance_bits=ROUNDING * float(problem.pair_bits.max(initial=0.0)),
         )
 
 
-@nb.njit(cache=True)
-def is_complete(
-    limits: Limits, used_us: NDArray[np.float64], out: NDArray[np.float64], into: NDArray[np.float64]
-) -> bool:
+class Days(NamedTuple):
+    """Days of a schedule, as compiled code makes them; it stops where they are full.
+
+    duration_us  (K,)
+    switch       (K,) the switch of each, from 0
+    target       (K, n) rack that each rack sends to, or IDLE
+    """
+
+    duration_us: Floats
+    switch: Ints
+    target: Ints
+
+    @classmethod
+    def reserve(cls, count: int, n: int) -> Days:
+        """Return places for so many days."""
+        return cls(np.empty(count), np.empty(count, np.int64), np.empty((count, n), np.int64))
+
+    def made(self, count: int) -> list[Day]:
+        """Return the first `count` days."""
+        return [
+            Day(
+                duration_us=float(self.duration_us[day]),
+                target=self.target[day],
+                switch=int(self.switch[day]),
+            )
+            for day in range(count)
+        ]
+
+
+@kernel
+def is_complete(limits: Limits, used_us: Floats, out: Floats, into: Floats) -> bool:
     """Return whether no switch has time for another day, or the packet switch can carry all that is left.
 
     used_us    (switches,) time of each switch's days, nights included
     out, into  (n,) bits that are left from and to each rack
     """
-    window = limits.window_us
-    time = used_us.max() if window == np.inf else window
+    window, first, last = limits.window_us, np.inf, 0.0
+    for used in used_us:
+        first, last = min(first, used), max(last, used)
+    time = last if window == np.inf else window
     fits = True
     for i in range(len(out)):
         budget = limits.packet_mbps[i] * time + limits.tolerance_bits
@@ -72,7 +103,7 @@ def is_complete(
             break
     if fits or window == np.inf:
         return fits
-    time_left = window - used_us.min() - limits.night_us
+    time_left = window - first - limits.night_us
     return bool(time_left < limits.shortest_us * FULL or time_left <= ROUNDING * window)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Final
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -13,8 +12,14 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, solstice, upper_bound
-from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, new_state, update_matching
+from planner_models.circuits.designs.max_weight_matching import (
+    FREE,
+    Pairs,
+    State,
+    update_matching,
+)
 from planner_models.circuits.plan import plan as schedules
+from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits
 
@@ -115,82 +120,112 @@ def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[D
 
 def _run_annealing(problem: Circuits, pairs: Pairs, start: list[Day], steps: int, seed: int) -> list[Day]:
     """Return the days after annealing from `start`."""
-    lengths, targets = _anneal(
+    lengths = np.array([day.duration_us for day in start])
+    targets = np.array([day.target for day in start])
+    best_lengths, best_targets = lengths.copy(), targets.copy()
+    rng, count = np.random.default_rng(seed), len(start)
+    chosen = rng.integers(0, [[count], [max(count - 1, 1)], [3], [count]], (4, steps))
+    _anneal(
         pairs,
         problem.pair_bits,
         problem.pair_mbps,
-        np.array([day.duration_us for day in start]),
-        np.array([day.target for day in start]),
+        lengths,
+        targets,
+        lengths.copy(),
+        targets.copy(),
+        best_lengths,
+        best_targets,
         np.array([day.switch for day in start]),
         problem.shortest_day_us,
-        steps,
-        np.random.default_rng(seed),
+        INITIAL_TEMPERATURE * problem.pair_bits.sum(),
+        chosen,
+        rng.exponential(size=(2, steps)),
+        np.zeros((2, len(problem.pair_bits))),
+        State.of(len(problem.racks)),
     )
     return [
         replace(day, duration_us=float(length), target=target)
-        for day, length, target in zip(start, lengths, targets, strict=True)
+        for day, length, target in zip(start, best_lengths, best_targets, strict=True)
     ]
 
 
-@nb.njit(cache=True)
-def _anneal(
+@kernel
+def _anneal(  # noqa: C901
     pairs: Pairs,
     bits: Floats,
     mbps: Floats,
     lengths: Floats,
     targets: Ints,
+    accepted_lengths: Floats,
+    accepted_targets: Ints,
+    best_lengths: Floats,
+    best_targets: Ints,
     switches: Ints,
     shortest_us: float,
-    steps: int,
-    rng: np.random.Generator,
-) -> tuple[Floats, Ints]:
-    """Return (K,) lengths and (K, n) targets of K days that serve more; each switch's total time stays."""
-    count, n = targets.shape
-    lengths, targets = lengths.copy(), targets.copy()
-    up, weight = np.zeros(len(bits)), np.empty(len(bits))
-    state = new_state(n)
+    temperature: float,
+    chosen: Ints,
+    drawn: Floats,
+    scratch: Floats,
+    state: State,
+) -> None:
+    """Find K days that serve more, by their lengths (K,) and targets (K, n); each switch's total time stays.
+
+    chosen  (4, steps) for each move its days and whether there is a third; drawn (2, steps) its random size
+            and tolerance
+    scratch (2, m), 0 at first
+    """
+    count, steps = len(lengths), chosen.shape[1] if len(lengths) > 1 else 0
+    up, weight = scratch[0], scratch[1]
+    mean = 0.0
     for day in range(count):
         _add_time(pairs, up, targets[day], lengths[day])
+        mean += lengths[day] / count
     for _ in range(3):
         for day in range(count):
             _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
     now = _circuit_bits(bits, mbps, up)
-    best, best_lengths, best_targets = now, lengths.copy(), targets.copy()
-    accepted_lengths, accepted_targets = lengths.copy(), targets.copy()
-    mean = lengths.mean()
-    temperature = INITIAL_TEMPERATURE * bits.sum()
-    for step in range(steps if count > 1 else 0):
-        more = rng.integers(0, count)
-        less = rng.integers(0, count - 1)
-        less += less >= more
-        moved = min(rng.exponential() * MEAN_MOVE * mean, 0.9 * (lengths[less] - shortest_us))
+    best = now
+    _copy_days(best_lengths, best_targets, lengths, targets)
+    _copy_days(accepted_lengths, accepted_targets, lengths, targets)
+    for step in range(steps):
+        more, less = chosen[0, step], chosen[1, step]
+        if less >= more:
+            less += 1
+        moved = min(drawn[0, step] * MEAN_MOVE * mean, 0.9 * (lengths[less] - shortest_us))
         if switches[more] == switches[less] and moved > 0:
             _add_time(pairs, up, targets[more], moved)
             _add_time(pairs, up, targets[less], -moved)
             lengths[more] += moved
             lengths[less] -= moved
-        _rematch(pairs, bits, mbps, up, targets[more], lengths[more], weight, state)
-        _rematch(pairs, bits, mbps, up, targets[less], lengths[less], weight, state)
-        if rng.integers(0, 3) == 0:
-            third = rng.integers(0, count)
-            _rematch(pairs, bits, mbps, up, targets[third], lengths[third], weight, state)
-            _rematch(pairs, bits, mbps, up, targets[more], lengths[more], weight, state)
+        third = chosen[3, step]
+        for turn in range(4 if chosen[2, step] == 0 else 2):
+            day = less if turn == 1 else third if turn == 2 else more
+            _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
         new = _circuit_bits(bits, mbps, up)
-        if new >= now - temperature * (1 - step / steps) * rng.exponential():
+        if new >= now - temperature * (1 - step / steps) * drawn[1, step]:
             now = new
-            accepted_lengths[:], accepted_targets[:] = lengths, targets
+            _copy_days(accepted_lengths, accepted_targets, lengths, targets)
             if now > best:
                 best = now
-                best_lengths[:], best_targets[:] = lengths, targets
+                _copy_days(best_lengths, best_targets, lengths, targets)
         else:
-            lengths[:], targets[:] = accepted_lengths, accepted_targets
-            up[:] = 0.0
+            _copy_days(lengths, targets, accepted_lengths, accepted_targets)
+            for k in range(len(up)):
+                up[k] = 0.0
             for day in range(count):
                 _add_time(pairs, up, targets[day], lengths[day])
-    return best_lengths, best_targets
 
 
-@nb.njit(cache=True)
+@inner
+def _copy_days(lengths: Floats, targets: Ints, from_lengths: Floats, from_targets: Ints) -> None:
+    """Copy the days of one schedule to another."""
+    for day in range(len(lengths)):
+        lengths[day] = from_lengths[day]
+        for i in range(targets.shape[1]):
+            targets[day, i] = from_targets[day, i]
+
+
+@inner
 def _rematch(
     pairs: Pairs,
     bits: Floats,
@@ -206,11 +241,12 @@ def _rematch(
     for k in range(len(bits)):
         weight[k] = min(max(0.0, bits[k] - mbps[k] * up[k]), mbps[k] * length)
     update_matching(pairs, weight, state)
-    target[:] = state.mate
+    for i in range(len(target)):
+        target[i] = state.mate[i]
     _add_time(pairs, up, target, length)
 
 
-@nb.njit(cache=True)
+@inner
 def _add_time(pairs: Pairs, up: Floats, target: Ints, time: float) -> None:
     """Add time to every circuit of a matching."""
     for i in range(len(target)):
@@ -221,7 +257,7 @@ def _add_time(pairs: Pairs, up: Floats, target: Ints, time: float) -> None:
                     break
 
 
-@nb.njit(cache=True)
+@inner
 def _circuit_bits(bits: Floats, mbps: Floats, up: Floats) -> float:
     """Return the bits that circuits carry."""
     total = 0.0

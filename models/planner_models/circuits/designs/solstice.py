@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.contract.design import Decision
-from planner_models.circuits.designs.partial_schedule import Limits, is_complete
+from planner_models.circuits.designs.max_weight_matching import index_first, sum_ends
+from planner_models.circuits.designs.partial_schedule import Days, Limits, is_complete
 from planner_models.circuits.plan import plan as schedules
+from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits
 
@@ -19,6 +20,7 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 SMALLEST: Final = 1e-9
 ROUNDING: Final = 1e-12
+DAYS_AT_ONCE: Final = 64
 
 
 def schedule(
@@ -39,76 +41,110 @@ def schedule(
 def days(problem: Circuits) -> list[Day]:
     """Return the days of Solstice alone, compiled: without the packet switch's share or a plan's tables."""
     source, target = problem.pairs
-    if not len(source):
+    bits, mbps, n = problem.pair_bits, problem.pair_mbps, len(problem.racks)
+    if not len(bits):
         return []
-    n = len(problem.racks)
-    lengths, targets, switches = _slice_demand(
-        source, target, problem.pair_bits, problem.pair_mbps, n, Limits.of(problem)
-    )
-    return [
-        Day(duration_us=float(length), target=to, switch=int(switch))
-        for length, to, switch in zip(lengths, targets, switches, strict=True)
-    ]
-
-
-@nb.njit(cache=True)
-def _slice_demand(  # noqa: C901
-    source: Ints, target: Ints, bits: Floats, mbps: Floats, n: int, limits: Limits
-) -> tuple[Floats, Ints, Ints]:
-    """Return (K,) lengths, (K, n) targets and (K,) switches of the days for m pairs."""
-    left = bits.copy()
-    out, into = np.zeros(n), np.zeros(n)
-    for k in range(len(bits)):
-        out[source[k]] += bits[k]
-        into[target[k]] += bits[k]
     first, column, full, origin, most = _stuff_demand(source, target, bits / mbps, n)
+    left, used = bits.copy(), np.zeros(problem.switches)
+    out, into = (sum_ends(end, bits, n) for end in (source, target))
     words = (n + 63) >> 6
-    above = np.zeros((n, words), np.uint64)
-    free, unseen = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
-    for j in range(n):
-        add(free, j)
-    mate, back = np.full(n, IDLE), np.full(n, IDLE)
-    path, via = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-    place = np.empty(n, np.int64)
-    used = np.zeros(limits.switches)
-    lengths, switches = np.empty(16), np.empty(16, np.int64)
-    targets = np.empty((16, n), np.int64)
-    count = 0
-    threshold = 2.0 ** np.floor(np.log2(full.max()))
-    lowered = True
-    while threshold > SMALLEST * most and not is_complete(limits, used, out, into):
-        if lowered:
+    above, rest = np.zeros((n, words), np.uint64), np.zeros((2, words), np.uint64)
+    rest[0] = np.packbits(np.arange(64 * words) < n, bitorder="little").view(np.uint64)  # all are free
+    mates, paths = np.full((2, n), IDLE), np.empty((3, n + 1), np.int64)
+    threshold = np.array([2.0 ** np.floor(np.log2(full.max())), 0.0])
+    made: list[Day] = []
+    while True:
+        days = Days.reserve(DAYS_AT_ONCE, n)
+        count = _slice_demand(
+            first,
+            column,
+            full,
+            origin,
+            SMALLEST * most,
+            mbps,
+            Limits.of(problem),
+            left,
+            used,
+            out,
+            into,
+            above,
+            rest,
+            mates,
+            paths,
+            threshold,
+            days,
+        )
+        made += days.made(count)
+        if count < DAYS_AT_ONCE:
+            return made
+
+
+@kernel
+def _slice_demand(  # noqa: C901
+    first: Ints,
+    column: Ints,
+    full: Floats,
+    origin: Ints,
+    smallest: float,
+    mbps: Floats,
+    limits: Limits,
+    left: Floats,
+    used: Floats,
+    out: Floats,
+    into: Floats,
+    above: Words,
+    rest: Words,
+    mates: Ints,
+    paths: Ints,
+    threshold: Floats,
+    days: Days,
+) -> int:
+    """Fill `days` and return how many there are; fewer than places where the schedule is complete.
+
+    first, column, full, origin  entries of the stuffed demand by source, as `_stuff_demand` returns them
+    left, used, out, into  what is left of pairs (m,), used of switches, left from and to racks (n,)
+    above       (n, words) the columns of entries of at least the threshold
+    rest        (2, words) the columns that are free, and scratch
+    mates       (2, n) the column of each row, and the row of each column
+    threshold   (2,) the threshold, and that up to which `above` is made
+    """
+    n, count = len(out), 0
+    free, unseen, mate, back, place = rest[0], rest[1], mates[0], mates[1], paths[2]
+    while threshold[0] > smallest and not is_complete(limits, used, out, into):
+        if threshold[1] != threshold[0]:
             for i in range(n):
                 for k in range(first[i], first[i + 1]):
-                    if full[k] >= threshold:
+                    if full[k] >= threshold[0]:
                         add(above[i], column[k])
-        lowered = False
+            threshold[1] = threshold[0]
+        is_perfect = True
         for i in range(n):
-            if mate[i] == IDLE and not _augment(i, above, free, unseen, mate, back, path, via):
-                lowered = True
+            if mate[i] == IDLE and not _augment(i, above, free, unseen, mate, back, paths[0], paths[1]):
+                is_perfect = False
                 break
-        if lowered:
-            threshold /= 2
+        if not is_perfect:
+            threshold[0] /= 2
             continue
-        slice_us = np.inf
+        if count == len(days.switch):
+            return count
+        slice_us, switch = np.inf, 0
         for i in range(n):
             for k in range(first[i], first[i + 1]):
                 if column[k] == mate[i]:
                     place[i] = k
                     slice_us = min(slice_us, full[k])
                     break
-        if count == len(lengths):
-            lengths, switches = np.append(lengths, lengths), np.append(switches, switches)
-            targets = np.concatenate((targets, targets))
-        switch = used.argmin()
+        for other in range(len(used)):
+            if used[other] < used[switch]:
+                switch = other
         length = min(max(slice_us, limits.shortest_us), limits.window_us - used[switch] - limits.night_us)
         used[switch] += limits.night_us + length
-        lengths[count], switches[count], targets[count] = length, switch, mate
-        count += 1
+        days.duration_us[count], days.switch[count] = length, switch
         for i in range(n):
             k, j = place[i], mate[i]
+            days.target[count, i] = j
             full[k] -= slice_us
-            if full[k] < threshold:
+            if full[k] < threshold[0]:
                 drop(above[i], j)
                 mate[i], back[j] = IDLE, IDLE
                 add(free, j)
@@ -118,10 +154,10 @@ def _slice_demand(  # noqa: C901
                 left[pair] -= carried
                 out[i] = max(0.0, out[i] - carried)
                 into[j] = max(0.0, into[j] - carried)
-    return lengths[:count], targets[:count], switches[:count]
+        count += 1
+    return count
 
 
-@nb.njit(cache=True)
 def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[Ints, Ints, Floats, Ints, float]:
     """Add to the demand (m,) until all sums over sources and targets are the largest of them.
 
@@ -130,21 +166,38 @@ def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[Int
     returns  where each source's entries start (n + 1,), their targets, sizes and pairs (-1 for new
              ones), and what all sums are
     """
-    out, into = np.zeros(n), np.zeros(n)
-    for k in range(len(time)):
-        out[source[k]] += time[k]
-        into[target[k]] += time[k]
-    most = max(out.max(), into.max())
-    enlarged = time.copy()
+    out, into = (sum_ends(end, time, n) for end in (source, target))
+    most = float(max(out.max(), into.max()))
+    enlarged, sizes, ends = time.copy(), np.empty(2 * n), np.empty((2, 2 * n), np.int64)
+    added = _fill_up(source, target, enlarged, out, into, most, ends, sizes)
+    rows = np.concatenate([source, ends[0, :added]])
+    order = np.argsort(rows, kind="stable")
+    column = np.concatenate([target, ends[1, :added]])[order]
+    full = np.concatenate([enlarged, sizes[:added]])[order]
+    origin = np.concatenate([np.arange(len(time)), np.full(added, -1)])[order]
+    return index_first(rows, n), column, full, origin, most
+
+
+@kernel
+def _fill_up(
+    source: Ints,
+    target: Ints,
+    time: Floats,
+    out: Floats,
+    into: Floats,
+    most: float,
+    ends: Ints,
+    sizes: Floats,
+) -> int:
+    """Enlarge the entries (m,) `time`, then write new ones to `ends` (2, 2n) and `sizes`; return how many."""
+    n = len(out)
     for k in range(len(time)):
         more = min(most - out[source[k]], most - into[target[k]])
         if more > 0:
-            enlarged[k] += more
+            time[k] += more
             out[source[k]] += more
             into[target[k]] += more
-    new_source, new_target, new_size = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64), np.empty(2 * n)
-    added = 0
-    i, j = 0, 0
+    added, i, j = 0, 0, 0
     while i < n and j < n:
         short_out, short_in = most - out[i], most - into[j]
         if short_out <= ROUNDING * most:
@@ -153,26 +206,14 @@ def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[Int
             j += 1
         else:
             size = min(short_out, short_in)
-            new_source[added], new_target[added], new_size[added] = i, j, size
+            ends[0, added], ends[1, added], sizes[added] = i, j, size
             out[i] += size
             into[j] += size
             added += 1
-    m = len(time) + added
-    first, column = np.zeros(n + 1, np.int64), np.empty(m, np.int64)
-    full, origin = np.empty(m), np.empty(m, np.int64)
-    old, new, k = 0, 0, 0
-    for i in range(n):
-        while old < len(time) and source[old] == i:
-            column[k], full[k], origin[k] = target[old], enlarged[old], old
-            old, k = old + 1, k + 1
-        while new < added and new_source[new] == i:
-            column[k], full[k], origin[k] = new_target[new], new_size[new], -1
-            new, k = new + 1, k + 1
-        first[i + 1] = k
-    return first, column, full, origin, most
+    return added
 
 
-@nb.njit(cache=True)
+@inner
 def _augment(
     start: int,
     above: Words,
@@ -222,19 +263,19 @@ for _place in range(64):
     PLACES[((SEQUENCE << _place) & (2**64 - 1)) >> 58] = _place
 
 
-@nb.njit(cache=True)
+@inner
 def add(words: Words, number: int) -> None:
     """Add a number to the set."""
     words[number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
-@nb.njit(cache=True)
+@inner
 def drop(words: Words, number: int) -> None:
     """Take a number out of the set."""
     words[number >> 6] &= ~(np.uint64(1) << np.uint64(number & 63))
 
 
-@nb.njit(cache=True)
+@inner
 def lowest_common(words: Words, others: Words) -> int:
     """Return the smallest number that is in both sets; -1 where there is none."""
     for w in range(len(words)):

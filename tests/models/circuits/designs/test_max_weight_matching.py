@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, new_state, update_matching
+from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, update_matching
 
 
 def best(weight: NDArray[np.float64]) -> float:
@@ -24,7 +24,7 @@ def test_each_matching_of_a_sequence_has_the_most_weight() -> None:
     for trial in range(200):
         n = int(rng.integers(1, 9))
         allowed = rng.random((n, n)) < rng.random()
-        pairs, state = Pairs.of(allowed), new_state(n)
+        pairs, state = Pairs.of(allowed), State.of(n)
         source, target = np.nonzero(allowed)
         whole = rng.integers(0, 6, (n, n)).astype(float) if trial % 2 else rng.random((n, n))
         for step in range(5):
@@ -43,7 +43,7 @@ def test_each_matching_of_a_sequence_has_the_most_weight() -> None:
 @given(weights=st.lists(st.integers(0, 9), min_size=25, max_size=25))
 def test_its_weight_is_that_of_networkx(weights: list[int]) -> None:
     weight = np.array(weights, dtype=float).reshape(5, 5)
-    pairs, state = Pairs.of(weight > 0), new_state(5)
+    pairs, state = Pairs.of(weight > 0), State.of(5)
     update_matching(pairs, weight[weight > 0], state)
     graph = nx.Graph()
     graph.add_weighted_edges_from((f"s{i}", f"t{j}", weight[i, j]) for i, j in np.argwhere(weight > 0))

@@ -6,20 +6,24 @@ compare as events of one instant follow each other.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
-import numba as nb
+import numpy as np
 
 from planner_models.circuitflows.plan.packets.state import EVENT_COUNT, HEAP_SIZE, Floats, Ints, Layout
+from planner_models.circuits.plan.compiled import inner
 
-HOST_SENT, UPLINK_DONE, DOWNLINK_DONE, CIRCUIT_DONE, ARRIVAL, FLOW_START, TIMEOUT = range(7)
+# not plain numbers, of each of which Numba would compile functions anew
+HOST_SENT, UPLINK_DONE, DOWNLINK_DONE, CIRCUIT_DONE, ARRIVAL, FLOW_START, TIMEOUT = cast(
+    "tuple[int, ...]", np.arange(7)
+)
 KIND_BITS: Final = 3
 INDEX_BITS: Final = 24  # leaves 36 bits for the order of events: 68 thousand million
 KIND_MASK: Final = (1 << KIND_BITS) - 1
 INDEX_MASK: Final = (1 << INDEX_BITS) - 1
 
 
-@nb.njit(cache=True)
+@inner
 def push(ints: Ints, reals: Floats, at: Layout, us: float, kind: int, index: int) -> None:
     """Put an event into the heap."""
     slot = ints[HEAP_SIZE]
@@ -37,7 +41,7 @@ def push(ints: Ints, reals: Floats, at: Layout, us: float, kind: int, index: int
     ints[at.heap_event + slot] = (sequence << (INDEX_BITS + KIND_BITS)) | (index << KIND_BITS) | kind
 
 
-@nb.njit(cache=True)
+@inner
 def pop(ints: Ints, reals: Floats, at: Layout) -> None:
     """Take the first event out of the heap."""
     ints[HEAP_SIZE] -= 1

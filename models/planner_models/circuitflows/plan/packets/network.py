@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,6 +62,7 @@ from planner_models.circuitflows.plan.packets.tcp import (
     process_reply,
     send_from_host,
 )
+from planner_models.circuits.plan.compiled import inner, kernel
 
 CIRCUIT_UP, CIRCUIT_DOWN, DETACH, RESIZE = range(4)
 """Kinds of changes: a circuit comes up or goes down, a pair leaves the packet switch, a queue is resized."""
@@ -206,7 +206,7 @@ def build_network(
     return Network(state=state, changes=nothing)
 
 
-@nb.njit(cache=True)
+@inner
 def apply_change(ints: Ints, reals: Floats, at: Layout, kind: int, pair: int, value: float) -> int:
     """Apply a change from outside; return the rack that sends of its pair."""
     n = at.racks
@@ -227,7 +227,7 @@ def apply_change(ints: Ints, reals: Floats, at: Layout, kind: int, pair: int, va
     return rack
 
 
-@nb.njit(cache=True)
+@kernel
 def advance(  # noqa: C901
     ints: Ints,
     reals: Floats,

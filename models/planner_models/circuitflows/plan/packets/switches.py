@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from planner_models.circuitflows.plan.packets.events import (
@@ -30,21 +29,22 @@ from planner_models.circuitflows.plan.packets.state import (
     Layout,
 )
 from planner_models.circuitflows.plan.packets.tcp import acknowledge
+from planner_models.circuits.plan.compiled import inner
 
 
-@nb.njit(cache=True)
+@inner
 def wrap(place: int, ring: int) -> int:
     """Return the place in a ring of `place`, less than twice its length; faster than a division."""
     return place - ring if place >= ring else place
 
 
-@nb.njit(cache=True)
+@inner
 def packet_share(reals: Floats, flow: int) -> float:
     """Return the time that a packet takes, in that of one with data; a reply has a negative `flow`."""
     return 1.0 if flow >= 0 else reals[REPLY_SHARE]
 
 
-@nb.njit(cache=True)
+@inner
 def enqueue(ints: Ints, reals: Floats, at: Layout, pair: int, flow: int, number: int) -> None:
     """Put a packet into the queue of its pair; it is lost where the queue is full."""
     if ints[at.queue_length + pair] >= ints[at.capacity + pair]:
@@ -60,7 +60,7 @@ def enqueue(ints: Ints, reals: Floats, at: Layout, pair: int, flow: int, number:
         ints[at.queue_length + pair] += 1
 
 
-@nb.njit(cache=True)
+@inner
 def take_first(ints: Ints, reals: Floats, at: Layout, pair: int) -> tuple[int, int, float]:
     """Take the first packet out of a queue; return its flow, its number and when it came."""
     first = ints[at.queue_first + pair]
@@ -76,7 +76,7 @@ def take_first(ints: Ints, reals: Floats, at: Layout, pair: int) -> tuple[int, i
     )
 
 
-@nb.njit(cache=True)
+@inner
 def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
     """Start to send the next packet, in turn, on the rack's link to the packet switch, if there is any."""
     n = at.racks
@@ -108,7 +108,7 @@ def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
         push(ints, reals, at, done, UPLINK_DONE, rack)
 
 
-@nb.njit(cache=True)
+@inner
 def enter_packet_switch(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
     """Move a packet from a rack's uplink inside the packet switch; return the rack that it goes to."""
     pair = ints[at.uplink_pair + rack]
@@ -122,7 +122,7 @@ def enter_packet_switch(ints: Ints, reals: Floats, at: Layout, rack: int) -> int
     return int(pair % at.racks)
 
 
-@nb.njit(cache=True)
+@inner
 def send_downlink(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
     """Start to send the next packet, in turn, on the packet switch's link to the rack.
 
@@ -155,7 +155,7 @@ def send_downlink(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
     return found
 
 
-@nb.njit(cache=True)
+@inner
 def send_circuit(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
     """Start to send the next packet on the rack's circuit, if it will be through before the day ends."""
     target = ints[at.circuit_to + rack]
@@ -174,7 +174,7 @@ def send_circuit(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
             push(ints, reals, at, done, CIRCUIT_DONE, rack)
 
 
-@nb.njit(cache=True)
+@inner
 def leave_switch(
     ints: Ints, reals: Floats, at: Layout, pair: int, flow: int, number: int, since: float, circuit: int
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba as nb
 import numpy as np
 
 from planner_models.circuitflows.plan.packets.events import FLOW_START, HOST_SENT, TIMEOUT, push
@@ -20,6 +19,7 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
+from planner_models.circuits.plan.compiled import inner
 
 FIRST_WINDOW: Final = 10.0  # packets (RFC 6928)
 LEAST_WINDOW: Final = 2.0  # packets, after a loss (RFC 5681)
@@ -27,7 +27,7 @@ DUPLICATES: Final = 3  # later packets by which a loss is noticed (RFC 5681)
 MOST_BACKOFF: Final = 10  # doublings of the timeout
 
 
-@nb.njit(cache=True)
+@inner
 def offer_flow(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
     """Put a flow into its host's list of those that may send, if it may."""
     if (
@@ -45,7 +45,7 @@ def offer_flow(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
         ints[at.ready_tail + host] = flow
 
 
-@nb.njit(cache=True)
+@inner
 def send_from_host(ints: Ints, reals: Floats, at: Layout, host: int) -> None:
     """Start to send a packet of the host's next flow that may send."""
     found = -1
@@ -80,7 +80,7 @@ def send_from_host(ints: Ints, reals: Floats, at: Layout, host: int) -> None:
         push(ints, reals, at, reals[NOW] + reals[HOST_PACKET_US], HOST_SENT, host)
 
 
-@nb.njit(cache=True)
+@inner
 def timeout_us(ints: Ints, reals: Floats, at: Layout, flow: int) -> float:
     """Return the time without a reply after which the flow sends again (RFC 6298)."""
     least = reals[LEAST_TIMEOUT_US]
@@ -89,7 +89,7 @@ def timeout_us(ints: Ints, reals: Floats, at: Layout, flow: int) -> float:
     return float(least * 2.0 ** min(ints[at.backoff + flow], MOST_BACKOFF))
 
 
-@nb.njit(cache=True)
+@inner
 def restart_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
     """Restart the timeout; a flow has one event for it, which is put off where it comes early."""
     reals[at.deadline_us + flow] = reals[NOW] + timeout_us(ints, reals, at, flow)
@@ -98,7 +98,7 @@ def restart_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
         push(ints, reals, at, reals[at.deadline_us + flow], TIMEOUT, flow)
 
 
-@nb.njit(cache=True)
+@inner
 def expire_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
     """Take all that is outstanding for lost and let one packet go, if no reply came for too long."""
     ints[at.has_timer + flow] = 0
@@ -121,7 +121,7 @@ def expire_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
             ints[at.timed_number + flow] = -1
 
 
-@nb.njit(cache=True)
+@inner
 def acknowledge(ints: Ints, at: Layout, flow: int, mark: int) -> int:
     """Return the receiver's reply to a transmission, or -1 where it sends none.
 
@@ -138,7 +138,7 @@ def acknowledge(ints: Ints, at: Layout, flow: int, mark: int) -> int:
     return int(ints[at.arrived + flow] << 32 | ints[at.latest_number + flow])
 
 
-@nb.njit(cache=True)
+@inner
 def process_reply(ints: Ints, reals: Floats, at: Layout, flow: int, code: int, circuit: int) -> None:
     """Process a reply that has reached its sender; its flow may end, and others start then."""
     if np.isnan(reals[at.end_us + flow]):
@@ -163,7 +163,7 @@ def process_reply(ints: Ints, reals: Floats, at: Layout, flow: int, code: int, c
             restart_timer(ints, reals, at, flow)
 
 
-@nb.njit(cache=True)
+@inner
 def process_acknowledgement(
     ints: Ints, reals: Floats, at: Layout, flow: int, number: int, newly: int
 ) -> None:
@@ -203,7 +203,7 @@ def process_acknowledgement(
         update_window(ints, reals, at, flow, number, filled, fresh)
 
 
-@nb.njit(cache=True)
+@inner
 def update_rtt(ints: Ints, reals: Floats, at: Layout, flow: int, number: int) -> None:
     """Update the estimate of the round trip, by one transmission at a time (RFC 6298)."""
     ints[at.backoff + flow] = 0
@@ -219,7 +219,7 @@ def update_rtt(ints: Ints, reals: Floats, at: Layout, flow: int, number: int) ->
             reals[at.smooth_rtt_us + flow] += (trip - reals[at.smooth_rtt_us + flow]) / 8
 
 
-@nb.njit(cache=True)
+@inner
 def update_window(
     ints: Ints, reals: Floats, at: Layout, flow: int, number: int, filled: int, fresh: int
 ) -> None:
