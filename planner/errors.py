@@ -52,12 +52,16 @@ RENAMED: Final[Mapping[str, str]] = {
 """New names by the names that users wrote before version 0.2."""
 
 
+MAX_COMPARED: Final = 2_000  # names that are compared to find the nearest
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the nearest valid name, else the valid names if they are few."""
     names: Sequence[str] = sorted(valid)
     if RENAMED.get(name) in names:
         return f"; it is now called '{RENAMED[name]}'"
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    likely = [one for one in names if abs(len(one) - len(name)) <= max(3, len(name))]
+    near = difflib.get_close_matches(name, likely[:MAX_COMPARED], n=1, cutoff=0.6)
     if near:
         return f"; did you mean '{near[0]}'?"
     if 0 < len(names) <= 12:

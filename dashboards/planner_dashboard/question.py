@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from planner.contract.parameters import Parameter, parameters_of
 from planner.errors import InputError, did_you_mean
+from planner.io.toml import parse_value
 from planner.options import Options
 from planner.scenarios.scenario import Scenario, load, scenario_names
 
@@ -199,7 +199,7 @@ def _is_valid(parameter: Parameter, value: Any) -> bool:
     try:
         # as the engine checks it: strict about types, but a list serves as a tuple
         TypeAdapter(parameter.annotation).validate_json(json.dumps(value, default=str), strict=True)
-    except (ValidationError, ValueError):
+    except (ValidationError, ValueError, RecursionError):
         return False
     return True
 
@@ -222,8 +222,8 @@ def _toml(value: Any) -> str:
 
 def _value(key: str, text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_value(text)
+    except InputError:
         if any(letter in text for letter in "\"'[]{}\n"):
             raise InputError(f"set={key}={text[:60]}: is no value") from None
         return text

@@ -60,6 +60,10 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:  # of a path that no check of ours foresaw: too long, a full disk
+        name = " ".join(str(error.filename)[:200].split()) if error.filename is not None else "a file"
+        report_error(PlannerError(f"{name}: {error.strerror or error}"))
+        sys.exit(1)
     except MemoryError:
         say("out of memory: the problem is too large for this machine")
         sys.exit(6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +13,7 @@ import typer
 from planner.backends.registry import solver_names
 from planner.cli.output import report_compiling
 from planner.errors import InputError
+from planner.io.toml import parse_value
 
 ScenarioArgument = Annotated[
     str, typer.Argument(help="A scenario file, or one that ships with planner, such as traffic/germany50.")
@@ -198,6 +198,6 @@ def _parts(text: str) -> list[str]:
 def _value(text: str) -> Any:
     """Return a value read as TOML; other text is a string, so that quotes may be left out."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_value(text)
+    except InputError:
         return text

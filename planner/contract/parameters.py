@@ -25,6 +25,7 @@ from pydantic.fields import FieldInfo
 from planner.errors import did_you_mean
 
 REQUIRED: Any = inspect.Parameter.empty
+MAX_SHOWN = 200  # letters of a value in a fault
 GIVEN_BY_THE_ENGINE = frozenset(
     {"problem", "decided", "options", "previous", "design", "information", "decision_parameters"}
 )
@@ -101,7 +102,7 @@ def check_parameters(
         try:
             # JSON mode is strict about types but takes a list for a tuple and text for a path
             checked = _adapter(function, name).validate_json(json.dumps(value, default=str), strict=True)
-        except (ValidationError, ValueError) as error:
+        except (ValidationError, ValueError, OverflowError, RecursionError) as error:
             faults.append(f"{where}.{name} is {_show(value)}, {_rule(known[name], error)}")
             continue
         if isinstance(checked, Path) and folder is not None:
@@ -120,8 +121,9 @@ def _adapter(function: Callable[..., Any], name: str) -> TypeAdapter[Any]:
 
 def _rule(parameter: Parameter, error: Exception) -> str:
     choices = [str(member) for member in _literals(parameter.annotation)]
-    if isinstance(error, ValidationError) and len(error.errors()) == 1 and not choices:
-        return error.errors()[0]["msg"].replace("Input should be", "must be")
+    errors = error.errors() if isinstance(error, ValidationError) else []
+    if len(errors) == 1 and not choices and errors[0]["type"] != "json_invalid":  # of lists in lists in lists
+        return errors[0]["msg"].replace("Input should be", "must be")
     near = ""
     if isinstance(error, ValidationError):
         value = error.errors()[0]["input"]
@@ -130,13 +132,14 @@ def _rule(parameter: Parameter, error: Exception) -> str:
 
 
 def _show(value: object) -> str:
-    return (
-        f"'{value}'"
-        if isinstance(value, str)
-        else str(value).lower()
-        if isinstance(value, bool)
-        else str(value)
-    )
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        text = str(value)
+    except (ValueError, RecursionError):  # thousands of digits or of brackets
+        return "too long to show"
+    text = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return f"'{text}'" if isinstance(value, str) else text
 
 
 # --- words for annotations ----------------------------------------------------------------

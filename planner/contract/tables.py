@@ -197,9 +197,11 @@ def _column_faults(table: Table, frame: pd.DataFrame, where: str) -> Iterator[st
             near = did_you_mean(name, unknown).replace("did you mean", "is it called")
             has = ", ".join(abbreviate(other) for other in found[:12]) or "no columns"
             yield f"{where}: column '{name}' is missing" + (near if "'" in near else f" (it has {has})")
-    for name in found:
-        if name not in table.columns:
-            yield f"{where}: unknown column '{abbreviate(name)}'" + did_you_mean(name, table.columns)
+    unknown = [name for name in found if name not in table.columns]
+    for name in unknown[:SHOWN_ROWS]:
+        yield f"{where}: unknown column '{abbreviate(name)}'" + did_you_mean(name, table.columns)
+    if len(unknown) > SHOWN_ROWS:
+        yield f"{where}: {len(unknown) - SHOWN_ROWS:,} more unknown columns"
 
 
 def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults) -> pd.Series:

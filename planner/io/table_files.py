@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.tables import Table, abbreviate, is_label, validate
+from planner.contract.tables import Table, abbreviate, is_label, shorten_faults, validate
 from planner.errors import InputError
 from planner.io.text_files import require_file, require_text
 
 SUFFIXES: Final = (".csv", ".parquet")
+MAX_COLUMNS: Final = 1_000
 
 
 def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
@@ -40,7 +42,10 @@ def read_table(table: Table, path: Path) -> pd.DataFrame:
         frame, first_row = _read_parquet(table, path), 1
     else:
         frame, first_row = _read_csv(table, path), 2
-    frame = validate(table, frame, where=path.name, first_row=first_row)
+    try:
+        frame = validate(table, frame, where=path.name, first_row=first_row)
+    except UnicodeDecodeError:  # Parquet may hold any bytes as names
+        raise InputError(f"{path.name}: has names that are not UTF-8 text") from None
     frame.attrs |= {"where": path.name, "first_row": first_row}
     return frame
 
@@ -70,12 +75,18 @@ def find_tables(tables: Iterable[Table], folder: Path, optional: Sequence[str] =
 def _read_csv(table: Table, path: Path) -> pd.DataFrame:
     require_text(path)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file), [])
+        try:
+            header = next(csv.reader(file), [])
+        except csv.Error as error:
+            raise InputError(f"{path.name} row 1: {error}") from None
     if not header:
         raise InputError(f"{path.name}: is empty, must begin with a line of column names")
-    twice = sorted({name for name in header if header.count(name) > 1})
+    if len(header) > MAX_COLUMNS:
+        raise InputError(f"{path.name}: has {len(header):,} columns, must have at most {MAX_COLUMNS:,}")
+    twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
-        raise InputError(*(f"{path.name}: column '{abbreviate(name)}' occurs twice" for name in twice))
+        faults = [f"{path.name}: column '{abbreviate(name)}' occurs twice" for name in twice]
+        raise InputError(*shorten_faults(faults, path.name, "of column names that occur twice"))
     kind: Any = "category" if table.compact else str
     labels = {name: kind for name, column in table.columns.items() if is_label(column)}
     try:

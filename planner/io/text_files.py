@@ -23,6 +23,8 @@ def require_file(path: Path) -> None:
         siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         near = did_you_mean(path.name, siblings)
         raise InputError(f"{path}: no such file" + (near if "'" in near else ""))
+    if not path.is_file():
+        raise InputError(f"{path}: is a device or a pipe, must be a file")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path}: may not be read")
 
@@ -33,6 +35,13 @@ def require_text(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
     Reads the file once in blocks, so that a file of one endless line needs no memory.
     """
     require_file(path)
+    try:
+        _check_blocks(path, max_line_bytes)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _check_blocks(path: Path, max_line_bytes: int) -> None:
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     line, length = 1, 0
     with path.open("rb") as file:

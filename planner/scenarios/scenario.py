@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -23,6 +22,7 @@ from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
 from planner.io.names import name_fault
 from planner.io.text_files import read_text
+from planner.io.toml import parse_toml
 from planner.options import OPTION_NAMES, Options
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.sources import problem_factory, relocate_paths
@@ -259,11 +259,11 @@ def _sweep_faults(raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], fol
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    text = read_text(path)
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: is no valid TOML: {error}") from None
+        return parse_toml(read_text(path))
+    except InputError as error:
+        faults = [fault if path.name in fault else f"{path}: {fault}" for fault in error.faults]
+        raise InputError(*faults) from None
 
 
 def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
@@ -330,6 +330,9 @@ def _read_designs(system: System, raw: Mapping[str, Any]) -> tuple[tuple[Entry, 
             continue
         parameters = dict(given)
         name, information = parameters.pop("design", label), parameters.pop("information", {})
+        if not isinstance(information, dict):
+            faults.append(f"{where}.information must be a table: write [{where}.information]")
+            continue
         if "sees" in parameters:
             faults.append(f"{where}.sees: no such key" + did_you_mean("sees", ["information"]))
             del parameters["sees"]

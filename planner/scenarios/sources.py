@@ -33,8 +33,10 @@ def problem_factory(
     source = given.pop("source", None)
     if source is None:
         return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
+    if not isinstance(source, str):
+        return None, ["problem.source must be a name; one of: " + ", ".join(sources)]
     adjusting = parameters_of(system.problem.adjust)
-    own = _source_parameters(system, str(source), given)
+    own = _source_parameters(system, source, given)
     common = {key: given.pop(key) for key in list(given) if key in adjusting and key not in own}
     adjustments, faults = check_parameters(
         system.problem.adjust, common, where="problem", what="the problem", folder=folder
@@ -48,7 +50,7 @@ def problem_factory(
     elif source in readers:
         make, more = _bind_parameters(system, readers[source], given, f"source '{source}'", folder)
     else:
-        more = [f"problem.source: no such source '{source}'" + did_you_mean(str(source), sources)]
+        more = [f"problem.source: no such source '{source}'" + did_you_mean(source, sources)]
     faults += more
     if faults or make is None:
         return None, faults
@@ -96,7 +98,7 @@ def _from_preset(
     preset = given.pop("preset", None)
     if preset is None:
         return None, ["problem.preset: is missing; one of: " + ", ".join(system.problem.presets)]
-    if preset not in system.problem.presets:
+    if not isinstance(preset, str) or preset not in system.problem.presets:
         return None, [
             f"problem.preset: no such preset '{preset}'" + did_you_mean(str(preset), system.problem.presets)
         ]

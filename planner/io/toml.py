@@ -1,0 +1,28 @@
+"""TOML from users: every text that cannot be read is an InputError with its reason."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+from planner.errors import InputError
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the document of a TOML text; raise InputError with the reason where it is none."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is no valid TOML: {error}") from None
+    except RecursionError:
+        raise InputError("is no valid TOML: its lists or tables are nested too deeply") from None
+    except ValueError as error:  # Python refuses numbers of thousands of digits
+        raise InputError(f"is no valid TOML: {str(error).partition(';')[0]}") from None
+
+
+def parse_value(text: str) -> Any:
+    """Return the value of a text as in TOML; raise InputError where it is no value."""
+    document = parse_toml(f"value = {text}")
+    if list(document) != ["value"]:
+        raise InputError("is more than one value")
+    return document["value"]

@@ -1,0 +1,93 @@
+"""Files that are no tables or scenarios: one clear line each, no crash, no hang."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from tests.commands import planner
+
+SCENARIO = 'system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n'
+LINKS = "tail,head,capacity_mbps\na,b,10\nb,a,10\n"
+
+
+def write_fifo(folder: Path) -> None:
+    (folder / "links.csv").unlink()
+    os.mkfifo(folder / "links.csv")
+
+
+def write_memory(folder: Path) -> None:
+    (folder / "links.csv").unlink()
+    (folder / "links.csv").symlink_to("/proc/self/mem")
+
+
+def write_bytes(folder: Path) -> None:
+    (folder / "links.csv").unlink()
+    names = pa.array([b"\xff\xfe", b"a"])
+    table = pa.table({"tail": names, "head": ["b", "a"], "capacity_mbps": [1.0, 2.0]})
+    parquet.write_table(table, folder / "links.parquet")
+
+
+def links(text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / "links.csv").write_text(text)
+
+
+def scenario(text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / "scenario.toml").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (scenario('system = "traffic"\n[problem]\nsource = ["tables"]\n'), "problem.source must be a name"),
+        (scenario('system = "traffic"\n[problem]\nsource = 1\n'), "problem.source must be a name"),
+        (
+            scenario('system = "traffic"\n[problem]\nsource = "generate"\npreset = ["x"]\n'),
+            "no such preset",
+        ),
+        (scenario(SCENARIO + "[designs.ecmp]\ninformation = 1\n"), "information must be a table"),
+        (scenario("x = " + "[" * 5_000 + "]" * 5_000), "nested too deeply"),
+        (scenario(SCENARIO + "scale = " + "9" * 5_000), "is no valid TOML"),
+        (scenario(SCENARIO + "scale = " + "9" * 4_000), "must be a finite number"),
+        (scenario(SCENARIO + "scale = " + "[" * 300 + "]" * 300), "must be"),
+        (scenario(SCENARIO.replace('"."', f'"{"x" * 300}"')), "File name too long"),
+        (scenario(SCENARIO.replace('"."', r'"\u0000"')), "no such folder"),
+        (write_fifo, "is a device or a pipe"),
+        pytest.param(
+            write_memory,
+            "cannot be read",
+            marks=pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux"),
+        ),
+        (write_bytes, "not UTF-8 text"),
+        (links(f"tail,head,{'x' * 140_000}\na,b,1\n"), "field larger than field limit"),
+        (links(",".join(f"c{place}" for place in range(60_000)) + "\n1\n"), "has 60,000 columns"),
+        (links("tail,head,capacity_mbps\n" + ",".join("x" * 60_000)), "has 60000 fields"),
+        (links("\xff\xfe\x00"), "must be"),
+        (links(""), "is empty"),
+    ],
+)
+def test_a_hostile_file_is_one_line(
+    spoil: Callable[[Path], object], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "links.csv").write_text(LINKS)
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,5\n")
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    spoil(tmp_path)
+    done = planner("solve", "scenario.toml", "--design", "ecmp")
+    assert done.code == 1, done.err
+    assert words in done.err
+    assert len(done.err.splitlines()) <= 3
+    assert max(map(len, done.err.splitlines())) <= 500
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "/dev/null", "/proc/self/mem", ".", "a\nb"])
+def test_a_hostile_name_is_one_line(name: str) -> None:
+    done = planner("solve", name)
+    assert done.code == 1
+    assert "internal error" not in done.err
