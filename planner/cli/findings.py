@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import HtmlOption, JsonOption, PicturesOption
-from planner.cli.output import answer, print_json, say, write_files
+from planner.cli.output import answer, print_json, report_compiling, say, write_files
 from planner.errors import InputError
 
 
@@ -44,7 +44,7 @@ def reproduce(
             say("planner reproduce TARGET... runs some, --all runs all")
         return
     done = []
-    with terminal.progress("targets", len(chosen)) as advance:
+    with report_compiling(), terminal.progress("targets", len(chosen)) as advance:
         for system, target in chosen:
             done.append(reproduction.reproduce(system, target, quick=quick))
             if not as_json:

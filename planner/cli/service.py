@@ -23,16 +23,19 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List the systems, or a system's designs, parameters, metrics, presets and tables."""
-    from planner.reports import catalogue_pages
-    from planner.scenarios.catalogue import find_system, system_names
-    from planner.scenarios.description import describe, section_parameters
-
     if system is None:
-        found = [find_system(name) for name in system_names()]
-        answer(catalogue_pages.systems_page(found), lambda: [describe(one) for one in found], as_json)
+        from planner.cli.listings import systems_page
+        from planner.scenarios.description_cache import describe_all
+
+        descriptions = describe_all()
+        answer(systems_page(descriptions), lambda: descriptions, as_json)
         if not as_json:
             say("planner list SYSTEM shows the details of one")
         return
+    from planner.reports import catalogue_pages
+    from planner.scenarios.catalogue import find_system
+    from planner.scenarios.description import describe, section_parameters
+
     one = find_system(system)
     answer(catalogue_pages.system_page(one, section_parameters(one)), lambda: describe(one), as_json)
     if not as_json:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from planner.cli.options import HtmlOption, JsonOption, Solver, axes_of, labels_of, with_solver
 from planner.cli.output import answer, print_json, say, write_files
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_LISTED = 50  # stored runs in a table by default
 
@@ -126,24 +129,33 @@ def runs(
     as_json: JsonOption = False,
 ) -> None:
     """List, filter and export stored runs; also while a sweep is running."""
-    from planner.reports import catalogue_pages, terminal
     from planner.store.store import Store
 
     exported = csv is not None or parquet is not None
     wanted = None if columns in (None, "all") else labels_of(columns)
     most = limit if limit is not None else None if exported or as_json else MAX_LISTED
     with Store(store) as opened:
-        frame = opened.runs(where, columns=wanted, sort=sort, limit=most)
-        total = len(frame) if most is None else opened.count(where)
+        if exported:
+            _export(opened.runs(where, columns=wanted, sort=sort, limit=most), csv, parquet)
+            if not as_json:
+                return
+        values = opened.values(where, columns=wanted, sort=sort, limit=most)
+        total = opened.count(where)
+    if as_json:
+        print_json([dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)])
+        return
+    from planner.cli.listings import runs_page
+    from planner.reports import terminal
+
+    count = len(next(iter(values.values())))
+    terminal.show(runs_page(values, columns and list(values), terminal.console.width))
+    say(f"{count:,} of {total:,} runs" + ("; --limit shows more" if count < total else ""))
+
+
+def _export(frame: pd.DataFrame, csv: Path | None, parquet: Path | None) -> None:
+    from planner.io.table_files import export_table
+
     for path, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if path is not None:
-            from planner.io.table_files import export_table  # imports pandera, which takes long
-
             export_table(frame, path, suffix)
             say(f"wrote {len(frame):,} runs to {path}")
-    if as_json:
-        print_json(frame.astype(object).where(frame.notna(), None).to_dict(orient="records"))
-    elif not exported:
-        shown = frame if columns else frame[catalogue_pages.usual_columns(frame, terminal.console.width)]
-        terminal.show(catalogue_pages.runs_page(shown))
-        say(f"{len(frame):,} of {total:,} runs" + ("; --limit shows more" if len(frame) < total else ""))

@@ -20,15 +20,15 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planner.errors import InputError, did_you_mean
 from planner.store.columns_index import ColumnIndex
 from planner.store.database import FILE_NAME, Database
 from planner.store.record import COLUMNS, FIGURES, Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ABANDONED_AFTER_S: Final = 3600.0  # age of a partial plan that nobody writes any more
 AGGREGATES: Final = {"mean": "avg", "min": "min", "max": "max", "sum": "sum", "count": "count"}
@@ -199,12 +199,23 @@ class Store:
         sort: str | None = None,
         limit: int | None = None,
     ) -> pd.DataFrame:
-        """Return runs, a row each, numbered from 0.
+        """Return runs, a row each, numbered from 0; arguments as for `values`."""
+        return _frame(self.values(where, columns=columns, sort=sort, limit=limit))
+
+    def values(
+        self,
+        where: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> dict[str, list[Any]]:
+        """Return the values of runs by column, None for unknown.
 
         where    a filter, see `planner.store.filters`
         columns  names; default: all that have a value in these runs
         sort     a name; with a minus before it, the largest first; default: in order of storage
-        limit    largest number of rows
+        limit    largest number of runs
         raises   InputError for an unknown name or an invalid filter
         """
         if columns is not None and not columns:
@@ -216,15 +227,15 @@ class Store:
         most = "" if limit is None else f" LIMIT {int(limit)}"
         chosen = f"SELECT runs.id FROM runs WHERE {condition.sql} ORDER BY {order}{most}"
         numbers = [row[0] for row in self._database.fetch(chosen, condition.values)]
-        return self._frame(numbers, columns)
+        return self._values(numbers, columns)
 
     def runs_by_digest(self, digests: Sequence[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the stored runs of these digests, by digest, in no order; `columns` as in `runs`."""
         numbers = dict(
             self._database.fetch_by_keys("SELECT digest, id FROM runs WHERE digest IN ({})", digests)
         )
-        frame = self._frame(list(numbers.values()), None if columns is None else ["digest", *columns])
-        return frame.set_index("digest")
+        wanted = None if columns is None else ["digest", *columns]
+        return _frame(self._values(list(numbers.values()), wanted)).set_index("digest")
 
     def chart(
         self,
@@ -270,6 +281,8 @@ class Store:
             f"WHERE {condition.sql} AND {y} IS NOT NULL GROUP BY 1, 2",
             (*values, *condition.values),
         )
+        import pandas as pd
+
         long = pd.DataFrame(rows, columns=["x", "series", "y"]).set_index(["x", "series"])["y"]
         frame: pd.DataFrame = long.unstack("series")  # noqa: PD010
         frame = frame.rename_axis(index=by, columns=series)
@@ -301,6 +314,8 @@ class Store:
         folder = self.plan_folder(digest)
         if not folder.is_dir():
             raise InputError(f"{self.name}: has no plan {digest}")
+        import pandas as pd
+
         return {path.stem: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
 
     def run_times_s(self, system: str, design: str, scenario: str, limit: int = 1000) -> list[float]:
@@ -312,40 +327,33 @@ class Store:
         )
         return [row[0] for row in rows]
 
-    # --- frames ---------------------------------------------------------------------------
+    # --- values ---------------------------------------------------------------------------
 
-    def _frame(self, numbers: Sequence[int], names: Sequence[str] | None) -> pd.DataFrame:
-        """Return the runs of these numbers, in this order."""
+    def _values(self, numbers: Sequence[int], names: Sequence[str] | None) -> dict[str, list[Any]]:
+        """Return the values of the runs of these numbers by column, in this order."""
         with self._database.explain_failures(), self._temporary_table(numbers):
             base = [name for name in COLUMNS if names is None or name in names]
             selected = ", ".join(["runs.id", *(f"runs.{name}" for name in base)])
             rows = self._database.fetch(
                 f"SELECT {selected} FROM temp.chosen CROSS JOIN runs ON runs.id = chosen.run ORDER BY place"
             )
-            frame = pd.DataFrame(rows, columns=["id", *base]).set_index("id")
-            types: dict[str, type] = dict.fromkeys(FIGURES, float) | {"exit_code": int}
-            for name in base:  # an empty frame has no types
-                frame[name] = frame[name].astype(types.get(name, object))
-            columns: dict[str, Any] = {name: frame[name] for name in base}
+            values = {name: [row[place] for row in rows] for place, name in enumerate(base, start=1)}
             for name in (*self.setting_names(), *self.metric_names()):
                 if names is None or name in names:
-                    values = self._values(name, frame.index)
-                    if values is not None or names is not None:
-                        columns[name] = np.full(len(frame), np.nan) if values is None else values
-        whole = pd.DataFrame(columns, index=frame.index).reset_index(drop=True)
-        return whole if names is None else whole[list(names)]
+                    known = self._known_values(name)
+                    if known or names is not None:
+                        values[name] = [known.get(row[0]) for row in rows]
+        return values if names is None else {name: values[name] for name in names}
 
-    def _values(self, name: str, index: pd.Index) -> Any:
+    def _known_values(self, name: str) -> dict[int, Any]:
         kind, number = self._columns.find_column(name)
-        rows = self._database.fetch(
-            f"SELECT chosen.run, value FROM temp.chosen CROSS JOIN {kind}s v ON v.run = chosen.run "
-            "WHERE v.name = ?",
-            (number,),
+        return dict(
+            self._database.fetch(
+                f"SELECT chosen.run, value FROM temp.chosen CROSS JOIN {kind}s v ON v.run = chosen.run "
+                "WHERE v.name = ?",
+                (number,),
+            )
         )
-        if not rows:
-            return None
-        values = pd.Series([row[1] for row in rows], index=[row[0] for row in rows])
-        return values.reindex(index)
 
     @contextlib.contextmanager
     def _temporary_table(self, numbers: Sequence[int]) -> Iterator[None]:
@@ -360,6 +368,20 @@ class Store:
             database.execute("DROP TABLE chosen")
 
 
+def _frame(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return values by column as a frame: figures of a run as floats, others by their values."""
+    import pandas as pd
+
+    types: dict[str, Any] = (
+        dict.fromkeys(COLUMNS, object) | dict.fromkeys(FIGURES, float) | {"exit_code": int}
+    )
+    columns = {}
+    for name, given in values.items():
+        column = pd.Series(given, dtype=None if len(given) else float)
+        columns[name] = column.astype(types[name]) if name in types else column.fillna(float("nan"))
+    return pd.DataFrame(columns)
+
+
 def _to_sqlite(value: Any) -> Any:
     """Return a value as a type that SQLite stores."""
     if isinstance(value, bool):
@@ -368,6 +390,6 @@ def _to_sqlite(value: Any) -> Any:
         return value
     if isinstance(value, int):
         return value if abs(value) < 2**63 else str(value)
-    if isinstance(value, np.generic):
+    if hasattr(value, "item"):  # a number of NumPy's
         return _to_sqlite(value.item())
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,96 @@
+"""Descriptions of all systems, stored between commands until any file that they come from changes.
+
+Describing a system imports it, with pandas and Numba: over a second, for a list of names. As Python stores
+compiled modules, the descriptions are stored with the modification time and the size of every module that was
+loaded to make them and of everything in the systems' packages, and with the versions of Python and of the
+packages that offer systems. Where anything differs, they are made again. Without a folder that can be written
+they are made each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from planner.entry_points import find_entry_points
+from planner.scenarios.catalogue import GROUP, find_system
+
+SETTLED_AFTER_S: Final = 60.0
+"""Age of a file from which its time and size identify the content that this process has loaded."""
+
+
+def describe_all() -> list[dict[str, Any]]:
+    """Return the description of every installed system, as `describe` does, in plain data."""
+    path, environment = _cache_file(), _environment()
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none there, or not ours
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["environment"] == environment and stored["files"] == _states(stored["files"]):
+            descriptions: list[dict[str, Any]] = stored["descriptions"]
+            return descriptions
+    from planner.scenarios.description import describe
+
+    text = json.dumps([describe(find_system(name)) for name in find_entry_points(GROUP)], default=str)
+    with contextlib.suppress(OSError):
+        _store(path, environment, text)
+    plain: list[dict[str, Any]] = json.loads(text)
+    return plain
+
+
+def _cache_file() -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "planner"
+    return folder / f"systems-{hashlib.sha256(sys.prefix.encode()).hexdigest()[:16]}.json"
+
+
+def _environment() -> list[Any]:
+    """Return what decides which files are loaded, and how."""
+    points = [
+        [point.name, point.value, point.dist.version if point.dist else ""]
+        for point in find_entry_points(GROUP).values()
+    ]
+    return [sys.version, sys.flags.optimize, sys.path, points]
+
+
+def _states(files: Iterable[str]) -> dict[str, list[int]]:
+    """Return modification time and size of each file; raise OSError where one is gone."""
+    found = {}
+    for name in files:
+        status = os.stat(name)  # noqa: PTH116 - a thousand of them: a Path each takes longer
+        found[name] = [status.st_mtime_ns, status.st_size]
+    return found
+
+
+def _store(path: Path, environment: list[Any], descriptions: str) -> None:
+    """Write the descriptions, unless a file is so young that it may have changed after it was loaded."""
+    files = _states(_sources())
+    if max(changed for changed, _ in files.values()) > (time.time() - SETTLED_AFTER_S) * 1e9:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        document = {"environment": environment, "files": files, "descriptions": json.loads(descriptions)}
+        partial.write_text(json.dumps(document), encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _sources() -> Iterator[str]:
+    """Yield the files of all loaded modules, and the files and folders of the systems' packages."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str):
+            yield file
+    for point in find_entry_points(GROUP).values():
+        spec = find_spec(point.module)
+        for folder in spec.submodule_search_locations or () if spec else ():
+            for parent, folders, names in os.walk(folder):
+                folders[:] = [name for name in folders if name != "__pycache__"]
+                yield from (parent, *(str(Path(parent, name)) for name in names))
