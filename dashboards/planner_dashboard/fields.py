@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -44,7 +45,8 @@ def show_field(
     if len(kinds) == 1 and kind.get("type") == "array":
         chosen = [str(one) for one in value or ()]
         choices = [*dict.fromkeys([*chosen, *options])]
-        return tuple(st.multiselect(options=choices, default=chosen, accept_new_options=True, **given))
+        picked = st.multiselect(options=choices, default=chosen, accept_new_options=True, **given)
+        return tuple(_parse(text, [kind.get("items", {})]) for text in picked)
     if kind.get("type") == "object":
         return value  # tables of values are for scenario files
     return _text(given, kinds, value, may_be_none)
@@ -90,14 +92,18 @@ def _number(
 
 
 def _text(given: Mapping[str, Any], kinds: Sequence[Mapping[str, Any]], value: Any, may_be_none: bool) -> Any:
-    """Show a field for text; return a number where the parameter takes one and the text is one."""
+    """Show a field for text, or for a number or text."""
     text = st.text_input(value="" if value is None else str(value), **given)
     if not text and may_be_none:
         return None
-    for number in (int, float):
-        if any(kind.get("type") == {int: "integer", float: "number"}[number] for kind in kinds):
-            try:
+    return _parse(text, kinds)
+
+
+def _parse(text: str, kinds: Sequence[Mapping[str, Any]]) -> int | float | str:
+    """Return a text as a number where one of the kinds is a number and the text is one."""
+    types = {kind.get("type") for kind in kinds}
+    for number, name in ((int, "integer"), (float, "number")):
+        if name in types:
+            with contextlib.suppress(ValueError):
                 return number(text)
-            except ValueError:
-                continue
     return text

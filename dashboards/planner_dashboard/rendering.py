@@ -29,6 +29,9 @@ STYLES: Final = {
     "bad": "color: #d73027",
     "dim": "opacity: 0.6",
 }
+TILE_WIDTH: Final = 225
+"""Pixels of a headline figure."""
+MAX_HEADER_WIDTH: Final = 210
 CONFIG: Final[dict[str, Any]] = {"displaylogo": False}
 
 
@@ -100,18 +103,17 @@ def show_lines(sentences: Sequence[Text | str]) -> None:
 
 
 def show_headlines(answer: Answer) -> None:
-    """Show the headline figure of each design beside what users lose by it."""
+    """Show each design's headline figure, how its search ended, and what users lose by its plan."""
     with st.container(horizontal=True):
         for design in answer.designs:
-            st.metric(
-                design.label,
-                design.headline,
-                delta="; ".join(design.losses) or None,
-                delta_color="red",
-                delta_arrow="off",
-                border=True,
-                width="content",
-            )
+            with st.container(border=True, width=TILE_WIDTH, gap="xxsmall"):
+                st.caption(escape_markdown(design.label))
+                st.markdown(f"#### {escape_markdown(design.headline)}")
+                st.caption("search: " + escape_markdown(design.figures.status.text))
+                for loss in design.losses:
+                    st.markdown(f":red[{escape_markdown(loss)}]")
+                if not design.losses and design.figures.constraints.kind == "good":
+                    st.markdown(":green[all constraints met]")
 
 
 def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metric]) -> None:
@@ -144,7 +146,8 @@ def show_table(table: Table) -> None:
         frame.style.apply(lambda _frame: style, axis=None),
         height="content",
         hide_index=names is None,
-        column_config={
+        column_config={"_index": st.column_config.TextColumn(width=_header_width(names))}
+        | {
             label: st.column_config.TextColumn(alignment="right")
             for label, column in zip(columns, table.columns[headers:], strict=True)
             if column.numeric
@@ -152,6 +155,13 @@ def show_table(table: Table) -> None:
     )
     if table.caption:
         st.caption(escape_markdown(table.caption))
+
+
+def _header_width(names: pd.Index | None) -> int | None:
+    """Return the pixels that row headers need, at most half of a narrow page."""
+    if names is None or not len(names):
+        return None
+    return min(MAX_HEADER_WIDTH, 25 + 7 * int(names.str.len().max()))
 
 
 def show_frames(frames: Mapping[str, tuple[pd.DataFrame, int]], if_empty: str) -> None:

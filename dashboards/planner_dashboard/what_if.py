@@ -163,8 +163,9 @@ def _show_forms(scenario: Scenario, chosen: Question, restored: Question) -> Que
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Return whether a field has its default; an empty list equals none."""
-    return value == default or (value in ((), None) and default in ((), [], None))
+    """Return whether a field has its default; an empty list equals none, and a list equals its tuple."""
+    same = tuple(default) if isinstance(default, list) else default
+    return value == same or (value in ((), None) and same in ((), None))
 
 
 def _map_links() -> list[str]:

@@ -115,6 +115,34 @@ def test_a_page_loads_its_scenario_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert loads == ["traffic/abilene"]
 
 
+def test_the_form_of_each_scenario_begins_without_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "submit", lambda *_, **__: None)
+    for name in scenarios.scenario_names():
+        app = page(scenario=name)
+        assert not app.exception, name
+        assert app.session_state["question"] == question.Question(scenario=name), name
+
+
+def test_the_answer_begins_with_question_and_verdict() -> None:
+    app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp,optimum", set="problem.scale=2.0"))
+    answer, system = app.session_state["answer"], find_system("traffic")
+    escape = session.escape_markdown
+    assert app.markdown[0].value == f"**{escape(system.question)}**"
+    assert escape("traffic/abilene; ") in app.caption[0].value
+    assert escape("scale: 2.0") in app.caption[0].value
+    assert app.info[0].value == escape(answer.verdict)
+    ecmp = next(one for one in answer.designs if one.label == "ecmp")
+    assert ecmp.losses, "an overload is told beside the headline figure"
+    assert ecmp.figures.constraints.text == "violated"
+    assert {f":red[{escape(loss)}]" for loss in ecmp.losses} <= {line.value for line in app.markdown}
+    rows = list(app.dataframe[0].value.index)
+    labels = {metric.label for metric in system.metrics}
+    assert sum(any(row.startswith(label) for label in labels) for row in rows) <= 8
+    assert {"Search", "Constraints"} <= set(rows)
+    assert answer.compile_s >= 0
+    assert answer.seconds > 0
+
+
 def test_a_plan_is_explained_on_request() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="optimum"))
     open_tab(app, "view", "optimum")

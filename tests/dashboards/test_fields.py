@@ -73,6 +73,7 @@ def test_choices_switches_and_lists() -> None:
     listed = form("tuple[str, ...]", (), options=["x", "y"])
     listed.multiselect[0].select("y").run()
     assert listed.session_state["set"] == ("y",)
+    assert form("tuple[int, ...]", (2, 1)).session_state["set"] == (2, 1), "numbers stay numbers"
 
 
 @pytest.mark.parametrize(
