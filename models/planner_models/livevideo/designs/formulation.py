@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner_models.livevideo.plan.plan import Trees, build_plan
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -104,7 +104,7 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
 
 def read_plan(problem: LiveVideo, m: pyo.ConcreteModel) -> Trees:
     """Return the trees of a solved model."""
-    on: NDArray[np.int64] = np.array(
+    on: Ints = np.array(
         [(o, link) for (link, o), value in m.serves.extract_values().items() if value and value > 0.5],
         dtype=np.int64,
     ).reshape(-1, 2)

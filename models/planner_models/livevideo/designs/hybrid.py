@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.livevideo.designs import distributed
@@ -62,7 +62,7 @@ def distribute(
 
 def _is_served_at_once(
     problem: LiveVideo, controlled: Streams, age_s: float, period_s: float, random: np.random.Generator
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Return whether clusters find a path for each request at its arrival, (Q,).
 
     The controller decides every `age_s`. Its earlier trees are approximated by those of the last decision,

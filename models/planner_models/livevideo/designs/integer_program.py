@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -21,15 +21,15 @@ class TreeProgram:
     """
 
     program: LinearProgram
-    object: NDArray[np.int64]
-    link: NDArray[np.int64]
+    object: Ints
+    link: Ints
 
-    def plan(self, problem: LiveVideo, x: NDArray[np.float64]) -> Trees:
+    def plan(self, problem: LiveVideo, x: Floats) -> Trees:
         """Return the trees of a solution, without branches that serve no request."""
         on = x > 0.5
         return trim_branches(problem, build_plan(problem, self.object[on], self.link[on]))
 
-    def point(self, problem: LiveVideo, plan: Trees) -> NDArray[np.float64]:
+    def point(self, problem: LiveVideo, plan: Trees) -> Floats:
         """Return the plan as values of the variables, (n,).
 
         raises  ValueError where a row of the plan has no variable
@@ -94,11 +94,11 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     impossible = int(absent.sum()) + len(pinned_absent)
     labels = problem.link_labels
 
-    def place_labels(which: NDArray[np.int64]) -> list[str]:
+    def place_labels(which: Ints) -> list[str]:
         names, objects = problem.clusters["cluster"].to_numpy(), problem.object_labels
         return [f"{objects[key // clusters]} at {names[key % clusters]}" for key in which.tolist()]
 
-    def variable_labels(which: NDArray[np.int64]) -> list[str]:
+    def variable_labels(which: Ints) -> list[str]:
         objects = problem.object_labels
         return [f"{objects[item[j]]} on {labels[link[j]]}" for j in which.tolist()]
 
@@ -128,7 +128,7 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     return TreeProgram(program=program, object=item, link=link)
 
 
-def _find_candidates(problem: LiveVideo) -> NDArray[np.int64]:
+def _find_candidates(problem: LiveVideo) -> Ints:
     """Return (n, 2) objects and links that a plan may use, sorted by object.
 
     A pass up from the groups drops links that lead to no request; a pass down drops those that no source
@@ -142,7 +142,7 @@ def _find_candidates(problem: LiveVideo) -> NDArray[np.int64]:
     if len(problem.pinned_links):  # an object is needed at the end of each pinned link
         pins = problem.pinned_links
         needed = np.union1d(needed, pins[:, 0] * clusters + problem.head[pins[:, 1]])
-    steps: list[NDArray[np.int64]] = []
+    steps: list[Ints] = []
     for step in range(problem.group_level, 0, -1):
         of_step = needed[problem.level[needed % clusters] == step]
         item, cluster = of_step // clusters, of_step % clusters
@@ -159,7 +159,7 @@ def _find_candidates(problem: LiveVideo) -> NDArray[np.int64]:
     source = np.full(clusters, -1)
     source[problem.sources] = np.arange(len(problem.sources))
     fed = np.zeros(0, dtype=np.int64)
-    candidates: list[NDArray[np.int64]] = []
+    candidates: list[Ints] = []
     for step, pairs in enumerate(reversed(steps)):
         o, link = pairs[:, 0], pairs[:, 1]
         tail = problem.tail[link]

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import ndtri
 
+from planner.arrays import Bools, Floats
 from planner.contract.degradation import AgeS, GranularityKm, Noise, Seed
 from planner.errors import InputError
 from planner_models import globe
@@ -64,7 +64,7 @@ class ClusterView(LiveVideo):
         )
 
     @cached_property
-    def measurement_error_mbps(self) -> NDArray[np.float64]:
+    def measurement_error_mbps(self) -> Floats:
         """(L,) measured minus true capacity of each link."""
         return measured_capacity_mbps(self, self.noise, self.seed) - self.capacity_mbps
 
@@ -153,12 +153,12 @@ def window_end_s(problem: LiveVideo) -> float:
     return max(WINDOW_S, float(problem.arrival_s.max(initial=0.0)))
 
 
-def is_unreported(problem: LiveVideo, age_s: float) -> NDArray[np.bool_]:
+def is_unreported(problem: LiveVideo, age_s: float) -> Bools:
     """Return whether each request arrives in the last `age_s` seconds of the window, (Q,)."""
     return np.asarray(problem.arrival_s > window_end_s(problem) - age_s)
 
 
-def measured_capacity_mbps(problem: LiveVideo, noise: float, seed: int) -> NDArray[np.float64]:
+def measured_capacity_mbps(problem: LiveVideo, noise: float, seed: int) -> Floats:
     """Return the measured capacity of each link, (L,)."""
     if noise == 0:
         return problem.capacity_mbps

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner_models.livevideo.information.observe import ControllerView
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.plan import Trees, build_waits, plan_rows
@@ -41,7 +41,7 @@ def is_exact(truth: LiveVideo, observed: LiveVideo) -> bool:
     )
 
 
-def admit_plan(truth: LiveVideo, observed: LiveVideo, plan: Trees) -> tuple[Streams, NDArray[np.int64]]:
+def admit_plan(truth: LiveVideo, observed: LiveVideo, plan: Trees) -> tuple[Streams, Ints]:
     """Return the streams of a plan that fit in truth, and the requests that were planned but refused.
 
     Pinned streams go first, then requests by arrival; branches without a request stay empty.

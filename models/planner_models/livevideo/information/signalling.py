@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.livevideo.information.observe import window_end_s
 from planner_models.livevideo.plan.check import compute_delivery
@@ -113,7 +113,7 @@ def _count_dns(problem: LiveVideo, plan: Trees, *, ttl_s: float) -> Signalling:
     return reports + Signalling(messages=2 * queries, bytes=queries * (2 * NAME + FIGURE))
 
 
-def _is_cluster(problem: LiveVideo) -> NDArray[np.bool_]:
+def _is_cluster(problem: LiveVideo) -> Bools:
     """Return whether each cluster is above the groups, (C,)."""
     return np.asarray(problem.level < problem.group_level)
 
@@ -127,9 +127,7 @@ def _count_reports(problem: LiveVideo, controllers: int = 1) -> Signalling:
     )
 
 
-def _count_decisions(
-    problem: LiveVideo, plan: Trees, controller: NDArray[np.int64] | None = None
-) -> Signalling:
+def _count_decisions(problem: LiveVideo, plan: Trees, controller: Ints | None = None) -> Signalling:
     """Count decisions: next hops with a version to each cluster that receives any object, edges to DNS.
 
     controller  (O,) controller of each object; default: one for all
@@ -147,9 +145,7 @@ def _count_decisions(
     )
 
 
-def _first_requests(
-    problem: LiveVideo, plan: Trees
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _first_requests(problem: LiveVideo, plan: Trees) -> tuple[Ints, Ints, Floats]:
     """Return each object that a cluster receives: object, cluster, and time of its first request there."""
     planned = Streams(problem)
     planned.add_plan(plan)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.livevideo.plan.plan import Trees, plan_rows
@@ -25,10 +25,10 @@ class Delivery:
     served        (Q,) whether the tree of each request's object reaches its group
     """
 
-    object: NDArray[np.int64]
-    link: NDArray[np.int64]
-    load_mbps: NDArray[np.float64]
-    served: NDArray[np.bool_]
+    object: Ints
+    link: Ints
+    load_mbps: Floats
+    served: Bools
 
 
 def check(problem: LiveVideo, plan: Trees) -> Violations:
@@ -112,7 +112,7 @@ def compute_delivery(problem: LiveVideo, plan: Trees) -> Delivery:
     return Delivery(object=item, link=link, load_mbps=load.astype(float), served=served)
 
 
-def served_without_overload(problem: LiveVideo, found: Delivery) -> NDArray[np.bool_]:
+def served_without_overload(problem: LiveVideo, found: Delivery) -> Bools:
     """Return the requests served over links without overload, (Q,)."""
     over = found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
     if not over.any():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.contract.metrics import Metric
 from planner_models.livevideo.plan.check import TOLERANCE, Delivery, compute_delivery, served_without_overload
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
@@ -115,7 +115,7 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
     }
 
 
-def _path_figures(problem: LiveVideo, found: Delivery) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _path_figures(problem: LiveVideo, found: Delivery) -> tuple[Floats, Floats]:
     """Return delay in ms and smallest capacity in Mbit/s of each served request's path from its source."""
     item, link, served = found.object, found.link, found.served
     count = len(problem.clusters)
@@ -138,9 +138,9 @@ def _join_s(
     problem: LiveVideo,
     plan: Trees,
     found: Delivery,
-    delay_ms: NDArray[np.float64],
-    narrowest_mbps: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    delay_ms: Floats,
+    narrowest_mbps: Floats,
+) -> Floats:
     """Return the time from request to first chunk of each served request, s."""
     transfer_s = problem.chunk_s * problem.bitrate_mbps[problem.object[found.served]] / narrowest_mbps
     join_s = 2 * delay_ms / 1000 + transfer_s
@@ -151,13 +151,13 @@ def _join_s(
     return np.asarray(join_s)
 
 
-def _weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
+def _weighted_mean(values: Floats, weights: Floats) -> float | None:
     """Return the weighted mean; None without weight."""
     total = float(weights.sum())
     return float(weights @ values) / total if total else None
 
 
-def _weighted_median(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float | None:
+def _weighted_median(values: Floats, weights: Floats) -> float | None:
     """Return the smallest value at which half of the weight is reached; None without weight."""
     if not weights.sum():
         return None

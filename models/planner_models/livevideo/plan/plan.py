@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
@@ -68,7 +68,7 @@ class PricedDecision(Decision[Trees]):
     prices: dict[tuple[str, float], float] = field(default_factory=dict)
 
 
-def build_plan(problem: LiveVideo, item: NDArray[np.int64], link: NDArray[np.int64]) -> Trees:
+def build_plan(problem: LiveVideo, item: Ints, link: Ints) -> Trees:
     """Return the plan in which object `item[i]` crosses link `link[i]`, sorted by object and tier."""
     order = np.lexsort((link, problem.level[problem.tail[link]], item))
     item, link = item[order], link[order]
@@ -84,7 +84,7 @@ def build_plan(problem: LiveVideo, item: NDArray[np.int64], link: NDArray[np.int
     )
 
 
-def plan_rows(problem: LiveVideo, plan: Trees) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def plan_rows(problem: LiveVideo, plan: Trees) -> tuple[Ints, Ints]:
     """Return the object and the link of each row of a plan; -1 for unknown."""
     trees = plan.trees
     return (
@@ -93,7 +93,7 @@ def plan_rows(problem: LiveVideo, plan: Trees) -> tuple[NDArray[np.int64], NDArr
     )
 
 
-def build_waits(problem: LiveVideo, requests: NDArray[np.int64], waited_s: float) -> pd.DataFrame:
+def build_waits(problem: LiveVideo, requests: Ints, waited_s: float) -> pd.DataFrame:
     """Return the table `waits` in which requests, given by row, waited `waited_s`."""
     waiting = problem.requests.iloc[requests][["group", "channel", "bitrate_kbps"]]
     return waiting.assign(waited_s=waited_s).reset_index(drop=True)

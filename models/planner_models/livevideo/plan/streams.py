@@ -6,8 +6,8 @@ import copy
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -104,15 +104,13 @@ class Streams:
 
     def plan(self) -> Trees:
         """Return the trees as a plan."""
-        pairs: NDArray[np.int64] = np.array(
+        pairs: Ints = np.array(
             [(item, link) for (item, _), link in self.parent.items()], dtype=np.int64
         ).reshape(-1, 2)
         return build_plan(self.problem, pairs[:, 0], pairs[:, 1])
 
 
-def requests_by_arrival(
-    problem: LiveVideo, requests: NDArray[np.int64] | None = None
-) -> list[tuple[int, int, float]]:
+def requests_by_arrival(problem: LiveVideo, requests: Ints | None = None) -> list[tuple[int, int, float]]:
     """Return (object, group, time) of all or some requests, given by row, in order of arrival."""
     rows = np.arange(len(problem.requests)) if requests is None else requests
     order = rows[np.argsort(problem.arrival_s[rows], kind="stable")]

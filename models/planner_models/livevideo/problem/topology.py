@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner.errors import InputError
 from planner_models.livevideo.problem import cities
 from planner_models.livevideo.problem.cities import FIBER_KM_PER_MS
@@ -26,7 +26,7 @@ class Network:
     clusters: pd.DataFrame
     links: pd.DataFrame
     groups: list[str]
-    share: NDArray[np.float64]
+    share: Floats
 
 
 def draw_network(
@@ -135,7 +135,7 @@ def draw_network(
     )
 
 
-def _draw_pairs(children: int, parents: int, count: int, random: np.random.Generator) -> NDArray[np.int64]:
+def _draw_pairs(children: int, parents: int, count: int, random: np.random.Generator) -> Ints:
     """Draw (count, 2) pairs of child and parent: equal degrees of parents, at least one parent a child."""
     count = max(count, children)
     degree = np.full(parents, count // parents) + (np.arange(parents) < count % parents)
@@ -149,24 +149,24 @@ def _draw_pairs(children: int, parents: int, count: int, random: np.random.Gener
     return np.argwhere(chosen.T)[:, ::-1].astype(np.int64)
 
 
-def _draw_core_costs(count: int, random: np.random.Generator) -> NDArray[np.float64]:
+def _draw_core_costs(count: int, random: np.random.Generator) -> Floats:
     costs = random.normal(30.0, 10.0, count)
     while (outside := (costs < 10) | (costs > 50)).any():
         costs[outside] = random.normal(30.0, 10.0, int(outside.sum()))
     return np.asarray(costs)
 
 
-def _draw_edge_costs(count: int, random: np.random.Generator) -> NDArray[np.float64]:
+def _draw_edge_costs(count: int, random: np.random.Generator) -> Floats:
     free = random.permutation(count) < count // 2
     return np.where(free, 0.0, random.uniform(1.0, 5.0, count))
 
 
 def _pairwise_km(
-    latitude: NDArray[np.float64],
-    longitude: NDArray[np.float64],
-    other_latitude: NDArray[np.float64],
-    other_longitude: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    latitude: Floats,
+    longitude: Floats,
+    other_latitude: Floats,
+    other_longitude: Floats,
+) -> Floats:
     """Return the length of the great circle from each place to the other of the same row, (n,), km."""
     a, b = np.radians(latitude), np.radians(other_latitude)
     difference = np.radians(other_longitude - longitude)

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Bools
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner_models.livevideo.problem import pinning
@@ -25,7 +25,7 @@ def find_faults(problem: VideoTables) -> list[str]:
     return []
 
 
-def reachable_requests(problem: VideoTables) -> NDArray[np.bool_]:
+def reachable_requests(problem: VideoTables) -> Bools:
     """Return whether a path of allowed links as wide as the object leads to each request's group, (Q,)."""
     mask = problem.forbidden_pairs
     is_reachable = np.zeros(len(problem.requests), dtype=bool)

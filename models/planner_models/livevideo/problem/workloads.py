@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from planner.arrays import Floats, Ints
 
 Priority = Literal["quality", "balanced", "quantity"]
 
@@ -42,11 +43,11 @@ class Demand:
     weight  number of clients that the row stands for
     """
 
-    channel: NDArray[np.int64]
-    rung: NDArray[np.int64]
-    group: NDArray[np.int64]
-    arrival_s: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    channel: Ints
+    rung: Ints
+    group: Ints
+    arrival_s: Floats
+    weight: Floats
 
 
 def zipf_exponent(count: int, head: float, share: float) -> float:
@@ -67,11 +68,11 @@ def zipf_exponent(count: int, head: float, share: float) -> float:
     return _find_root(excess, 0.0, 8.0)
 
 
-def ladder_shares(bitrates_kbps: tuple[float, ...], mean_kbps: float) -> NDArray[np.float64]:
+def ladder_shares(bitrates_kbps: tuple[float, ...], mean_kbps: float) -> Floats:
     """Return the share of each bitrate in the requests: maximum entropy for the given mean."""
     rates = np.asarray(bitrates_kbps) / max(bitrates_kbps)
 
-    def shares(tilt: float) -> NDArray[np.float64]:
+    def shares(tilt: float) -> Floats:
         weight = np.exp(tilt * (rates - rates.max() * (tilt > 0)))
         return np.asarray(weight / weight.sum())
 
@@ -84,8 +85,8 @@ def draw_demand(
     channels: int,
     clients: int,
     exponent: float,
-    shares: NDArray[np.float64],
-    group_share: NDArray[np.float64],
+    shares: Floats,
+    group_share: Floats,
     window_s: float,
     random: np.random.Generator,
 ) -> Demand:
@@ -102,10 +103,10 @@ def draw_demand(
 
 def draw_crowd(
     *,
-    channels: NDArray[np.int64],
+    channels: Ints,
     viewers: float,
-    shares: NDArray[np.float64],
-    group_share: NDArray[np.float64],
+    shares: Floats,
+    group_share: Floats,
     window_s: float,
     random: np.random.Generator,
 ) -> Demand:
@@ -169,7 +170,7 @@ def build_tables(
     return objects, requests
 
 
-def priorities(bitrate_kbps: NDArray[np.float64], scheme: Priority) -> NDArray[np.float64]:
+def priorities(bitrate_kbps: Floats, scheme: Priority) -> Floats:
     """Return priorities by scheme (4.7.1): quality: bitrate in Mbit/s, balanced: 1, quantity: 1 over it."""
     mbps = bitrate_kbps / 1000.0
     if scheme == "quality":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner_models.livevideo.problem.problem import LiveVideo
 
 
@@ -46,7 +46,7 @@ def naive_bounds(problem: LiveVideo) -> NaiveBounds:
     )
 
 
-def _fill_capacity(value: NDArray[np.float64], need: NDArray[np.float64], capacity: float) -> float:
+def _fill_capacity(value: Floats, need: Floats, capacity: float) -> float:
     """Return the value of the fractional knapsack: items in descending order of value over need."""
     order = np.argsort(-value / need, kind="stable")
     before = np.cumsum(need[order]) - need[order]

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from planner.arrays import Floats
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -21,7 +19,7 @@ class Update:
 
     plan: Trees
     observed_s: float
-    capacity_mbps: NDArray[np.float64]
+    capacity_mbps: Floats
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Observation:
     time_s: float
     network: LiveVideo
     requests: tuple[tuple[int, int], ...]
-    capacity_mbps: NDArray[np.float64]
+    capacity_mbps: Floats
 
     @cached_property
     def problem(self) -> LiveVideo:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from planner.arrays import Floats
 from planner_models.livevideo.plan.streams import Streams
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -41,7 +41,7 @@ class Client:
 def play(
     clients: Iterable[Client],
     streams: Streams,
-    capacity_mbps: NDArray[np.float64],
+    capacity_mbps: Floats,
     now_s: float,
     until_s: float,
 ) -> None:
@@ -67,9 +67,7 @@ def play(
         client.bits += lasted_s * rate * streams.bitrate[client.item]
 
 
-def join_time_s(
-    streams: Streams, capacity_mbps: NDArray[np.float64], item: int, group: int, hops: int
-) -> float:
+def join_time_s(streams: Streams, capacity_mbps: Floats, item: int, group: int, hops: int) -> float:
     """Return the time to join: round trips over the new hops, and transfer of a chunk over the slowest link.
 
     A link with overload is slower in proportion.

@@ -10,13 +10,10 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
 from planner_models.livevideo.designs.tree.local_network import CAPACITY_TOLERANCE, PerLayer
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MIN_UNUSED_SHARE: Final = 0.03
 """Share of a link that whole objects of a bitrate leave unused, from which it gets a row that counts them."""
@@ -49,7 +46,7 @@ class CapacityRows:
     limit        (M,) Mbit/s or objects
     usage        (K, M) what an object of each class uses of each row
     link_count   N, links of all layers
-    usable       (K, N) whether objects of each class may use each link
+    base_price   (K, N) price of each link for each class at row prices of 0, infinite where not usable
     """
 
     def __init__(self, layered: LayeredProblem) -> None:
@@ -58,7 +55,8 @@ class CapacityRows:
         self.sizes = layered.sizes
         capacity = np.concatenate([layer.capacity for layer in layered.layers])
         self.cost = np.concatenate(layered.network.cost)
-        self.usable = np.concatenate(layered.usable, axis=1)
+        usable = np.concatenate(layered.usable, axis=1)
+        self.base_price = np.where(usable, np.outer(layered.class_rate, self.cost), np.inf)
         self.problem_link = np.concatenate([layer.link for layer in layered.layers])
         is_requested = layered.request_count > 0
         max_load = np.full(len(capacity), float(objects.bitrate[is_requested].sum()))
@@ -98,10 +96,9 @@ class CapacityRows:
 
     def link_prices(self, row_prices: Floats) -> PerLayer:
         """Return prices of links (K, n) at prices of rows (M,), costs included; infinite where not usable."""
-        price = np.outer(self.layered.class_rate, self.cost)
-        for k in range(len(price)):
-            price[k] += np.bincount(self.link, weights=row_prices * self.usage[k], minlength=self.link_count)
-        price = np.where(self.usable, price, np.inf)
+        priced = np.flatnonzero(row_prices)
+        link, value = self.link[priced], row_prices[priced] * self.usage[:, priced]
+        price = self.base_price + [np.bincount(link, part, minlength=self.link_count) for part in value]
         parts = np.split(price, np.cumsum(self.sizes)[:2], axis=1)
         return PerLayer(*(np.ascontiguousarray(part) for part in parts))
 

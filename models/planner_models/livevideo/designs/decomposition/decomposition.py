@@ -18,9 +18,9 @@ from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
@@ -38,9 +38,6 @@ from planner_models.livevideo.designs.decomposition.warm_up import get_ready
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import PricedDecision, Trees, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BACKEND: Final = "decomposition"
 TIME_LIMIT_S: Final = 60.0
@@ -283,7 +280,7 @@ class _Search:
             self.feasible.set_dual(found.state.dual)
             self.feasible.adopt(found.best_paths)
 
-    def _freeze_most(self, paths: Ints, is_carried: NDArray[np.bool_]) -> Ints:
+    def _freeze_most(self, paths: Ints, is_carried: Bools) -> Ints:
         """Freeze all trees of the previous plan but `most_moved` of highest reduced cost; return them."""
         reduced_cost = np.where(is_carried, self.solution.reduced_costs(self.layered, paths), -np.inf)
         carried = np.flatnonzero(is_carried)

@@ -11,23 +11,19 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.designs.decomposition.capacity_rows import RowArrays
 from planner_models.livevideo.designs.decomposition.frank_wolfe import (
     PENALTY_SCALE,
     Combinations,
     FrankWolfe,
-    fix_to_tree,
+    mark_tree,
 )
-from planner_models.livevideo.designs.decomposition.insertion import occupy
-from planner_models.livevideo.designs.decomposition.pricing import Effort, fits
+from planner_models.livevideo.designs.decomposition.pricing import Effort, add_tree_rate, fits
+from planner_models.livevideo.designs.tree.indirect_call import kernel
 from planner_models.livevideo.designs.tree.local_network import CAPACITY_TOLERANCE, ObjectArrays, PerLayer
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NEARLY_INTEGRAL: Final = 0.02
 """Distance of a combination from a tree up to which an object is fixed in any case."""
@@ -147,7 +143,7 @@ class Dive:
             limit[~counts] = (self.fixed_load + rates[0] * number)[~counts]
             relaxation.required_residual = self.residual
 
-    def _fix(self, selected: Ints) -> NDArray[np.bool_]:
+    def _fix(self, selected: Ints) -> Bools:
         """Fix the selected objects to their last trees where these fit; return which are fixed, (O,)."""
         relaxation = self.relaxation
         objects = relaxation.layered.objects
@@ -159,7 +155,7 @@ class Dive:
         return fixed
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def fix_trees(
     selected: Ints,
     objects: ObjectArrays,
@@ -170,7 +166,7 @@ def fix_trees(
     residual: PerLayer,
     fixed_paths: Ints,
     fixed_load: Floats,
-    fixed: NDArray[np.bool_],
+    fixed: Bools,
 ) -> None:
     """Fix objects to their trees in `paths`, one after the other where these fit; changes the last four."""
     for o in selected:
@@ -178,13 +174,22 @@ def fix_trees(
         if not fits(first, last, objects.bitrate[o], paths, residual):
             continue
         fixed[o] = True
-        occupy(o, objects, paths, residual)
+        add_tree_rate(first, last, -objects.bitrate[o], paths, residual)
         for i in range(first, last):
             for column in range(3):
                 fixed_paths[i, column] = paths[i, column]
-        fix_to_tree(o, objects, paths, combinations, rows, on_tree)
+        value = mark_tree(first, last, paths, objects.value, rows.n_a, rows.n_b, on_tree)
         for n in range(combinations.first[o], combinations.first[o + 1]):
-            if combinations.share[n] > 0.5:  # 0 or 1, but for rounding
-                link = combinations.link[n]
-                for j in range(rows.first[link], rows.first[link + 1]):
-                    fixed_load[rows.row[j]] += rows.usage[objects.object_class[o], rows.row[j]]
+            link = combinations.link[n]
+            is_used = on_tree[link]
+            on_tree[link] = 0
+            change = is_used - combinations.share[n]
+            value -= is_used * objects.bitrate[o] * rows.cost[link]
+            if is_used == 0 and change == 0.0:
+                continue
+            combinations.share[n] = is_used
+            for j in range(rows.first[link], rows.first[link + 1]):
+                usage = rows.usage[objects.object_class[o], rows.row[j]]
+                combinations.row_load[rows.row[j]] += change * usage
+                fixed_load[rows.row[j]] += is_used * usage
+        combinations.value[o] = value

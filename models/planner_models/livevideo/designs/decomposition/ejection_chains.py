@@ -11,30 +11,29 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.decomposition.insertion import (
+    START,
     TreeState,
-    insert_tree,
-    object_tree_value,
+    call_for_none,
+    clear_tree,
+    object_value,
     occupy,
     remove_tree,
+    sort_by_key,
     tree_value,
     undo_move,
 )
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
 from planner_models.livevideo.designs.decomposition.pricing import fits, used_links
+from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
 from planner_models.livevideo.designs.tree.local_network import (
-    LocalNetwork,
     NetworkArrays,
     ObjectArrays,
     PerLayer,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_OBJECTS: Final = 30
 """Objects of a move, at most."""
@@ -79,7 +78,7 @@ class Lists(NamedTuple):
     first: Ints
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def uses_link(o: int, objects: ObjectArrays, paths: Ints, column: int, link: int) -> bool:
     """Return whether the tree of object o uses a link of layer `column`."""
     for i in range(objects.first[o], objects.first[o + 1]):  # noqa: SIM110
@@ -88,7 +87,7 @@ def uses_link(o: int, objects: ObjectArrays, paths: Ints, column: int, link: int
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def find_parallel_link(link: int, required: float, network: NetworkArrays, residual: Floats) -> int:
     """Return `link`, or another link of layer a to the same reflector, with the residual capacity; or -1."""
     if residual[link] >= required:
@@ -100,7 +99,7 @@ def find_parallel_link(link: int, required: float, network: NetworkArrays, resid
     return -1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def run_ejection_chains(  # noqa: C901
     rounds: int,
     random: Any,
@@ -110,9 +109,6 @@ def run_ejection_chains(  # noqa: C901
     solution: LagrangianSolution,
     users: Lists,
     price: PerLayer,
-    objects: ObjectArrays,
-    network: NetworkArrays,
-    net: LocalNetwork,
     state: TreeState,
 ) -> float:
     """Make ejection chain moves that begin with one of `seeds`, drawn by reduced cost; return the gain.
@@ -127,7 +123,9 @@ def run_ejection_chains(  # noqa: C901
     total = 0.0
     removed = np.zeros(MAX_OBJECTS, dtype=np.int64)
     keys = np.zeros(MAX_OBJECTS)
+    order = np.zeros(MAX_OBJECTS, dtype=np.int64)
     paths, residual, marked = state.paths, state.residual, state.marked
+    objects, network = state.objects, state.network
     best_paths = solution.paths
     n_a, n_b = len(residual.a), len(residual.b)
     for _ in range(rounds):
@@ -137,8 +135,9 @@ def run_ejection_chains(  # noqa: C901
         own_value = tree_value(first, last, 1.0, objects.value, own_price, paths)
         if solution.value[o] - own_value < negligible:
             continue
-        before = object_tree_value(o, objects, network.cost, paths)
-        rows = remove_tree(o, objects, state, 0, True)
+        before = object_value(o, state)
+        rows = remove_tree(o, state, START)
+        clear_tree(o, state)
         count, has_space = 1, True
         removed[0] = o
         marked[o] = 1
@@ -173,8 +172,9 @@ def run_ejection_chains(  # noqa: C901
                         continue
                     if rows + objects.first[m + 1] - objects.first[m] > len(state.saved):
                         continue
-                    before += object_tree_value(m, objects, network.cost, paths)
-                    rows = remove_tree(m, objects, state, rows, True)
+                    before += object_value(m, state)
+                    rows = remove_tree(m, state, rows)
+                    clear_tree(m, state)
                     removed[count] = m
                     marked[m] = 1
                     count += 1
@@ -196,13 +196,15 @@ def run_ejection_chains(  # noqa: C901
                     a = find_parallel_link(paths[i, 0], required, network, residual.a)
                     if a >= 0 and price.a[k, a] < np.inf:
                         paths[i, 0] = a
-            for m in removed[np.argsort(keys[:count])]:
+            sort_by_key(keys, count, order)
+            for n in range(count):
+                m = removed[order[n]]
                 if m != o or not fits(first, last, objects.bitrate[o], paths, residual):
-                    insert_tree(m, price, objects, network, net, state)
-                occupy(m, objects, paths, residual)
-                after += object_tree_value(m, objects, network.cost, paths)
+                    call_for_none(state.inserter, (m, price, state))
+                occupy(m, state)
+                after += object_value(m, state)
         if after >= before:
             total += after - before
             continue
-        undo_move(removed[:count], objects, state)
+        undo_move(removed[:count], state)
     return total

@@ -17,22 +17,18 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows, RowArrays
-from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
-from planner_models.livevideo.designs.decomposition.pricing import Effort, PricedTrees, Pricer
+from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
+from planner_models.livevideo.designs.decomposition.pricing import Effort, PricedTrees, Pricer, used_links
+from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
 from planner_models.livevideo.designs.tree.local_network import (
     CAPACITY_TOLERANCE,
-    NetworkArrays,
     ObjectArrays,
     PerLayer,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 PENALTY_SCALE: Final = 2.0
 """Growth of a row's price as its load grows by the whole limit, over the typical price of such rows."""
@@ -96,7 +92,7 @@ class FrankWolfe:
         self.layered, self.rows, self.pricer = layered, rows, pricer
         objects = layered.objects
         self.active = np.flatnonzero(layered.request_count > 0)
-        first, link = find_candidate_links(objects, layered.network, len(layered.a.tail))
+        first, link = find_candidate_links(layered)
         count, row_count = len(objects.bitrate), len(rows.limit)
         self.combinations = Combinations(
             first, link, np.zeros(len(link)), np.zeros(count), np.zeros(row_count)
@@ -110,8 +106,6 @@ class FrankWolfe:
         self.price = np.zeros(row_count)
         self.terms = PriceTerms(np.zeros(row_count), np.zeros(row_count), rows.limit.copy())
         self.random = np.random.default_rng(seed)
-        self.base_price = np.where(rows.usable, np.outer(layered.class_rate, rows.cost), np.inf)
-        self.link_price = PerLayer(*(np.zeros((len(layered.class_rate), size)) for size in rows.sizes))
         self.direction = np.zeros(int(np.diff(first).max(initial=1)))  # workspace of the kernels
         self.on_tree = np.zeros(rows.link_count, dtype=np.int64)
         self.pricing_residual = self.required_residual = pricer.unlimited
@@ -126,7 +120,6 @@ class FrankWolfe:
         other.active, other.combinations = self.active.copy(), self.combinations.copy()
         other.trees = self.trees.copy()
         other.terms = PriceTerms(*(array.copy() for array in self.terms))
-        other.link_price = PerLayer(*(array.copy() for array in self.link_price))
         other.direction, other.on_tree = self.direction.copy(), self.on_tree.copy()
         other.pricer, other.random = pricer, np.random.default_rng(seed)
         return other
@@ -134,9 +127,16 @@ class FrankWolfe:
     def warm_start(self, paths: Ints, price: Floats | None) -> None:
         """Start from whole trees, and from these row prices, if any."""
         self.trees = self.trees._replace(paths=paths.copy())
-        fix_all_to_trees(
-            self.active, self.layered.objects, paths, self.combinations, self.rows.arrays, self.on_tree
-        )
+        item, link = used_links(self.layered, paths)
+        objects, rows, combinations = self.layered.objects, self.rows, self.combinations
+        key = np.repeat(np.arange(len(objects.bitrate)), np.diff(combinations.first)) * rows.link_count
+        combinations.share[:] = np.isin(key + combinations.link, item * rows.link_count + link)
+        cost = np.bincount(item, rows.cost[link], minlength=len(objects.bitrate)) * objects.bitrate
+        served = np.where(paths[:, 2] >= 0, objects.value, 0.0)
+        combinations.value[:] = self.layered.sum_by_object(served) - cost
+        carried = np.zeros((len(rows.usage), rows.link_count))  # objects of each class on each link
+        np.add.at(carried, (objects.object_class[item], link), 1.0)
+        combinations.row_load[:] = (carried[:, rows.link] * rows.usage).sum(axis=0)
         if price is not None:
             self.terms = self.terms._replace(multiplier=price.copy())
             self.passes = 4
@@ -172,7 +172,7 @@ class FrankWolfe:
         self,
         effort: Effort = DEFAULT_EFFORT,
         *,
-        careful: tuple[NDArray[np.bool_], Effort] | None = None,
+        careful: tuple[Bools, Effort] | None = None,
         until: float = np.inf,
     ) -> float:
         """Make one pass over the active objects in random order; return an estimate of the bound.
@@ -191,11 +191,12 @@ class FrankWolfe:
                 break
             done += 1
             selected = batch[np.argsort(-layered.request_count[batch], kind="stable")]
-            update_prices(
-                self.link_price, self.base_price, rows, self.terms, self.combinations.row_load, total_price
-            )
+            multiplier, penalty, limit = self.terms
+            price = np.maximum(0.0, multiplier + penalty * (self.combinations.row_load - limit))
+            total_price += price
+            link_price = self.rows.link_prices(price)
             for part, part_effort in _split_by_effort(selected, effort, careful):
-                self.pricer.price_some(part, self.link_price, self.pricing_residual, self.trees, part_effort)
+                self.pricer.price_some(part, link_price, self.pricing_residual, self.trees, part_effort)
             take_steps(
                 selected, layered.objects, self.trees.paths, self.combinations, rows, self.terms,
                 self.required_residual, self.on_tree, self.direction,
@@ -222,7 +223,7 @@ class FrankWolfe:
 
 
 def _split_by_effort(
-    selected: Ints, effort: Effort, careful: tuple[NDArray[np.bool_], Effort] | None
+    selected: Ints, effort: Effort, careful: tuple[Bools, Effort] | None
 ) -> Iterator[tuple[Ints, Effort]]:
     """Yield the objects in parts of one effort each."""
     if careful is None:
@@ -234,81 +235,21 @@ def _split_by_effort(
             yield part, part_effort
 
 
-@nb.njit(cache=True, nogil=True)
-def find_candidate_links(  # noqa: C901
-    objects: ObjectArrays, network: NetworkArrays, n_a: int
-) -> tuple[Ints, Ints]:
+def find_candidate_links(layered: LayeredProblem) -> tuple[Ints, Ints]:
     """Return the candidate links of each object, as `first` and `link` of Combinations."""
-    count = len(objects.first) - 1
-    n_b = len(network.b_tail)
-    last_object = np.full(len(network.b_first) - 1, -1, np.int64)  # by edge
-    start = np.zeros(count + 1, np.int64)
-    for o in range(count):
-        first, last = objects.first[o], objects.first[o + 1]
-        n = n_a if last > first else 0
-        for i in range(first, last):
-            g = objects.group[i]
-            for c in range(network.c_first[g], network.c_first[g + 1]):
-                n += 1
-                e = network.c_tail[c]
-                if last_object[e] != o:
-                    last_object[e] = o
-                    n += network.b_first[e + 1] - network.b_first[e]
-        start[o + 1] = start[o] + n
-    link = np.empty(start[count], np.int64)
-    last_object[:] = -1
-    for o in range(count):
-        first, last = objects.first[o], objects.first[o + 1]
-        n = start[o]
-        if last > first:
-            for a in range(n_a):
-                link[n] = a
-                n += 1
-        for i in range(first, last):
-            g = objects.group[i]
-            for c in range(network.c_first[g], network.c_first[g + 1]):
-                link[n] = n_a + n_b + c
-                n += 1
-                e = network.c_tail[c]
-                if last_object[e] != o:
-                    last_object[e] = o
-                    for b in range(network.b_first[e], network.b_first[e + 1]):
-                        link[n] = n_a + b
-                        n += 1
-    return start, link
+    (n_a, n_b, _), edges = layered.sizes, len(layered.b.first) - 1
+    requested = np.flatnonzero(layered.request_count)
+    c, repeats = links_to(layered.c.first, layered.objects.group)
+    c_object = np.repeat(layered.request_object, repeats)
+    at_edge = np.unique(c_object * edges + layered.c.tail[c])
+    b, repeats = links_to(layered.b.first, at_edge % edges)
+    item = np.concatenate([np.repeat(requested, n_a), np.repeat(at_edge // edges, repeats), c_object])
+    link = np.concatenate([np.tile(np.arange(n_a), len(requested)), n_a + b, n_a + n_b + c])
+    order = np.argsort(item, kind="stable")
+    return np.searchsorted(item[order], np.arange(len(layered.request_count) + 1)), link[order]
 
 
-@nb.njit(cache=True, nogil=True)
-def update_prices(
-    link_price: PerLayer, base_price: Floats, rows: RowArrays, terms: PriceTerms, load: Floats, total: Floats
-) -> None:
-    """Write the prices of links (K, n) at the current loads; add those of rows (M,) to `total`."""
-    classes, n_a = link_price.a.shape
-    n_b = link_price.b.shape[1]
-    for k in range(classes):
-        for n in range(n_a):
-            link_price.a[k, n] = base_price[k, n]
-        for n in range(n_b):
-            link_price.b[k, n] = base_price[k, n_a + n]
-        for n in range(link_price.c.shape[1]):
-            link_price.c[k, n] = base_price[k, n_a + n_b + n]
-    for m in range(len(terms.limit)):
-        price = terms.multiplier[m] + terms.penalty[m] * (load[m] - terms.limit[m])
-        if price <= 0:
-            continue
-        total[m] += price
-        n = rows.link[m]
-        for k in range(classes):
-            extra = price * rows.usage[k, m]
-            if n < n_a:
-                link_price.a[k, n] += extra
-            elif n < n_a + n_b:
-                link_price.b[k, n - n_a] += extra
-            else:
-                link_price.c[k, n - n_a - n_b] += extra
-
-
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def mark_tree(first: int, last: int, paths: Ints, value: Floats, n_a: int, n_b: int, on_tree: Ints) -> float:
     """Set on_tree to 1 for the links of the tree of requests first:last; return the value that it serves."""
     served = 0.0
@@ -321,7 +262,7 @@ def mark_tree(first: int, last: int, paths: Ints, value: Floats, n_a: int, n_b: 
     return served
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def take_steps(  # noqa: C901
     selected: Ints,
     objects: ObjectArrays,
@@ -389,7 +330,7 @@ def take_steps(  # noqa: C901
                 load[rows.row[j]] += step * d * rows.usage[k, rows.row[j]]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def measure_distances(
     selected: Ints,
     objects: ObjectArrays,
@@ -412,40 +353,3 @@ def measure_distances(
             total += max(tree_share, combinations.share[n])
         distance[place] = change / total if total > 0 else 0.0
     return distance
-
-
-@nb.njit(cache=True, nogil=True)
-def fix_to_tree(
-    o: int, objects: ObjectArrays, paths: Ints, combinations: Combinations, rows: RowArrays, on_tree: Ints
-) -> None:
-    """Make the combination of object o its tree in `paths` alone."""
-    first, last = objects.first[o], objects.first[o + 1]
-    tree_value = mark_tree(first, last, paths, objects.value, rows.n_a, rows.n_b, on_tree)
-    for n in range(combinations.first[o], combinations.first[o + 1]):
-        link = combinations.link[n]
-        d = -combinations.share[n]
-        if on_tree[link] == 1:
-            d += 1.0
-            tree_value -= objects.bitrate[o] * rows.cost[link]
-            on_tree[link] = 0
-        if d == 0.0:
-            continue
-        combinations.share[n] += d
-        for j in range(rows.first[link], rows.first[link + 1]):
-            m = rows.row[j]
-            combinations.row_load[m] += d * rows.usage[objects.object_class[o], m]
-    combinations.value[o] = tree_value
-
-
-@nb.njit(cache=True, nogil=True)
-def fix_all_to_trees(
-    selected: Ints,
-    objects: ObjectArrays,
-    paths: Ints,
-    combinations: Combinations,
-    rows: RowArrays,
-    on_tree: Ints,
-) -> None:
-    """Make the combinations of the selected objects their trees in `paths` alone."""
-    for o in selected:
-        fix_to_tree(o, objects, paths, combinations, rows, on_tree)

@@ -6,9 +6,11 @@ from typing import Any, Final, NamedTuple
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
-from planner_models.livevideo.designs.decomposition.pricing import add_tree_rate, solve_tree
+from planner.arrays import Floats, Ints
+from planner_models.livevideo.designs.decomposition.pricing import add_tree_rate, fits
+from planner_models.livevideo.designs.tree import local_network as at
+from planner_models.livevideo.designs.tree.indirect_call import address_of, caller_of, inner_kernel, kernel
 from planner_models.livevideo.designs.tree.local_network import (
     LocalNetwork,
     NetworkArrays,
@@ -16,33 +18,46 @@ from planner_models.livevideo.designs.tree.local_network import (
     PerLayer,
     gather_network,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from planner_models.livevideo.designs.tree.single_tree import solve_tree
 
 STEPS: Final[Any] = np.int64(6)
 NODES: Final[Any] = np.int64(1)
-"""Effort for the tree of an object with many requests; typed, as plain numbers are compiled anew."""
+"""Effort for the tree of an object with many requests; typed, as START."""
+
+call_for_none: Final = caller_of(nb.types.none)
+
+START: Final[Any] = np.int64(0)
+"""First row; typed, since a kernel is compiled anew for each plain number that another passes to it."""
 
 
 class TreeState(NamedTuple):
-    """Trees that fit together, and what moves need to change them.
+    """Trees that fit together, the problem, and what moves need to change them.
 
     paths     (Q, 3) links of layers a, b and c on the path to each request, -1 where it is not served
     dual      (Q,) multipliers to start from in the pricing of objects
     residual  (n,) residual capacity of the links of each layer, Mbit/s
     saved     (S, 3) paths of removed trees, S at least the requests of a move
     marked    (O,) 1 for objects of the move that is being made
+    inserter  address of `insert_tree`
     """
 
+    objects: ObjectArrays
+    network: NetworkArrays
+    net: LocalNetwork
     paths: Ints
     dual: Floats
     residual: PerLayer
     saved: Ints
     marked: Ints
+    inserter: int = 0
+
+    def with_inserter(self) -> TreeState:
+        """Return the state with the address of `insert_tree`."""
+        price = PerLayer(*[np.zeros((1, 1))] * 3)
+        return self._replace(inserter=address_of(insert_tree, 0, price, self))
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def tree_value(first: int, last: int, rate: float, value: Floats, cost: PerLayer, paths: Ints) -> float:
     """Return the value of the requests first:last that are served, less rate x cost of their tree's links."""
     total = 0.0
@@ -68,80 +83,125 @@ def tree_value(first: int, last: int, rate: float, value: Floats, cost: PerLayer
     return total
 
 
-@nb.njit(cache=True, nogil=True)
-def object_tree_value(o: int, objects: ObjectArrays, cost: PerLayer, paths: Ints) -> float:
+@inner_kernel
+def object_value(o: int, state: TreeState) -> float:
     """Return the value of the tree of object o less its cost."""
-    return tree_value(objects.first[o], objects.first[o + 1], objects.bitrate[o], objects.value, cost, paths)
+    objects = state.objects
+    first, last = objects.first[o], objects.first[o + 1]
+    return tree_value(first, last, objects.bitrate[o], objects.value, state.network.cost, state.paths)
 
 
-@nb.njit(cache=True, nogil=True)
-def total_value(objects: ObjectArrays, cost: PerLayer, paths: Ints) -> float:
-    """Return the value of all trees less their cost."""
+@inner_kernel
+def occupy(o: int, state: TreeState) -> None:
+    """Subtract the bitrate of object o from the residual capacity of its tree's links."""
+    objects = state.objects
+    add_tree_rate(objects.first[o], objects.first[o + 1], -objects.bitrate[o], state.paths, state.residual)
+
+
+@kernel
+def occupy_all(state: TreeState) -> float:
+    """Occupy the links of all trees; return their value less their cost."""
     total = 0.0
-    for o in range(len(objects.bitrate)):
-        total += object_tree_value(o, objects, cost, paths)
+    for o in range(len(state.objects.bitrate)):
+        occupy(o, state)
+        total += object_value(o, state)
     return total
 
 
-@nb.njit(cache=True, nogil=True)
-def occupy(o: int, objects: ObjectArrays, paths: Ints, residual: PerLayer) -> None:
-    """Subtract the bitrate of object o from the residual capacity of its tree's links."""
-    add_tree_rate(objects.first[o], objects.first[o + 1], -objects.bitrate[o], paths, residual)
-
-
-@nb.njit(cache=True, nogil=True)
-def insert_tree(
-    o: int,
-    price: PerLayer,
-    objects: ObjectArrays,
-    network: NetworkArrays,
-    net: LocalNetwork,
-    state: TreeState,
-) -> None:
+@inner_kernel
+def insert_tree(o: int, price: PerLayer, state: TreeState) -> None:
     """Give object o, which occupies no link, the best tree that fits at prices (K, n); residuals stay."""
+    objects, net = state.objects, state.net
     first, last = objects.first[o], objects.first[o + 1]
     if first == last:
         return
-    edges, reflectors = gather_network(o, price, state.residual, objects, network, net)
+    edges, reflectors = gather_network(o, price, state.residual, objects, state.network, net)
     if edges == 0 or reflectors == 0:
-        for i in range(first, last):
-            for column in range(3):
-                state.paths[i, column] = -1
+        clear_tree(o, state)
         return
+    dual = net.floats[at.INSERTION_DUAL]
     for i in range(first, last):
-        net.insertion_dual[i - first] = state.dual[i]
-    solve_tree(
-        last - first, edges, reflectors, net, state.paths[first:last], net.insertion_dual, STEPS, NODES
-    )
+        dual[i - first] = state.dual[i]
+    paths = state.paths[first:last]
+    solve_tree(last - first, edges, reflectors, net, paths, dual, STEPS, NODES)
 
 
-@nb.njit(cache=True, nogil=True)
-def remove_tree(o: int, objects: ObjectArrays, state: TreeState, row: int, is_cleared: bool) -> int:
-    """Release the links of object o and save its paths from `row` on; return the next free row.
+@kernel
+def insert_objects(order: Ints, price: PerLayer, is_new: bool, state: TreeState) -> float:
+    """Insert objects in order and occupy their links; return the gain in value.
 
-    is_cleared  whether its paths become -1, else they stay as a start for pricing
+    is_new  whether no object occupies a link yet, and one keeps a tree in state.paths that fits; else
+            only objects that lack some requests are inserted anew, if that gains value
     """
-    first, last = objects.first[o], objects.first[o + 1]
-    add_tree_rate(first, last, objects.bitrate[o], state.paths, state.residual)
-    for i in range(first, last):
+    gain = 0.0
+    for o in order:
+        first, last = state.objects.first[o], state.objects.first[o + 1]
+        served = 0
+        for i in range(first, last):
+            if state.paths[i, 2] >= 0:
+                served += 1
+        if is_new:
+            if not (served > 0 and fits(first, last, state.objects.bitrate[o], state.paths, state.residual)):
+                call_for_none(state.inserter, (o, price, state))
+        elif served == last - first:
+            continue
+        else:
+            before = object_value(o, state)
+            remove_tree(o, state, START)
+            call_for_none(state.inserter, (o, price, state))
+            after = object_value(o, state)
+            if after < before:
+                copy_rows(state.saved, START, last - first, state.paths, first)
+                after = before
+            gain += after - before
+        occupy(o, state)
+    return gain
+
+
+@inner_kernel
+def remove_tree(o: int, state: TreeState, row: int) -> int:
+    """Release the links of object o and save its paths from `row` on; return the next free row."""
+    first, last = state.objects.first[o], state.objects.first[o + 1]
+    add_tree_rate(first, last, state.objects.bitrate[o], state.paths, state.residual)
+    copy_rows(state.paths, first, last - first, state.saved, row)
+    return row + last - first
+
+
+@inner_kernel
+def copy_rows(source: Ints, first: int, count: int, target: Ints, row: int) -> None:
+    """Copy `count` paths from row `first` on to another array, from `row` on."""
+    for i in range(count):
         for column in range(3):
-            state.saved[row, column] = state.paths[i, column]
-            if is_cleared:
-                state.paths[i, column] = -1
-        row += 1
-    return row
+            target[row + i, column] = source[first + i, column]
 
 
-@nb.njit(cache=True, nogil=True)
-def undo_move(removed: Ints, objects: ObjectArrays, state: TreeState) -> None:
+@inner_kernel
+def clear_tree(o: int, state: TreeState) -> None:
+    """Leave all requests of object o, which occupies no link, without a path."""
+    for i in range(state.objects.first[o], state.objects.first[o + 1]):
+        for column in range(3):
+            state.paths[i, column] = -1
+
+
+@inner_kernel
+def sort_by_key(keys: Floats, count: int, order: Ints) -> None:
+    """Write the order of the first `count` keys, the smallest first, to `order`."""
+    for n in range(count):
+        place = n
+        while place > 0 and keys[order[place - 1]] > keys[n]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = n
+
+
+@inner_kernel
+def undo_move(removed: Ints, state: TreeState) -> None:
     """Give the removed objects, which all have trees again, their saved trees back."""
+    first, paths = state.objects.first, state.paths
     for o in removed:
-        first, last = objects.first[o], objects.first[o + 1]
-        add_tree_rate(first, last, objects.bitrate[o], state.paths, state.residual)
-    row = 0
+        add_tree_rate(first[o], first[o + 1], state.objects.bitrate[o], paths, state.residual)
+    row = START
     for o in removed:
-        for i in range(objects.first[o], objects.first[o + 1]):
-            for column in range(3):
-                state.paths[i, column] = state.saved[row, column]
-            row += 1
-        occupy(o, objects, state.paths, state.residual)
+        copy_rows(state.saved, row, first[o + 1] - first[o], paths, first[o])
+        row += first[o + 1] - first[o]
+        occupy(o, state)

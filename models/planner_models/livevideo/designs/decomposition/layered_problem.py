@@ -16,12 +16,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.designs.tree.local_network import NetworkArrays, ObjectArrays, PerLayer
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_TIERS: Final = 4
 
@@ -279,7 +277,7 @@ def _find_classes(problem: LiveVideo, pins: Ints) -> tuple[Ints, Ints]:
 
 def _find_usable(
     problem: LiveVideo, layer: Layer, object_class: Ints, member: Ints, pins: Ints, depth: int
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Return whether objects of each class may use each link of the layer, (K, n)."""
     usable = layer.capacity[None, :] >= problem.bitrate_mbps[member][:, None]
     real = layer.link >= 0
@@ -293,3 +291,10 @@ def _find_usable(
             other = (layer.head == layer.head[here[0]]) & (layer.link != link)
             usable[object_class[o], other] = False
     return np.asarray(usable)
+
+
+def links_to(first: Ints, heads: Ints) -> tuple[Ints, Ints]:
+    """Return the links to each of the heads, one head after the other, and their numbers."""
+    repeats = np.diff(first)[heads]
+    offset = np.cumsum(repeats) - repeats
+    return np.repeat(first[heads] - offset, repeats) + np.arange(int(repeats.sum())), repeats

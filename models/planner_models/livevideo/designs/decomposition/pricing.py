@@ -7,25 +7,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
-from planner_models.livevideo.designs.tree.dynamic_program import solve_dynamic_program, solve_single_request
-from planner_models.livevideo.designs.tree.lagrangian import solve_with_bound
+from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
 from planner_models.livevideo.designs.tree.local_network import (
-    MAX_EXACT_REQUESTS,
     LocalNetwork,
     NetworkArrays,
     ObjectArrays,
     PerLayer,
-    create_workspace,
     gather_network,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from planner_models.livevideo.designs.tree.single_tree import create_workspace, solve_tree
 
 CHUNK: Final = 32
 """Objects between two checks of the time limit."""
@@ -60,21 +54,7 @@ class PricedTrees(NamedTuple):
         return PricedTrees(self.paths.copy(), self.dual.copy(), self.value.copy(), self.bound.copy())
 
 
-@nb.njit(cache=True, nogil=True)
-def solve_tree(
-    k: int, edges: int, reflectors: int, net: LocalNetwork, paths: Ints, dual: Floats, steps: int, nodes: int
-) -> tuple[float, float]:
-    """Write the tree of the object in `net` to paths (k, 3); return its value, and a bound on all trees."""
-    if k == 1:
-        value = solve_single_request(net, paths)
-        return value, value
-    if k <= MAX_EXACT_REQUESTS:
-        value = solve_dynamic_program(k, edges, reflectors, net, paths)
-        return value, value
-    return solve_with_bound(k, edges, reflectors, net, paths, dual, steps, nodes)
-
-
-@nb.njit(cache=True, nogil=True)
+@kernel
 def solve_trees(
     selected: Ints,
     price: PerLayer,
@@ -94,19 +74,13 @@ def solve_trees(
         if first == last:
             continue
         edges, reflectors = gather_network(o, price, residual, objects, network, net)
+        paths, dual = trees.paths[first:last], trees.dual[first:last]
         trees.value[o], trees.bound[o] = solve_tree(
-            last - first,
-            edges,
-            reflectors,
-            net,
-            trees.paths[first:last],
-            trees.dual[first:last],
-            steps,
-            nodes,
+            last - first, edges, reflectors, net, paths, dual, steps, nodes
         )
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def add_tree_rate(first: int, last: int, rate: float, paths: Ints, total: PerLayer) -> None:
     """Add `rate` (negative: subtract) to each link of the tree of requests first:last, once a link."""
     for i in range(first, last):
@@ -132,7 +106,7 @@ def add_tree_rate(first: int, last: int, rate: float, paths: Ints, total: PerLay
             total.a[a] += rate
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def fits(first: int, last: int, rate: float, paths: Ints, residual: PerLayer) -> bool:
     """Return whether every link of a tree has enough residual capacity."""
     required = rate * (1 - 1e-9)

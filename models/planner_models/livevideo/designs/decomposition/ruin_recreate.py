@@ -9,13 +9,11 @@ source  Schrimpf, Schneider, Stamm-Wilbrandt and Dueck, "Record breaking optimiz
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any, Final
 
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.decomposition.ejection_chains import (
     LagrangianSolution,
     Lists,
@@ -23,24 +21,22 @@ from planner_models.livevideo.designs.decomposition.ejection_chains import (
 )
 from planner_models.livevideo.designs.decomposition.insertion import (
     TreeState,
-    insert_tree,
-    object_tree_value,
+    call_for_none,
+    clear_tree,
+    insert_objects,
+    object_value,
     occupy,
+    occupy_all,
     remove_tree,
-    total_value,
+    sort_by_key,
     undo_move,
 )
-from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
-from planner_models.livevideo.designs.decomposition.pricing import UNLIMITED, Pricer, fits, used_links
+from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
+from planner_models.livevideo.designs.decomposition.pricing import UNLIMITED, Pricer, used_links
+from planner_models.livevideo.designs.tree.indirect_call import kernel
 from planner_models.livevideo.designs.tree.local_network import (
-    LocalNetwork,
-    NetworkArrays,
-    ObjectArrays,
     PerLayer,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 PRICE_FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
 """Shares of the dual prices, in turn, at which removed objects are inserted again."""
@@ -67,61 +63,7 @@ SAVED_OBJECTS: Final = 64
 """Objects of any number of requests whose trees a move can save."""
 
 
-@nb.njit(cache=True, nogil=True)
-def insert_all(
-    order: Ints,
-    price: PerLayer,
-    objects: ObjectArrays,
-    network: NetworkArrays,
-    net: LocalNetwork,
-    state: TreeState,
-) -> None:
-    """Insert objects in order, and occupy their links; an object keeps a tree in state.paths that fits."""
-    for o in order:
-        first, last = objects.first[o], objects.first[o + 1]
-        has_tree = False
-        for i in range(first, last):
-            if state.paths[i, 2] >= 0:
-                has_tree = True
-        if not (has_tree and fits(first, last, objects.bitrate[o], state.paths, state.residual)):
-            insert_tree(o, price, objects, network, net, state)
-        occupy(o, objects, state.paths, state.residual)
-
-
-@nb.njit(cache=True, nogil=True)
-def reinsert_incomplete(
-    order: Ints,
-    price: PerLayer,
-    objects: ObjectArrays,
-    network: NetworkArrays,
-    net: LocalNetwork,
-    state: TreeState,
-) -> float:
-    """Insert anew each object that lacks some requests, if that gains value; return the gain."""
-    gain = 0.0
-    for o in order:
-        first, last = objects.first[o], objects.first[o + 1]
-        is_complete = True
-        for i in range(first, last):
-            if state.paths[i, 2] < 0:
-                is_complete = False
-        if is_complete:
-            continue
-        before = object_tree_value(o, objects, network.cost, state.paths)
-        remove_tree(o, objects, state, 0, False)
-        insert_tree(o, price, objects, network, net, state)
-        after = object_tree_value(o, objects, network.cost, state.paths)
-        if after < before:
-            for i in range(first, last):
-                for column in range(3):
-                    state.paths[i, column] = state.saved[i - first, column]
-            after = before
-        gain += after - before
-        occupy(o, objects, state.paths, state.residual)
-    return gain
-
-
-@nb.njit(cache=True, nogil=True)
+@kernel
 def run_ruin_recreate(  # noqa: C901
     rounds: int,
     random: Any,
@@ -131,9 +73,6 @@ def run_ruin_recreate(  # noqa: C901
     users: Lists,
     waiting: Lists,
     price: PerLayer,
-    objects: ObjectArrays,
-    network: NetworkArrays,
-    net: LocalNetwork,
     state: TreeState,
 ) -> float:
     """Make ruin and recreate moves on objects that share a full link; return the gain.
@@ -149,8 +88,10 @@ def run_ruin_recreate(  # noqa: C901
     others those of the highest bitrate.
     """
     total = 0.0
+    objects, network = state.objects, state.network
     removed = np.zeros(2 * max_removed, dtype=np.int64)
     keys = np.zeros(2 * max_removed)
+    order = np.zeros(2 * max_removed, dtype=np.int64)
     n_a = len(state.residual.a)
     for _ in range(rounds):
         count = 0
@@ -185,35 +126,24 @@ def run_ruin_recreate(  # noqa: C901
         for n in range(count):
             o = removed[n]
             state.marked[o] = 0
-            before += object_tree_value(o, objects, network.cost, state.paths)
-            row = remove_tree(o, objects, state, row, is_cleared)
+            before += object_value(o, state)
+            row = remove_tree(o, state, row)
+            if is_cleared:
+                clear_tree(o, state)
             priority = objects.bitrate[o] if by_bitrate else objects.value_per_mbps[o]
             keys[n] = -priority * (0.5 + random.random())
         after = 0.0
-        for n in np.argsort(keys[:count]):
-            o = removed[n]
-            insert_tree(o, price, objects, network, net, state)
-            occupy(o, objects, state.paths, state.residual)
-            after += object_tree_value(o, objects, network.cost, state.paths)
+        sort_by_key(keys, count, order)
+        for n in range(count):
+            o = removed[order[n]]
+            call_for_none(state.inserter, (o, price, state))
+            occupy(o, state)
+            after += object_value(o, state)
         if after >= before - temperature * -np.log(max(random.random(), 1e-12)):
             total += after - before
             continue
-        undo_move(removed[:count], objects, state)
+        undo_move(removed[:count], state)
     return total
-
-
-@nb.njit(cache=True, nogil=True)
-def occupy_all(objects: ObjectArrays, paths: Ints, residual: PerLayer) -> None:
-    """Subtract the bitrates of all trees from the residual capacities of their links."""
-    for o in range(len(objects.bitrate)):
-        occupy(o, objects, paths, residual)
-
-
-def split_rounds(rounds: int, until: float) -> Iterator[int]:
-    """Yield numbers of rounds that add up to `rounds`, as long as there is time."""
-    while rounds > 0 and time.perf_counter() < until:
-        yield min(rounds, CHUNK_ROUNDS)
-        rounds -= CHUNK_ROUNDS
 
 
 class FeasibleTrees:
@@ -230,13 +160,15 @@ class FeasibleTrees:
         self.layered, self.capacity = layered, pricer.capacity
         requests = layered.request_count
         self.state = TreeState(
+            objects=layered.objects,
+            network=layered.network,
+            net=pricer.create_workspace(),
             paths=np.full((len(layered.objects.group), 3), -1, dtype=np.int64),
             dual=np.full(len(layered.objects.group), -1.0),
             residual=self._copy_capacity(),
             saved=np.zeros((int(requests.max(initial=1)) * SAVED_OBJECTS, 3), dtype=np.int64),
             marked=np.zeros(len(requests), dtype=np.int64),
-        )
-        self.net = pricer.create_workspace()
+        ).with_inserter()
         self.random = np.random.default_rng(seed)
         self.is_free = np.ones(len(requests), dtype=bool)
         self.movable = requests <= MAX_REQUESTS
@@ -270,10 +202,6 @@ class FeasibleTrees:
             return 0
         is_pinned = self.layered.objects.value >= self.layered.pin_bonus
         return int((is_pinned & (self.best_paths[:, 2] >= 0)).sum())
-
-    def compute_value(self) -> float:
-        """Return the value of all trees, added up anew."""
-        return float(total_value(self.layered.objects, self.layered.network.cost, self.state.paths))
 
     def improve(
         self, solution: LagrangianSolution, rounds: int, temperature: float, until: float = np.inf
@@ -311,11 +239,7 @@ class FeasibleTrees:
     def adopt(self, paths: Ints) -> None:
         """Replace all trees by those of the paths (Q, 3), which fit."""
         self.state = self.state._replace(paths=paths.copy(), residual=self._copy_capacity())
-        occupy_all(self.layered.objects, self.state.paths, self.state.residual)
-        self._update_value()
-
-    def _update_value(self) -> None:
-        self.value = self.compute_value()
+        self.value = occupy_all(self.state)
         if self.value > self.best_value:
             self.record_best()
 
@@ -337,9 +261,9 @@ class FeasibleTrees:
             has_tree[layered.request_object[paths[:, 2] >= 0]] = True
             order = order[(self.is_free | has_tree)[order]]
         price = self.scale_prices(prices, 1.0)
-        insert_all(order, price, layered.objects, layered.network, self.net, self.state)
+        insert_objects(order, price, True, self.state)
         self.complete(prices, order, COMPLETION_FACTORS[1:])
-        self._update_value()
+        self.adopt(self.state.paths)
 
     def freeze(self, objects: Ints) -> None:
         """Keep the trees of these objects as they are from now on."""
@@ -354,13 +278,10 @@ class FeasibleTrees:
         until: float = np.inf,
     ) -> None:
         """Insert objects that lack some requests anew, at each share of the prices; ends at `until`."""
-        layered = self.layered
         order = order[self.is_free[order]]
         for factor in factors:
             price = self.scale_prices(prices, factor)
-            self.value += reinsert_incomplete(
-                order, price, layered.objects, layered.network, self.net, self.state
-            )
+            self.value += insert_objects(order, price, False, self.state)
             if time.perf_counter() > until:
                 break
 
@@ -374,33 +295,28 @@ class FeasibleTrees:
         until: float = np.inf,
     ) -> float:
         """Make ruin and recreate moves at that share of the prices; return the gain."""
-        layered = self.layered
-        full_links, users, waiting = self._full_links(), self._users(), self._waiting()
+        lists = self._full_links(), self._users(), self._waiting()
         price = self.scale_prices(prices, factor)
-        gain = 0.0
-        for part in split_rounds(rounds, until):
-            gain += run_ruin_recreate(
-                part, self.random, max_removed, temperature, full_links, users, waiting, price,
-                layered.objects, layered.network, self.net, self.state,
-            )  # fmt: skip
-        return float(gain)
+        return self._make_moves(run_ruin_recreate, rounds, until, max_removed, temperature, *lists, price)
 
     def eject(self, solution: LagrangianSolution, rounds: int, factor: float, until: float = np.inf) -> float:
         """Make ejection chain moves at that share of the solution's prices; return the gain."""
-        layered = self.layered
-        reduced_cost = solution.reduced_costs(layered, self.state.paths)
+        reduced_cost = solution.reduced_costs(self.layered, self.state.paths)
         negligible = solution.negligible_reduced_cost()
         seeds = np.flatnonzero((reduced_cost > negligible) & self.movable)
         if not len(seeds):
             return 0.0
-        users, price = self._users(), self.scale_prices(solution.prices, factor)
+        drawn = (seeds, np.cumsum(reduced_cost[seeds]), negligible)
+        price = self.scale_prices(solution.prices, factor)
+        return self._make_moves(run_ejection_chains, rounds, until, *drawn, solution, self._users(), price)
+
+    def _make_moves(self, kernel: Any, rounds: int, until: float, *arguments: Any) -> float:
+        """Make moves in chunks, as long as there is time; return the gain."""
         gain = 0.0
-        for part in split_rounds(rounds, until):
-            gain += run_ejection_chains(
-                part, self.random, seeds, np.cumsum(reduced_cost[seeds]), negligible, solution, users, price,
-                layered.objects, layered.network, self.net, self.state,
-            )  # fmt: skip
-        return float(gain)
+        while rounds > 0 and time.perf_counter() < until:
+            gain += kernel(min(rounds, CHUNK_ROUNDS), self.random, *arguments, self.state)
+            rounds -= CHUNK_ROUNDS
+        return gain
 
     def _full_links(self) -> Lists:
         """Return the full links of each layer, numbered through layers a, b and c."""
@@ -427,10 +343,10 @@ class FeasibleTrees:
         n_a, n_b, n_c = layered.sizes
         count = len(layered.objects.bitrate)
         unserved = np.flatnonzero((self.state.paths[:, 2] < 0) & self.movable[layered.request_object])
-        c, repeats = _links_to(layered.c.first, layered.objects.group[unserved])
+        c, repeats = links_to(layered.c.first, layered.objects.group[unserved])
         c_object = np.repeat(layered.request_object[unserved], repeats)
         at_edge = np.unique(layered.c.tail[c] * count + c_object)
-        b, repeats = _links_to(layered.b.first, at_edge // count)
+        b, repeats = links_to(layered.b.first, at_edge // count)
         b_object = np.repeat(at_edge % count, repeats)
         a_object = np.unique(c_object)
         number = np.concatenate(
@@ -440,10 +356,3 @@ class FeasibleTrees:
         first = np.zeros(n_a + n_b + n_c + 1, dtype=np.int64)
         first[n_a:] = len(a_object) + np.concatenate([[0], np.cumsum(sizes)])
         return Lists(number.astype(np.int64), first)
-
-
-def _links_to(first: Ints, heads: Ints) -> tuple[Ints, Ints]:
-    """Return the links to each of the heads, one head after the other, and their numbers."""
-    repeats = np.diff(first)[heads]
-    offset = np.cumsum(repeats) - repeats
-    return np.repeat(first[heads] - offset, repeats) + np.arange(int(repeats.sum())), repeats

@@ -5,36 +5,36 @@ source  Dreyfus and Wagner, "The Steiner problem in graphs" (Networks 1971), on 
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Ints
+from planner_models.livevideo.designs.tree import local_network as at
+from planner_models.livevideo.designs.tree.indirect_call import inner_kernel
 from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork
 
-Ints = NDArray[np.int64]
 
-
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def solve_single_request(net: LocalNetwork, paths: Ints) -> float:
     """Write the best path of an object's only request to paths[0]; return its value."""
+    ints, floats = net.ints, net.floats
     best = 0.0
     for column in range(3):
         paths[0, column] = -1
-    for c in range(net.c_first[0], net.c_first[1]):
-        value = net.value[0] - net.c_price[c]
-        j = net.c_edge[c]
-        for b in range(net.b_first[j], net.b_first[j + 1]):
-            r = net.b_reflector[b]
-            gain = value - net.b_price[b] - net.r_price[r]
+    for c in range(ints[at.C_FIRST, 0], ints[at.C_FIRST, 1]):
+        value = floats[at.VALUE, 0] - floats[at.C_PRICE, c]
+        j = ints[at.C_EDGE, c]
+        for b in range(ints[at.B_FIRST, j], ints[at.B_FIRST, j + 1]):
+            r = ints[at.B_REFLECTOR, b]
+            gain = value - floats[at.B_PRICE, b] - floats[at.R_PRICE, r]
             if gain > best:
                 best = gain
-                paths[0, 0] = net.r_link[r]
-                paths[0, 1] = net.b_link[b]
-                paths[0, 2] = net.c_link[c]
+                paths[0, 0] = ints[at.R_LINK, r]
+                paths[0, 1] = ints[at.B_LINK, b]
+                paths[0, 2] = ints[at.C_LINK, c]
     return best
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def solve_dynamic_program(  # noqa: C901
     k: int, edges: int, reflectors: int, net: LocalNetwork, paths: Ints
 ) -> float:
@@ -44,6 +44,7 @@ def solve_dynamic_program(  # noqa: C901
     tree_cost[r, S]  cheapest edges under r for S
     all_cost[S]      cheapest tree for S
     """
+    ints, floats = net.ints, net.floats
     sets = 1 << k
     inf = np.inf
     for r in range(reflectors):
@@ -52,25 +53,25 @@ def solve_dynamic_program(  # noqa: C901
     for j in range(edges):
         reach = 0
         for i in range(k):
-            for c in range(net.c_first[i], net.c_first[i + 1]):
-                if net.c_edge[c] == j:
+            for c in range(ints[at.C_FIRST, i], ints[at.C_FIRST, i + 1]):
+                if ints[at.C_EDGE, c] == j:
                     reach |= 1 << i
         subset = reach
         while subset > 0:
             total = 0.0
             for i in range(k):
                 if subset >> i & 1:
-                    for c in range(net.c_first[i], net.c_first[i + 1]):
-                        if net.c_edge[c] == j:
-                            total += net.c_price[c]
-            for b in range(net.b_first[j], net.b_first[j + 1]):
-                r = net.b_reflector[b]
-                if total + net.b_price[b] < net.part_cost[r, subset]:
-                    net.part_cost[r, subset] = total + net.b_price[b]
+                    for c in range(ints[at.C_FIRST, i], ints[at.C_FIRST, i + 1]):
+                        if ints[at.C_EDGE, c] == j:
+                            total += floats[at.C_PRICE, c]
+            for b in range(ints[at.B_FIRST, j], ints[at.B_FIRST, j + 1]):
+                r = ints[at.B_REFLECTOR, b]
+                if total + floats[at.B_PRICE, b] < net.part_cost[r, subset]:
+                    net.part_cost[r, subset] = total + floats[at.B_PRICE, b]
                     net.part_edge[r, subset] = b
             subset = (subset - 1) & reach
     for subset in range(1, sets):
-        net.root_cost[subset] = inf
+        floats[at.ROOT_COST, subset] = inf
     for r in range(reflectors):
         net.tree_cost[r, 0] = 0.0
         for subset in range(1, sets):
@@ -88,10 +89,10 @@ def solve_dynamic_program(  # noqa: C901
                 other = (other - 1) & rest
             net.tree_cost[r, subset] = best
             net.tree_part[r, subset] = best_part
-            if best + net.r_price[r] < net.root_cost[subset]:
-                net.root_cost[subset] = best + net.r_price[r]
-                net.root_reflector[subset] = r
-    net.all_cost[0] = 0.0
+            if best + floats[at.R_PRICE, r] < floats[at.ROOT_COST, subset]:
+                floats[at.ROOT_COST, subset] = best + floats[at.R_PRICE, r]
+                ints[at.ROOT_REFLECTOR, subset] = r
+    floats[at.ALL_COST, 0] = 0.0
     best_value, best_set = 0.0, 0
     for subset in range(1, sets):
         low = subset & -subset
@@ -100,27 +101,27 @@ def solve_dynamic_program(  # noqa: C901
         other = rest
         while True:
             part = other | low
-            cost = net.root_cost[part] + net.all_cost[subset ^ part]
+            cost = floats[at.ROOT_COST, part] + floats[at.ALL_COST, subset ^ part]
             if cost < best:
                 best, best_part = cost, part
             if other == 0:
                 break
             other = (other - 1) & rest
-        net.all_cost[subset] = best
-        net.all_part[subset] = best_part
+        floats[at.ALL_COST, subset] = best
+        ints[at.ALL_PART, subset] = best_part
         value = -best
         for i in range(k):
             if subset >> i & 1:
-                value += net.value[i]
+                value += floats[at.VALUE, i]
         if value > best_value + EPS:
             best_value, best_set = value, subset
     for i in range(k):
         for column in range(3):
             paths[i, column] = -1
     while best_set:
-        below = net.all_part[best_set]
+        below = ints[at.ALL_PART, best_set]
         best_set ^= below
-        r = net.root_reflector[below]
+        r = ints[at.ROOT_REFLECTOR, below]
         while below:
             part = net.tree_part[r, below]
             below ^= part
@@ -128,18 +129,19 @@ def solve_dynamic_program(  # noqa: C901
             j = find_edge(net, b, edges)
             for i in range(k):
                 if part >> i & 1:
-                    for c in range(net.c_first[i], net.c_first[i + 1]):
-                        if net.c_edge[c] == j:
-                            paths[i, 0] = net.r_link[r]
-                            paths[i, 1] = net.b_link[b]
-                            paths[i, 2] = net.c_link[c]
+                    for c in range(ints[at.C_FIRST, i], ints[at.C_FIRST, i + 1]):
+                        if ints[at.C_EDGE, c] == j:
+                            paths[i, 0] = ints[at.R_LINK, r]
+                            paths[i, 1] = ints[at.B_LINK, b]
+                            paths[i, 2] = ints[at.C_LINK, c]
     return best_value
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def find_edge(net: LocalNetwork, b: int, edges: int) -> int:
     """Return the local edge that local link b leads to."""
+    ints = net.ints
     for j in range(edges):
-        if b < net.b_first[j + 1]:
+        if b < ints[at.B_FIRST, j + 1]:
             return j
     return edges

@@ -13,19 +13,16 @@ from typing import Final
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.arrays import Floats, Ints
+from planner_models.livevideo.designs.tree import local_network as at
+from planner_models.livevideo.designs.tree.indirect_call import caller_of, inner_kernel
 from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork
 from planner_models.livevideo.designs.tree.local_search import (
-    assign_requests,
-    build_tree,
-    improve_tree,
+    call,
     open_reflectors_of,
     record_best,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 COLD_START_STEPS: Final = 200
 """Subgradient steps at the root, at least, where no dual values are known."""
@@ -47,105 +44,115 @@ STEP_REDUCTION: Final = 0.6
 MIN_STEP_SCALE: Final = 1e-3
 """Scale of steps below which the ascent stops."""
 
+call_for_pair: Final = caller_of(nb.types.UniTuple(nb.types.float64, 2))
 
-@nb.njit(cache=True, nogil=True)
+
+@inner_kernel
 def index_links_by_edge(k: int, edges: int, net: LocalNetwork) -> None:
     """List links c by edge: edge j has places e_first[j]:e_first[j + 1] of e_c, e_request and e_price."""
+    ints, floats = net.ints, net.floats
     for j in range(edges + 1):
-        net.e_first[j] = 0
-    for c in range(net.c_first[k]):
-        net.e_first[net.c_edge[c] + 1] += 1
+        ints[at.E_FIRST, j] = 0
+    for c in range(ints[at.C_FIRST, k]):
+        ints[at.E_FIRST, ints[at.C_EDGE, c] + 1] += 1
     for j in range(edges):
-        net.e_first[j + 1] += net.e_first[j]
+        ints[at.E_FIRST, j + 1] += ints[at.E_FIRST, j]
     for i in range(k):
-        for c in range(net.c_first[i], net.c_first[i + 1]):
-            j = net.c_edge[c]
-            place = net.e_first[j]
-            net.e_c[place] = c
-            net.e_request[place] = i
-            net.e_price[place] = net.c_price[c]
-            net.e_first[j] = place + 1
+        for c in range(ints[at.C_FIRST, i], ints[at.C_FIRST, i + 1]):
+            j = ints[at.C_EDGE, c]
+            place = ints[at.E_FIRST, j]
+            ints[at.E_C, place] = c
+            ints[at.E_REQUEST, place] = i
+            floats[at.E_PRICE, place] = floats[at.C_PRICE, c]
+            ints[at.E_FIRST, j] = place + 1
     for j in range(edges, 0, -1):
-        net.e_first[j] = net.e_first[j - 1]
-    net.e_first[0] = 0
+        ints[at.E_FIRST, j] = ints[at.E_FIRST, j - 1]
+    ints[at.E_FIRST, 0] = 0
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def solve_relaxation(  # noqa: C901
     k: int, edges: int, reflectors: int, net: LocalNetwork, dual: Floats
 ) -> float:
     """Return the Lagrangian bound at multipliers `dual`: no tree costs less, values not served included.
 
     Several edges may then serve request i, which pays dual[i] <= value[i] to each: an edge opens under
-    every reflector where its requests pay for it, a reflector where its edges do. net.fixed[r] is 1
+    every reflector where its requests pay for it, a reflector where its edges do. FIXED[r] is 1
     where reflector r is open and paid, -1 closed, 0 undecided; only the links of `index_useful_links`
-    are used. Writes the solution: net.open_reflector[r] is 1 or 0, net.edge_uses[j] counts the
-    reflectors that edge j opens under, net.request_uses[i] the open edges, so counted, that serve i.
+    are used. Writes the solution: OPEN_REFLECTOR[r] is 1 or 0, EDGE_USES[j] counts the
+    reflectors that edge j opens under, REQUEST_USES[i] the open edges, so counted, that serve i.
     """
+    ints, floats = net.ints, net.floats
     total = 0.0
     for i in range(k):
         total += dual[i]
     for r in range(reflectors):
-        net.reflector_slack[r] = -net.r_price[r]
-        if net.fixed[r] == 1:
-            net.reflector_slack[r] = 0.0
-            total += net.r_price[r]
+        floats[at.REFLECTOR_SLACK, r] = -floats[at.R_PRICE, r]
+        if ints[at.FIXED, r] == 1:
+            floats[at.REFLECTOR_SLACK, r] = 0.0
+            total += floats[at.R_PRICE, r]
     for j in range(edges):
         paid = 0.0
-        for place in range(net.e_first[j], net.e_first[j + 1]):
-            more = dual[net.e_request[place]] - net.e_price[place]
+        for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+            more = dual[ints[at.E_REQUEST, place]] - floats[at.E_PRICE, place]
             if more > 0:
                 paid += more
-        net.edge_price[j] = paid
+        floats[at.EDGE_PRICE, j] = paid
         if paid > 0:
-            for u in range(net.u_first[j], net.u_first[j + 1]):
-                if paid > net.u_price[u]:
-                    net.reflector_slack[net.u_reflector[u]] += paid - net.u_price[u]
+            for u in range(ints[at.U_FIRST, j], ints[at.U_FIRST, j + 1]):
+                if paid > floats[at.U_PRICE, u]:
+                    floats[at.REFLECTOR_SLACK, ints[at.U_REFLECTOR, u]] += paid - floats[at.U_PRICE, u]
     for r in range(reflectors):
-        net.open_reflector[r] = 0
-        if net.fixed[r] == 1 or (net.fixed[r] == 0 and net.reflector_slack[r] > 0):
-            net.open_reflector[r] = 1
-            total -= net.reflector_slack[r]
+        ints[at.OPEN_REFLECTOR, r] = 0
+        if ints[at.FIXED, r] == 1 or (ints[at.FIXED, r] == 0 and floats[at.REFLECTOR_SLACK, r] > 0):
+            ints[at.OPEN_REFLECTOR, r] = 1
+            total -= floats[at.REFLECTOR_SLACK, r]
     for i in range(k):
-        net.request_uses[i] = 0
+        ints[at.REQUEST_USES, i] = 0
     for j in range(edges):
         count = 0
-        if net.edge_price[j] > 0:
-            for u in range(net.u_first[j], net.u_first[j + 1]):
-                if net.open_reflector[net.u_reflector[u]] == 1 and net.edge_price[j] > net.u_price[u]:
+        if floats[at.EDGE_PRICE, j] > 0:
+            for u in range(ints[at.U_FIRST, j], ints[at.U_FIRST, j + 1]):
+                if (
+                    ints[at.OPEN_REFLECTOR, ints[at.U_REFLECTOR, u]] == 1
+                    and floats[at.EDGE_PRICE, j] > floats[at.U_PRICE, u]
+                ):
                     count += 1
-        net.edge_uses[j] = count
+        ints[at.EDGE_USES, j] = count
         if count > 0:
-            for place in range(net.e_first[j], net.e_first[j + 1]):
-                if dual[net.e_request[place]] > net.e_price[place]:
-                    net.request_uses[net.e_request[place]] += count
+            for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+                if dual[ints[at.E_REQUEST, place]] > floats[at.E_PRICE, place]:
+                    ints[at.REQUEST_USES, ints[at.E_REQUEST, place]] += count
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def index_useful_links(edges: int, net: LocalNetwork) -> None:
     """List the links into each edge j that a tree may need, in places u_first[j]:u_first[j + 1].
 
     Links from closed reflectors are left out, and those that cost more than one from an open reflector.
     """
+    ints, floats = net.ints, net.floats
     count = 0
     for j in range(edges):
-        net.u_first[j] = count
+        ints[at.U_FIRST, j] = count
         cheapest = np.inf
         chosen = -1
-        for b in range(net.b_first[j], net.b_first[j + 1]):
-            if net.fixed[net.b_reflector[b]] == 1 and net.b_price[b] < cheapest:
-                cheapest = net.b_price[b]
+        for b in range(ints[at.B_FIRST, j], ints[at.B_FIRST, j + 1]):
+            if ints[at.FIXED, ints[at.B_REFLECTOR, b]] == 1 and floats[at.B_PRICE, b] < cheapest:
+                cheapest = floats[at.B_PRICE, b]
                 chosen = b
-        for b in range(net.b_first[j], net.b_first[j + 1]):
-            if b == chosen or (net.fixed[net.b_reflector[b]] == 0 and net.b_price[b] < cheapest):
-                net.u_price[count] = net.b_price[b]
-                net.u_reflector[count] = net.b_reflector[b]
+        for b in range(ints[at.B_FIRST, j], ints[at.B_FIRST, j + 1]):
+            if b == chosen or (
+                ints[at.FIXED, ints[at.B_REFLECTOR, b]] == 0 and floats[at.B_PRICE, b] < cheapest
+            ):
+                floats[at.U_PRICE, count] = floats[at.B_PRICE, b]
+                ints[at.U_REFLECTOR, count] = ints[at.B_REFLECTOR, b]
                 count += 1
-    net.u_first[edges] = count
+    ints[at.U_FIRST, edges] = count
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def maximize_bound(  # noqa: C901
     k: int, edges: int, reflectors: int, net: LocalNetwork, dual: Floats, steps: int, best: float, gap: float
 ) -> float:
@@ -153,12 +160,13 @@ def maximize_bound(  # noqa: C901
 
     dual becomes the multipliers of that bound; `net` holds the relaxation's solution at the last step.
     """
+    ints, floats = net.ints, net.floats
     bound = -np.inf
     scale = 1.0
     stalled = 0
     for i in range(k):
-        net.best_dual[i] = dual[i]
-        net.direction[i] = 0.0
+        floats[at.BEST_DUAL, i] = dual[i]
+        floats[at.DIRECTION, i] = 0.0
     for step in range(steps):
         low = solve_relaxation(k, edges, reflectors, net, dual)
         stalled += 1
@@ -172,34 +180,37 @@ def maximize_bound(  # noqa: C901
         if low > bound:
             bound = low
             for i in range(k):
-                net.best_dual[i] = dual[i]
+                floats[at.BEST_DUAL, i] = dual[i]
         if best - bound <= gap or step == steps - 1:
             break
         norm = 0.0
         for i in range(k):
-            net.direction[i] = 1.0 - net.request_uses[i] + DEFLECTION_FACTOR * net.direction[i]
-            if dual[i] >= net.value[i] and net.direction[i] > 0:
-                net.direction[i] = 0.0
-            norm += net.direction[i] ** 2
+            floats[at.DIRECTION, i] = (
+                1.0 - ints[at.REQUEST_USES, i] + DEFLECTION_FACTOR * floats[at.DIRECTION, i]
+            )
+            if dual[i] >= floats[at.VALUE, i] and floats[at.DIRECTION, i] > 0:
+                floats[at.DIRECTION, i] = 0.0
+            norm += floats[at.DIRECTION, i] ** 2
         if norm == 0:
             break
         length = scale * (best - low) / norm
         for i in range(k):
-            dual[i] = min(net.value[i], dual[i] + length * net.direction[i])
+            dual[i] = min(floats[at.VALUE, i], dual[i] + length * floats[at.DIRECTION, i])
     for i in range(k):
-        dual[i] = net.best_dual[i]
+        dual[i] = floats[at.BEST_DUAL, i]
     return bound
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def round_relaxation(k: int, edges: int, reflectors: int, net: LocalNetwork, best: float) -> float:
     """Find a tree over the reflectors and edges that the relaxation opened; return the lesser cost."""
+    ints = net.ints
     for j in range(edges):
-        net.open_edge[j] = 1 if net.edge_uses[j] > 0 else 0
-    return record_best(k, edges, net, assign_requests(k, edges, reflectors, net), best)
+        ints[at.OPEN_EDGE, j] = 1 if ints[at.EDGE_USES, j] > 0 else 0
+    return record_best(k, edges, net, call(net.at.assign_requests, (k, edges, reflectors, net)), best)
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def solve_with_bound(  # noqa: C901
     k: int, edges: int, reflectors: int, net: LocalNetwork, paths: Ints, dual: Floats, steps: int, nodes: int
 ) -> tuple[float, float]:
@@ -211,48 +222,50 @@ def solve_with_bound(  # noqa: C901
     steps  subgradient steps at the root; half as many at other nodes
     nodes  nodes of the branch and bound, at most, the root included
     """
+    ints, floats = net.ints, net.floats
     index_links_by_edge(k, edges, net)
     total_value = 0.0
     for i in range(k):
-        total_value += net.value[i]
-        net.best_request_link[i] = -1
+        total_value += floats[at.VALUE, i]
+        ints[at.BEST_REQUEST_LINK, i] = -1
         if dual[i] < 0:  # start from its cheapest link alone: links above are shared
-            cheapest = net.value[i]
-            for c in range(net.c_first[i], net.c_first[i + 1]):
-                cheapest = min(cheapest, net.c_price[c])
+            cheapest = floats[at.VALUE, i]
+            for c in range(ints[at.C_FIRST, i], ints[at.C_FIRST, i + 1]):
+                cheapest = min(cheapest, floats[at.C_PRICE, c])
             dual[i] = cheapest
             steps = max(steps, COLD_START_STEPS)
-        dual[i] = min(dual[i], net.value[i])
+        dual[i] = min(dual[i], floats[at.VALUE, i])
     best = total_value  # serve nobody
     for r in range(reflectors):
-        net.fixed[r] = 0
+        ints[at.FIXED, r] = 0
     index_useful_links(edges, net)
     has_tree = open_reflectors_of(k, edges, reflectors, net, paths)
-    cost = assign_requests(k, edges, reflectors, net)
+    cost = call(net.at.assign_requests, (k, edges, reflectors, net))
     best = record_best(k, edges, net, cost, best)
     if not has_tree:
-        best = build_tree(k, edges, reflectors, net, total_value, best)
+        best = call(net.at.build_tree, (k, edges, reflectors, net, total_value, best))
     elif nodes > 1:
-        best = improve_tree(k, edges, reflectors, net, cost, best)
+        best = call(net.at.improve_tree, (k, edges, reflectors, net, cost, best))
     gap = BOUND_TOLERANCE * (total_value - best)
-    bound = maximize_bound(k, edges, reflectors, net, dual, steps, best, gap)
+    bound = call(net.at.maximize_bound, (k, edges, reflectors, net, dual, steps, best, gap))
     best = round_relaxation(k, edges, reflectors, net, best)
     nodes = min(nodes, len(net.node_bound) // 2 - 1)
     if best - bound > gap and nodes > 1:
-        best, bound = branch_on_reflectors(k, edges, reflectors, net, dual, steps, nodes, best, bound, gap)
+        arguments = (k, edges, reflectors, net, dual, steps, nodes, best, bound, gap)
+        best, bound = call_for_pair(net.at.branch_on_reflectors, arguments)
     for i in range(k):
-        c = net.best_request_link[i]
+        c = ints[at.BEST_REQUEST_LINK, i]
         for column in range(3):
             paths[i, column] = -1
         if c >= 0:
-            b = net.best_edge_link[net.c_edge[c]]
-            paths[i, 0] = net.r_link[net.b_reflector[b]]
-            paths[i, 1] = net.b_link[b]
-            paths[i, 2] = net.c_link[c]
+            b = ints[at.BEST_EDGE_LINK, ints[at.C_EDGE, c]]
+            paths[i, 0] = ints[at.R_LINK, ints[at.B_REFLECTOR, b]]
+            paths[i, 1] = ints[at.B_LINK, b]
+            paths[i, 2] = ints[at.C_LINK, c]
     return total_value - best, total_value - min(bound, best)
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def branch_on_reflectors(  # noqa: C901
     k: int, edges: int, reflectors: int, net: LocalNetwork, dual: Floats, steps: int, nodes: int, best: float,
     root_bound: float, gap: float,
@@ -262,6 +275,7 @@ def branch_on_reflectors(  # noqa: C901
     dual, root_bound  multipliers and bound at the root
     best              cost of the best tree so far; `net` holds it, and the better ones that are found
     """
+    ints, floats = net.ints, net.floats
     for r in range(reflectors):
         net.node_fixed[0, r] = 0
     for i in range(k):
@@ -278,9 +292,9 @@ def branch_on_reflectors(  # noqa: C901
             break
         parent_bound = net.node_bound[low]
         for r in range(reflectors):
-            net.fixed[r] = net.node_fixed[low, r]
+            ints[at.FIXED, r] = net.node_fixed[low, r]
         for i in range(k):
-            net.parent_dual[i] = net.node_dual[low, i]
+            floats[at.PARENT_DUAL, i] = net.node_dual[low, i]
         count -= 1
         if low != count:
             net.node_bound[low] = net.node_bound[count]
@@ -290,30 +304,31 @@ def branch_on_reflectors(  # noqa: C901
                 net.node_dual[low, i] = net.node_dual[count, i]
         # branch on the undecided reflector whose slack is small beside its price
         index_useful_links(edges, net)
-        solve_relaxation(k, edges, reflectors, net, net.parent_dual)
+        solve_relaxation(k, edges, reflectors, net, floats[at.PARENT_DUAL])
         branch = -1
         for r in range(reflectors):
-            if net.fixed[r] == 0 and net.r_price[r] > 0:
-                score = abs(net.reflector_slack[r]) - net.r_price[r]
-                if branch < 0 or score < abs(net.reflector_slack[branch]) - net.r_price[branch]:
+            if ints[at.FIXED, r] == 0 and floats[at.R_PRICE, r] > 0:
+                score = abs(floats[at.REFLECTOR_SLACK, r]) - floats[at.R_PRICE, r]
+                if branch < 0 or score < abs(floats[at.REFLECTOR_SLACK, branch]) - floats[at.R_PRICE, branch]:
                     branch = r
         if branch < 0:
             leaf_bound = min(leaf_bound, parent_bound)
             continue
         for state in (-1, 1):
-            net.fixed[branch] = state
+            ints[at.FIXED, branch] = state
             index_useful_links(edges, net)
             for i in range(k):
-                net.node_dual[count, i] = net.parent_dual[i]
+                net.node_dual[count, i] = floats[at.PARENT_DUAL, i]
             solved += 1
             node_steps = max(MIN_NODE_STEPS, steps // 2)
-            bound = maximize_bound(k, edges, reflectors, net, net.node_dual[count], node_steps, best, EPS)
+            arguments = (k, edges, reflectors, net, net.node_dual[count], node_steps, best, EPS)
+            bound = call(net.at.maximize_bound, arguments)
             bound = max(bound, parent_bound)
             best = round_relaxation(k, edges, reflectors, net, best)
             if bound >= best - EPS:
                 continue
             for r in range(reflectors):
-                net.node_fixed[count, r] = net.fixed[r]
+                net.node_fixed[count, r] = ints[at.FIXED, r]
             net.node_bound[count] = bound
             count += 1
     bound = min(best, leaf_bound)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from planner.arrays import Floats, Ints
+from planner_models.livevideo.designs.tree.indirect_call import inner_kernel
 
 MAX_EXACT_REQUESTS: Final = 6
 """Requests up to which the dynamic program is used: its work grows as 3 to the power of their number."""
@@ -22,9 +24,6 @@ EPS: Final = 1e-11
 
 CAPACITY_TOLERANCE: Final = 1e-9
 """Share of a bitrate by which the residual capacity of a link may fall short."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class PerLayer(NamedTuple):
@@ -68,156 +67,96 @@ class ObjectArrays(NamedTuple):
     value_per_mbps: Floats
 
 
+# rows of LocalNetwork.ints
+# fmt: off
+(
+    C_FIRST, C_EDGE, C_LINK,  # links C_FIRST[i]:C_FIRST[i + 1] of layer c lead to request i
+    B_FIRST, B_REFLECTOR, B_LINK,  # links B_FIRST[j]:B_FIRST[j + 1] of layer b lead to edge j
+    R_LINK,  # the cheapest link from a source to reflector r
+    EDGE_MARK, REFLECTOR_MARK, EDGES, REFLECTORS,  # local numbers, -1 elsewhere, and clusters that have one
+    ROOT_REFLECTOR, ALL_PART,  # dynamic program
+    E_FIRST, E_C, E_REQUEST, PREVIOUS_LINK,  # links c by edge; the request's link before an exchange
+    U_FIRST, U_REFLECTOR,  # links b that a tree may need, by edge
+    REQUEST_USES, EDGE_USES, FIXED,  # Lagrangian relaxation, branch and bound
+    OPEN_REFLECTOR, OPEN_EDGE, EDGE_LINK, REQUEST_LINK, USED_REFLECTOR,  # a tree
+    BASE_REFLECTOR, BEST_EDGE_LINK, BEST_REQUEST_LINK,  # trees that local search starts from, and finds
+    INT_ROWS,
+) = range(31)
+# rows of LocalNetwork.floats
+(
+    C_PRICE, B_PRICE, R_PRICE, E_PRICE, U_PRICE, VALUE,  # prices of those links; value of each request
+    ROOT_COST, ALL_COST,  # dynamic program
+    BEST_DUAL, DIRECTION, REFLECTOR_SLACK, PARENT_DUAL, INSERTION_DUAL,  # Lagrangian relaxation
+    EDGE_PRICE,  # of the link into each edge of a tree
+    FLOAT_ROWS,
+) = range(15)
+# fmt: on
+
+
+class Addresses(NamedTuple):
+    """Addresses of the kernels of these names, which are compiled once and not into each caller."""
+
+    solve_dynamic_program: int = 0
+    solve_with_bound: int = 0
+    assign_requests: int = 0
+    build_tree: int = 0
+    improve_tree: int = 0
+    maximize_bound: int = 0
+    branch_on_reflectors: int = 0
+
+
 class LocalNetwork(NamedTuple):
     """The part of the network that one object can use, numbered locally; also the kernels' workspace.
 
-    Requests i, edges j and reflectors r are local. Links c_first[i]:c_first[i + 1] of layer c lead to
-    request i, links b_first[j]:b_first[j + 1] of layer b to edge j.
+    Requests i, edges j and reflectors r are local. A kernel takes few arrays, since each costs time to
+    compile and to pass: one array has a row for each list of whole numbers, one for each list of others.
 
-    c_edge, c_price, c_link        edge, price and link of each c
-    b_reflector, b_price, b_link   reflector, price and link of each b
-    r_price, r_link                price and link of the cheapest link from a source to r
-    value                          value of each request
-    edge_mark, reflector_mark      local number of each edge and reflector, -1 elsewhere
-    edges, reflectors              clusters with a local number
+    ints, floats          rows as named above
+    part_cost, tree_cost  (r, sets) of the dynamic program; part_edge, tree_part say how they arise
+    node_fixed, node_dual, node_bound  of the nodes of a branch and bound
+    at                    addresses of kernels
     """
 
-    c_first: Ints
-    c_edge: Ints
-    c_price: Floats
-    c_link: Ints
-    b_first: Ints
-    b_reflector: Ints
-    b_price: Floats
-    b_link: Ints
-    r_price: Floats
-    r_link: Ints
-    value: Floats
-    edge_mark: Ints
-    reflector_mark: Ints
-    edges: Ints
-    reflectors: Ints
-    # dynamic program
+    ints: Ints
+    floats: Floats
     part_cost: Floats
     part_edge: Ints
     tree_cost: Floats
     tree_part: Ints
-    root_cost: Floats
-    root_reflector: Ints
-    all_cost: Floats
-    all_part: Ints
-    # links c by edge: c, request and price of places e_first[j]:e_first[j + 1]
-    e_first: Ints
-    e_c: Ints
-    e_request: Ints
-    e_price: Floats
-    previous_link: Ints  # of the request at each place, before an exchange
-    # links b that a tree may need, by edge
-    u_first: Ints
-    u_reflector: Ints
-    u_price: Floats
-    # Lagrangian relaxation
-    best_dual: Floats
-    direction: Floats
-    request_uses: Ints
-    edge_uses: Ints
-    reflector_slack: Floats
-    # a tree: reflectors and edges that are open, link b into each edge and its price, link c of each request
-    open_reflector: Ints
-    open_edge: Ints
-    edge_link: Ints
-    edge_price: Floats
-    request_link: Ints
-    used_reflector: Ints
-    base_reflector: Ints  # open in the tree that local search starts from
-    best_edge_link: Ints
-    best_request_link: Ints
-    # branch and bound
-    fixed: Ints
     node_fixed: Ints
-    node_bound: Floats
     node_dual: Floats
-    parent_dual: Floats
-    # insertion
-    insertion_dual: Floats
+    node_bound: Floats
+    at: Addresses = Addresses()
 
 
-def create_workspace(
-    *, requests: int, degree: int, edges: int, reflectors: int, edge_degree: int
-) -> LocalNetwork:
-    """Return a workspace for objects of at most so many requests, in a network of so many clusters.
+def create_arrays(requests: int, degree: int, edges: int, reflectors: int, edge_degree: int) -> LocalNetwork:
+    """Return the arrays of a workspace, without addresses; see `single_tree.create_workspace`.
 
+    requests, edges, reflectors  most requests of an object, and clusters of the network
     degree, edge_degree  most links into a group and into an edge
     """
     e = min(edges, max(requests * degree, 1))
     r = min(reflectors, max(e * edge_degree, 1))
     sets = 1 << MAX_EXACT_REQUESTS
-    c, b = requests * degree + 1, e * edge_degree + 1
-    small_r = min(r, MAX_EXACT_REQUESTS * degree * edge_degree) + 1
+    small = (min(r, MAX_EXACT_REQUESTS * degree * edge_degree) + 1, sets)
     nodes = 2 * MAX_NODES + 4
-
-    def ints(*shape: int) -> Ints:
-        return np.zeros(shape, dtype=np.int64)
-
-    def floats(*shape: int) -> Floats:
-        return np.zeros(shape, dtype=np.float64)
-
-    return LocalNetwork(
-        c_first=ints(requests + 1),
-        c_edge=ints(c),
-        c_price=floats(c),
-        c_link=ints(c),
-        b_first=ints(e + 1),
-        b_reflector=ints(b),
-        b_price=floats(b),
-        b_link=ints(b),
-        r_price=floats(r + 1),
-        r_link=ints(r + 1),
-        value=floats(requests + 1),
-        edge_mark=np.full(edges + 1, -1, dtype=np.int64),
-        reflector_mark=np.full(reflectors + 1, -1, dtype=np.int64),
-        edges=ints(e + 1),
-        reflectors=ints(r + 1),
-        part_cost=floats(small_r, sets),
-        part_edge=ints(small_r, sets),
-        tree_cost=floats(small_r, sets),
-        tree_part=ints(small_r, sets),
-        root_cost=floats(sets),
-        root_reflector=ints(sets),
-        all_cost=floats(sets),
-        all_part=ints(sets),
-        e_first=ints(e + 2),
-        e_c=ints(c),
-        e_request=ints(c),
-        e_price=floats(c),
-        previous_link=ints(c),
-        u_first=ints(e + 1),
-        u_reflector=ints(b),
-        u_price=floats(b),
-        best_dual=floats(requests + 1),
-        direction=floats(requests + 1),
-        request_uses=ints(requests + 1),
-        edge_uses=ints(e + 1),
-        reflector_slack=floats(r + 1),
-        open_reflector=ints(r + 1),
-        open_edge=ints(e + 1),
-        edge_link=ints(e + 1),
-        edge_price=floats(e + 1),
-        request_link=ints(requests + 1),
-        used_reflector=ints(r + 1),
-        base_reflector=ints(r + 1),
-        best_edge_link=ints(e + 1),
-        best_request_link=ints(requests + 1),
-        fixed=ints(r + 1),
-        node_fixed=ints(nodes, r + 1),
-        node_bound=floats(nodes),
-        node_dual=floats(nodes, requests + 1),
-        parent_dual=floats(requests + 1),
-        insertion_dual=floats(requests + 1),
+    width = max(requests * degree, e * edge_degree, requests, edges, reflectors, sets) + 2
+    net = LocalNetwork(
+        ints=np.zeros((INT_ROWS, width), dtype=np.int64),
+        floats=np.zeros((FLOAT_ROWS, width)),
+        part_cost=np.zeros(small),
+        part_edge=np.zeros(small, dtype=np.int64),
+        tree_cost=np.zeros(small),
+        tree_part=np.zeros(small, dtype=np.int64),
+        node_fixed=np.zeros((nodes, r + 1), dtype=np.int64),
+        node_dual=np.zeros((nodes, requests + 1)),
+        node_bound=np.zeros(nodes),
     )
+    net.ints[[EDGE_MARK, REFLECTOR_MARK]] = -1
+    return net
 
 
-@nb.njit(cache=True, nogil=True)
+@inner_kernel
 def gather_network(  # noqa: C901
     o: int,
     price: PerLayer,
@@ -230,6 +169,7 @@ def gather_network(  # noqa: C901
 
     Returns the numbers of edges and reflectors.
     """
+    ints, floats = net.ints, net.floats
     first, last = objects.first[o], objects.first[o + 1]
     object_class = objects.object_class[o]
     a_price, b_price, c_price = price.a[object_class], price.b[object_class], price.c[object_class]
@@ -237,32 +177,32 @@ def gather_network(  # noqa: C901
     edges = 0
     count = 0
     for i in range(last - first):
-        net.value[i] = objects.value[first + i]
-        net.c_first[i] = count
+        floats[VALUE, i] = objects.value[first + i]
+        ints[C_FIRST, i] = count
         g = objects.group[first + i]
         for c in range(network.c_first[g], network.c_first[g + 1]):
-            if c_price[c] >= net.value[i] or residual.c[c] < required:
+            if c_price[c] >= floats[VALUE, i] or residual.c[c] < required:
                 continue
             e = network.c_tail[c]
-            if net.edge_mark[e] < 0:
-                net.edge_mark[e] = edges
-                net.edges[edges] = e
+            if ints[EDGE_MARK, e] < 0:
+                ints[EDGE_MARK, e] = edges
+                ints[EDGES, edges] = e
                 edges += 1
-            net.c_edge[count] = net.edge_mark[e]
-            net.c_price[count] = c_price[c]
-            net.c_link[count] = c
+            ints[C_EDGE, count] = ints[EDGE_MARK, e]
+            floats[C_PRICE, count] = c_price[c]
+            ints[C_LINK, count] = c
             count += 1
-    net.c_first[last - first] = count
+    ints[C_FIRST, last - first] = count
     reflectors = 0
     count = 0
     for j in range(edges):
-        net.b_first[j] = count
-        e = net.edges[j]
+        ints[B_FIRST, j] = count
+        e = ints[EDGES, j]
         for b in range(network.b_first[e], network.b_first[e + 1]):
             if b_price[b] == np.inf or residual.b[b] < required:
                 continue
             r = network.b_tail[b]
-            m = net.reflector_mark[r]
+            m = ints[REFLECTOR_MARK, r]
             if m == -1:
                 cheapest = np.inf
                 link = -1
@@ -270,21 +210,21 @@ def gather_network(  # noqa: C901
                     if a_price[a] < cheapest and residual.a[a] >= required:
                         cheapest = a_price[a]
                         link = a
-                net.reflectors[reflectors] = r
-                net.r_price[reflectors] = cheapest
-                net.r_link[reflectors] = link
-                net.reflector_mark[r] = reflectors
+                ints[REFLECTORS, reflectors] = r
+                floats[R_PRICE, reflectors] = cheapest
+                ints[R_LINK, reflectors] = link
+                ints[REFLECTOR_MARK, r] = reflectors
                 m = reflectors
                 reflectors += 1
-            if net.r_link[m] < 0:
+            if ints[R_LINK, m] < 0:
                 continue
-            net.b_reflector[count] = m
-            net.b_price[count] = b_price[b]
-            net.b_link[count] = b
+            ints[B_REFLECTOR, count] = m
+            floats[B_PRICE, count] = b_price[b]
+            ints[B_LINK, count] = b
             count += 1
-    net.b_first[edges] = count
+    ints[B_FIRST, edges] = count
     for j in range(edges):
-        net.edge_mark[net.edges[j]] = -1
+        ints[EDGE_MARK, ints[EDGES, j]] = -1
     for r in range(reflectors):
-        net.reflector_mark[net.reflectors[r]] = -1
+        ints[REFLECTOR_MARK, ints[REFLECTORS, r]] = -1
     return edges, reflectors

@@ -13,17 +13,14 @@ from typing import Final, NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from planner.arrays import Bools, Floats, Ints
 
 MAX_EXACT_GROUPS: Final = 8
 """Groups up to which the dynamic program is used."""
 
 IMPROVEMENT_PASSES: Final = 2
 """Passes that improve a tree of more groups."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class ReachableNetwork(NamedTuple):

@@ -5,17 +5,31 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numba as nb
 import numpy as np
 import pytest
 
-from planner_models.livevideo.designs.tree.dynamic_program import solve_dynamic_program
-from planner_models.livevideo.designs.tree.lagrangian import index_links_by_edge, solve_with_bound
+from planner_models.livevideo.designs.tree import dynamic_program, lagrangian, local_search
+from planner_models.livevideo.designs.tree import local_network as at
 from planner_models.livevideo.designs.tree.local_network import (
     MAX_EXACT_REQUESTS,
     LocalNetwork,
-    create_workspace,
 )
-from planner_models.livevideo.designs.tree.local_search import assign_requests, exchange_edges, tree_cost
+from planner_models.livevideo.designs.tree.single_tree import create_workspace
+
+# kernels that only kernels call, for calls from Python
+solve_dynamic_program = nb.njit(
+    lambda k, e, r, net, paths: dynamic_program.solve_dynamic_program(k, e, r, net, paths)
+)
+solve_with_bound = nb.njit(
+    lambda k, e, r, net, paths, dual, steps, nodes: lagrangian.solve_with_bound(
+        k, e, r, net, paths, dual, steps, nodes
+    )
+)
+index_links_by_edge = nb.njit(lambda k, e, net: lagrangian.index_links_by_edge(k, e, net))
+assign_requests = nb.njit(lambda k, e, r, net: local_search.assign_requests(k, e, r, net))
+exchange_edges = nb.njit(lambda e, net: local_search.exchange_edges(e, net))
+tree_cost = nb.njit(lambda k, e, r, net: local_search.tree_cost(k, e, r, net))
 
 
 def random_network(
@@ -39,20 +53,24 @@ def random_network(
     value = [float(rng.integers(1, 15)) for _ in range(requests)]
     n = 0
     for i in range(requests):
-        net.c_first[i] = n
+        net.ints[at.C_FIRST, i] = n
         for j in edges_of[i]:
-            net.c_edge[n], net.c_price[n], net.c_link[n] = j, c_price[i, j], n
+            net.ints[at.C_EDGE, n], net.floats[at.C_PRICE, n], net.ints[at.C_LINK, n] = j, c_price[i, j], n
             n += 1
-        net.value[i] = value[i]
-    net.c_first[requests] = n
+        net.floats[at.VALUE, i] = value[i]
+    net.ints[at.C_FIRST, requests] = n
     n = 0
     for j in range(edges):
-        net.b_first[j] = n
+        net.ints[at.B_FIRST, j] = n
         for r in reflectors_of[j]:
-            net.b_reflector[n], net.b_price[n], net.b_link[n] = r, b_price[j, r], n
+            net.ints[at.B_REFLECTOR, n], net.floats[at.B_PRICE, n], net.ints[at.B_LINK, n] = (
+                r,
+                b_price[j, r],
+                n,
+            )
             n += 1
-    net.b_first[edges] = n
-    net.r_price[:reflectors], net.r_link[:reflectors] = r_price, range(reflectors)
+    net.ints[at.B_FIRST, edges] = n
+    net.floats[at.R_PRICE, :reflectors], net.ints[at.R_LINK, :reflectors] = r_price, range(reflectors)
     return net, {
         "into": edges_of,
         "above": reflectors_of,
@@ -87,8 +105,8 @@ def best_by_force(one: dict[str, Any]) -> float:
 def value_of(one: dict[str, Any], net: LocalNetwork, paths: np.ndarray) -> float:
     """Return the value of a tree, each link counted once."""
     served = [i for i in range(len(paths)) if paths[i, 2] >= 0]
-    edge = {i: int(net.c_edge[paths[i, 2]]) for i in served}
-    links = {(edge[i], int(net.b_reflector[paths[i, 1]])) for i in served}
+    edge = {i: int(net.ints[at.C_EDGE, paths[i, 2]]) for i in served}
+    links = {(edge[i], int(net.ints[at.B_REFLECTOR, paths[i, 1]])) for i in served}
     assert len({j for j, _ in links}) == len(links), "an edge under two reflectors"
     total: float = sum(one["value"][i] - one["c"][i, edge[i]] for i in served)
     total -= sum(one["b"][link] for link in links)
@@ -128,17 +146,17 @@ def test_value_and_bound_bracket_the_best_tree(seed: int, nodes: int) -> None:
 def test_edges_are_exchanged_where_neither_opening_nor_closing_pays() -> None:
     """An edge of cost 5 serves two requests at 0, one of cost 4 at 1 each: the first is better."""
     net = create_workspace(requests=2, degree=2, edges=2, reflectors=1, edge_degree=1)
-    net.c_first[:] = [0, 2, 4]
-    net.c_edge[:4], net.c_price[:4] = [0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0]
-    net.value[:2] = 10.0
-    net.b_first[:] = [0, 1, 2]
-    net.b_reflector[:2], net.b_price[:2] = 0, [5.0, 4.0]
+    net.ints[at.C_FIRST, :3] = [0, 2, 4]
+    net.ints[at.C_EDGE, :4], net.floats[at.C_PRICE, :4] = [0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0]
+    net.floats[at.VALUE, :2] = 10.0
+    net.ints[at.B_FIRST, :3] = [0, 1, 2]
+    net.ints[at.B_REFLECTOR, :2], net.floats[at.B_PRICE, :2] = 0, [5.0, 4.0]
     index_links_by_edge(2, 2, net)
-    net.open_reflector[0] = 1
-    net.open_edge[:2] = 1
+    net.ints[at.OPEN_REFLECTOR, 0] = 1
+    net.ints[at.OPEN_EDGE, :2] = 1
     assert assign_requests(2, 2, 1, net) == 6.0
     assert exchange_edges(2, net)
     assert tree_cost(2, 2, 1, net) == 5.0
-    assert net.open_edge[:2].tolist() == [1, 0]
+    assert net.ints[at.OPEN_EDGE, :2].tolist() == [1, 0]
     assert not exchange_edges(2, net)
     assert tree_cost(2, 2, 1, net) == 5.0

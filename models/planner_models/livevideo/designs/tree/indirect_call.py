@@ -1,0 +1,49 @@
+"""Calls of a compiled kernel by its address, so that it is compiled once and not into each of its callers.
+
+Numba compiles a kernel's callees again with it. A search of a thousand lines that five kernels call is
+compiled six times, unless they call it by address.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba as nb
+from numba.core import types
+from numba.extending import intrinsic
+
+kernel: Final = nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+inner_kernel: Final = nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+"""For kernels that only kernels call, and Python must not: they lack the code that unpacks arguments."""
+
+
+def address_of(kernel: Any, *arguments: Any) -> int:
+    """Return the address of a kernel for arguments of these types; compiles it where no cache has it."""
+    signature = tuple(nb.typeof(argument) for argument in arguments)
+    kernel.compile(signature)
+    compiled = kernel.overloads[signature]
+    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    return address
+
+
+def caller_of(result: types.Type) -> Any:
+    """Return a function for use in kernels: f(address, *arguments) calls the kernel at that address.
+
+    result  type of the kernel's result; the arguments must have the types that its address was made for
+    """
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def call(typing_context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            wanted = tuple(signature.args[1])
+            function_type = context.call_conv.get_function_type(result, wanted)
+            pointer = builder.inttoptr(values[0], function_type.as_pointer())
+            unpacked = [builder.extract_value(values[1], n) for n in range(len(wanted))]
+            status, found = context.call_conv.call_function(builder, pointer, result, wanted, unpacked)
+            with builder.if_then(status.is_error, likely=False):
+                context.call_conv.return_status_propagate(builder, status)
+            return found
+
+        return result(types.int64, arguments), generate
+
+    return call
