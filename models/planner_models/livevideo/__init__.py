@@ -43,7 +43,9 @@ latency_ms?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, cha
 clients?, arrival_s?)`; optional `holders(channel, source)`, `pinned` and `forbidden(channel,
 bitrate_kbps, tail, head)` with * for all, and `settings(service_weight, cost_weight, chunk_s?)`. A
 plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object, and where clients
-waited for a decision `waits(group, channel, bitrate_kbps, waited_s)`. A trace
+waited for a decision `waits(group, channel, bitrate_kbps, waited_s)`; `unserved(group, channel,
+bitrate_kbps, clients)` lists the clients that no tree reaches, which scarce capacity leaves without
+service. `service = "all"` serves everyone or proves that no plan can. A trace
 `sessions(start_s, duration_s, group, channel, bitrate_kbps)` in place of `requests` is cut into windows:
 source `sessions` for `planner roll`, `window` for one of them.
 
@@ -74,7 +76,6 @@ source `sessions` for `planner roll`, `window` for one of them.
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
-from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.livevideo.designs import optimum
@@ -84,10 +85,10 @@ from planner_models.livevideo.designs.table import DESIGNS
 from planner_models.livevideo.information import observe, realize
 from planner_models.livevideo.plan.check import check
 from planner_models.livevideo.plan.drawing import draw
-from planner_models.livevideo.plan.metrics import METRICS, measure
+from planner_models.livevideo.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.livevideo.plan.plan import PLAN_TABLES, Trees, diff, from_tables
 from planner_models.livevideo.plan.what_if import explain
-from planner_models.livevideo.problem import generators
+from planner_models.livevideo.problem import generators, sample
 from planner_models.livevideo.problem.adjustments import adjust
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.schema import OPTIONAL_TABLES, TABLES
@@ -113,6 +114,7 @@ SYSTEM = System(
             "testbed": generators.ec2_testbed,
         },
         adjust=adjust,
+        sample=sample.create_sample,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,
@@ -122,7 +124,8 @@ SYSTEM = System(
         measure=measure,
         realize=realize.realize,
         draw=draw,
-        headline=Headline(metric="service_minus_cost", verb="achieves"),
+        headline=HEADLINE,
+        limits=LIMITS,
     ),
     designs=DESIGNS,
     formulation=formulation,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
+
+import pandas as pd
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -13,6 +17,8 @@ from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.plan.streams import Streams
 from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.schema import PINNED
+from planner_models.livevideo.problem.validation import report_unreachable
 
 PINNED_TIME_LIMIT_S: Final = 30.0
 PINNED_GAP: Final = 1e-3
@@ -34,7 +40,7 @@ def admit_pinned(problem: LiveVideo, options: Options = Options()) -> Streams | 
     limits = Options(
         time_limit_s=options.time_limit_s or PINNED_TIME_LIMIT_S, gap=PINNED_GAP, threads=options.threads
     )
-    decision = optimum.distribute(replace(pinned, unreachable="unserved"), options=limits)
+    decision = optimum.distribute(pinned, options=limits)
     status = decision.proof.status
     if decision.plan is None:
         why = (
@@ -42,10 +48,50 @@ def admit_pinned(problem: LiveVideo, options: Options = Options()) -> Streams | 
             if status is Status.INFEASIBLE
             else "could not be placed in time"
         )
-        reasons = (f"pinned: the streams that must be carried {why}", *decision.proof.reasons)
+        reasons = (
+            f"pinned: the streams that must be carried {why}",
+            *report_unreachable(pinned),
+            *decision.proof.reasons,
+        )
         return Decision(plan=None, proof=Proof(status=status, metric=OBJECTIVE, reasons=reasons))
     streams.add_plan(decision.plan)
     return streams
+
+
+def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) -> Any:
+    """Return the function of a design that, with service "all", serves all requests or gives no plan.
+
+    pins  whether the design can be made to serve every request; others only find out
+    """
+
+    @functools.wraps(decide)
+    def decide_for_all(
+        problem: LiveVideo, *, options: Options = Options(), **parameters: Any
+    ) -> Decision[Trees]:
+        if options.service == "best":
+            return decide(problem, options=options, **parameters)
+        reasons = tuple(report_unreachable(problem))
+        if reasons:
+            return Decision(
+                plan=None, proof=Proof(status=Status.INFEASIBLE, metric=OBJECTIVE, reasons=reasons)
+            )
+        observed = problem
+        if pins:
+            everything = pd.DataFrame([["*"] * 4], columns=list(PINNED.columns))
+            observed = replace(problem, pinned=pd.concat([problem.pinned, everything], ignore_index=True))
+        decision = decide(observed, options=options, **parameters)
+        unserved = (
+            None if decision.plan is None else measure(problem, decision.plan, None)["unserved_clients"]
+        )
+        if not unserved:
+            return decision
+        reason = (
+            f"the trees found leave {unserved:,.0f} of {problem.clients.sum():,.0f} clients without service"
+        )
+        proof = Proof(status=Status.UNDECIDED, metric=OBJECTIVE, reasons=(reason,))
+        return Decision(plan=None, proof=proof)
+
+    return decide_for_all
 
 
 def conclude(streams: Streams, *, guarantees: frozenset[str] = ALL_GUARANTEES) -> Decision[Trees]:

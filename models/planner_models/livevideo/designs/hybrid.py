@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.arrays import Bools
@@ -56,7 +58,7 @@ def distribute(
         return decision
     at_once = is_new | _is_served_at_once(problem, controlled, age_s, period_s, random)
     waited = np.flatnonzero(compute_delivery(problem, decision.plan).served & ~at_once)
-    plan = Trees(trees=decision.plan.trees, waits=build_waits(problem, waited, age_s))
+    plan = replace(decision.plan, waits=build_waits(problem, waited, age_s))
     return Decision(plan=plan, proof=decision.proof, guarantees=decision.guarantees)
 
 

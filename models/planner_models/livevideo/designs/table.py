@@ -14,13 +14,14 @@ from planner_models.livevideo.designs import (
     optimum,
     overlay_multicast,
 )
+from planner_models.livevideo.designs.admission import with_service
 from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.information import observe, signalling
 
 DESIGNS: Final = (
     Design(
         name="vdn",
-        decide=decomposition.distribute,
+        decide=with_service(decomposition.distribute, pins=True),
         observe=observe.observe_centrally,
         signalling=signalling.count_central,
         mechanism=Mechanism.TRANSPARENCY,
@@ -31,7 +32,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="optimum",
-        decide=optimum.distribute,
+        decide=with_service(optimum.distribute, pins=True),
         observe=observe.observe_centrally,
         signalling=signalling.count_central,
         mechanism=Mechanism.TRANSPARENCY,
@@ -41,14 +42,14 @@ DESIGNS: Final = (
     ),
     Design(
         name="everything_everywhere",
-        decide=everywhere.distribute,
+        decide=with_service(everywhere.distribute),
         signalling=no_signalling,
         mechanism=Mechanism.NONE,
         source="Mukerjee 2018, section 4.7.1",
     ),
     Design(
         name="overlay_multicast",
-        decide=overlay_multicast.distribute,
+        decide=with_service(overlay_multicast.distribute),
         observe=observe.observe_centrally,
         signalling=signalling.count_per_channel,
         mechanism=Mechanism.NONE,
@@ -57,7 +58,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cdn",
-        decide=dns.distribute,
+        decide=with_service(dns.distribute),
         observe=observe.observe_announcements,
         signalling=signalling.count_dns(dns.CDN_TTL_S),
         mechanism=Mechanism.REACTION,
@@ -67,7 +68,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cdn_1s",
-        decide=dns.distribute_1s,
+        decide=with_service(dns.distribute_1s),
         observe=observe.observe_announcements,
         signalling=signalling.count_dns(dns.CDN_1S_TTL_S),
         mechanism=Mechanism.REACTION,
@@ -76,7 +77,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="distributed",
-        decide=distributed.distribute,
+        decide=with_service(distributed.distribute),
         observe=observe.observe_announcements,
         signalling=signalling.count_distributed,
         mechanism=Mechanism.REACTION,
@@ -86,7 +87,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="centralized",
-        decide=decomposition.distribute,
+        decide=with_service(decomposition.distribute, pins=True),
         observe=observe.observe_with_age,
         signalling=signalling.count_central,
         mechanism=Mechanism.TRANSPARENCY,
@@ -95,7 +96,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="hybrid",
-        decide=hybrid.distribute,
+        decide=with_service(hybrid.distribute, pins=True),
         observe=observe.observe_hybrid,
         signalling=signalling.count_hybrid,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,

@@ -97,8 +97,7 @@ def observe_centrally(
     if granularity_km > 0:
         regions = _assign_regions(problem, granularity_km)
         tables |= _merge_regions(problem, tables, regions)
-    # a measured capacity below every bitrate must be no error
-    return ControllerView(**(tables | {"unreachable": "unserved"}), age_s=age_s, regions=regions)
+    return ControllerView(**tables, age_s=age_s, regions=regions)
 
 
 def observe_with_age(

@@ -6,13 +6,14 @@ Clusters refuse streams for which a link has no residual capacity, and forward n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from planner.arrays import Ints
 from planner_models.livevideo.information.observe import ControllerView
 from planner_models.livevideo.plan.check import compute_delivery
-from planner_models.livevideo.plan.plan import Trees, build_waits, plan_rows
+from planner_models.livevideo.plan.plan import Trees, build_plan, build_waits, plan_rows
 from planner_models.livevideo.plan.streams import Streams
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -25,11 +26,14 @@ def realize(truth: LiveVideo, observed: LiveVideo, plan: Trees) -> Trees:
     """
     if not isinstance(observed, ControllerView):
         return plan
-    admitted = plan if is_exact(truth, observed) else admit_plan(truth, observed, plan)[0].plan()
+    if is_exact(truth, observed):
+        admitted = build_plan(truth, *plan_rows(truth, plan))  # lists all requests that it does not serve
+    else:
+        admitted = admit_plan(truth, observed, plan)[0].plan()
     if observed.age_s == 0:
         return admitted
     served = compute_delivery(truth, admitted).served
-    return Trees(trees=admitted.trees, waits=build_waits(truth, np.flatnonzero(served), observed.age_s))
+    return replace(admitted, waits=build_waits(truth, np.flatnonzero(served), observed.age_s))
 
 
 def is_exact(truth: LiveVideo, observed: LiveVideo) -> bool:

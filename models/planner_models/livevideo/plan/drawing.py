@@ -15,7 +15,7 @@ from planner_models.livevideo.problem.problem import LiveVideo
 def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
     """Return a map of the links between clusters by utilization, and utilization by tier."""
     found = compute_delivery(problem, plan)
-    percent = 100 * found.load_mbps / problem.capacity_mbps
+    percent = 100 * problem.utilization(found.load_mbps)
     links = problem.links[["tail", "head"]].astype(str).assign(value=percent)
     level = problem.level[problem.tail]
     last = problem.group_level - 1

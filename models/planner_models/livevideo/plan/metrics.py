@@ -2,114 +2,96 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from planner.arrays import Floats
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Headline, Metric
 from planner_models.livevideo.plan.check import TOLERANCE, Delivery, compute_delivery, served_without_overload
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.problem.problem import LiveVideo
 
 OBJECTIVE: Final = "service_minus_cost"
 
-METRICS: Final = (
-    Metric(
-        name=OBJECTIVE,
-        unit="",
-        better="more",
-        about="weighted priority of the served requests minus weighted cost of the traffic",
-        source="Mukerjee 2018, Fig. 4.8",
+AT_BITRATE: Final = "Mukerjee 2018, section 4.7.1"
+
+METRICS: Final = tuple(
+    Metric(name=name, unit=unit, better=better, about=about, source=source)  # type: ignore[arg-type]
+    for name, unit, better, source, about in (
+        (OBJECTIVE, "", "more", "Mukerjee 2018, Fig. 4.8",
+         "weighted priority of the clients served at the requested bitrate minus weighted cost of the traffic"),
+        ("requested_service", "", "more", "", "weighted priority of all clients"),
+        ("clients_at_bitrate", "%", "more", AT_BITRATE,
+         "clients served at the requested bitrate: over links without overload"),
+        ("unserved_clients", "clients", "less", "", "clients whose request no tree reaches"),
+        ("degraded_clients", "clients", "less", "", "clients served over a link with overload"),
+        ("average_bitrate_kbps", "kbit/s", "more", AT_BITRATE,
+         "mean bitrate of the clients, 0 for those not served at the requested bitrate"),
+        ("cost_per_satisfied", "cost x Mbit/s", "less", AT_BITRATE,
+         "cost of all traffic over the number of clients served at the requested bitrate"),
+        ("cost", "cost x Mbit/s", "less", "", "cost of all traffic on all links"),
+        ("requests_served", "%", "more", "", "requests served at the requested bitrate"),
+        ("traffic_mbps", "Mbit/s", "less", "", "total traffic of all links"),
+        ("source_load", "", "less", "", "total load over total capacity of the links out of sources"),
+        ("overloaded_links", "links", "less", "", "links with more load than capacity"),
+        ("mean_latency_ms", "ms", "less", "",
+         "mean delay of the links from source to group, over clients served at the requested bitrate"),
+        ("join_s", "s", "less", "Mukerjee 2018, section 4.7.2",
+         "median time from request to first chunk of the clients served at the requested bitrate: waiting, "  # noqa: ISC004
+         "round trips up to a source, and transfer over the narrowest link"),
+        ("moved_objects", "objects", "less", "", "objects in both plans with a different tree"),
+        ("moved_links", "rows", "less", "", "rows that the previous plan lacks or that this plan dropped"),
+    )
+)  # fmt: skip
+
+HEADLINE: Final = Headline(
+    metric=OBJECTIVE,
+    verb="achieves a service minus cost of",
+    total="requested_service",
+    losses={"degraded_clients": "degrades the video of", "unserved_clients": "cannot serve"},
+    table=(
+        OBJECTIVE, "clients_at_bitrate", "unserved_clients", "degraded_clients", "average_bitrate_kbps",
+        "cost_per_satisfied", "join_s", "overloaded_links",
     ),
-    Metric(
-        name="clients_at_bitrate",
-        unit="%",
-        better="more",
-        about="clients served at the requested bitrate, over links without overload",
-        source="Mukerjee 2018, section 4.7.1",
-    ),
-    Metric(
-        name="average_bitrate_kbps",
-        unit="kbit/s",
-        better="more",
-        about="mean bitrate of the clients, 0 for those not served",
-        source="Mukerjee 2018, section 4.7.1",
-    ),
-    Metric(
-        name="cost_per_satisfied",
-        unit="cost x Mbit/s",
-        better="less",
-        about="cost of all traffic over the number of clients served at the requested bitrate",
-        source="Mukerjee 2018, section 4.7.1",
-    ),
-    Metric(name="cost", unit="cost x Mbit/s", better="less", about="cost of all traffic on all links"),
-    Metric(name="requests_served", unit="%", better="more", about="requests whose group the tree reaches"),
-    Metric(name="traffic_mbps", unit="Mbit/s", better="less", about="total traffic of all links"),
-    Metric(
-        name="source_load",
-        unit="",
-        better="less",
-        about="total load over total capacity of the links out of sources",
-    ),
-    Metric(name="overloaded_links", unit="links", better="less", about="links with more load than capacity"),
-    Metric(
-        name="mean_latency_ms",
-        unit="ms",
-        better="less",
-        about="mean delay of the links from source to group, over clients served",
-    ),
-    Metric(
-        name="join_s",
-        unit="s",
-        better="less",
-        about="median time from request to first chunk of the clients served: wait for a decision, round "
-        "trips up to a source, and transfer over the narrowest link",
-        source="Mukerjee 2018, section 4.7.2",
-    ),
-    Metric(
-        name="moved_objects",
-        unit="objects",
-        better="less",
-        about="objects in both plans with a different tree",
-    ),
-    Metric(
-        name="moved_links",
-        unit="rows",
-        better="less",
-        about="rows that the previous plan lacks or that this plan dropped",
-    ),
-)
+)  # fmt: skip
+LIMITS: Final = {
+    "capacity": "overloaded links",
+    "forbidden": "forbidden links in use",
+    "pinned": "pinned streams that are missing",
+}
 
 
 def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str, float | None]:
-    """Return all metrics of a plan on the true problem."""
-    found = compute_delivery(problem, plan)
+    """Return all metrics of a plan on the true problem. A request behind an overload counts as not served."""
+    whole = compute_delivery(problem, plan)
+    intact = served_without_overload(problem, whole)
+    found = replace(whole, served=intact)
     clients, bitrate = problem.clients, problem.bitrate_mbps
-    intact = served_without_overload(problem, found)
     everyone = float(clients.sum())
     satisfied = float(clients[intact].sum())
     cost = float(problem.cost @ found.load_mbps)
-    service = float(problem.value[found.served].sum())
     core = problem.level[problem.tail] == 0
     core_mbps = float(problem.capacity_mbps[core].sum())
     delay_ms, narrowest_mbps = _path_figures(problem, found)
     return {
-        OBJECTIVE: service - problem.cost_weight * cost,
+        OBJECTIVE: float(problem.value[intact].sum()) - problem.cost_weight * cost,
+        "requested_service": float(problem.value.sum()),
         "clients_at_bitrate": 100 * satisfied / everyone if everyone else None,
+        "unserved_clients": float(clients[~whole.served].sum()),
+        "degraded_clients": float(clients[whole.served & ~intact].sum()),
         "average_bitrate_kbps": (
             1000 * float(clients[intact] @ bitrate[problem.object[intact]]) / everyone if everyone else None
         ),
         "cost_per_satisfied": cost / satisfied if satisfied else None,
         "cost": cost,
-        "requests_served": 100 * float(found.served.mean()) if len(found.served) else None,
+        "requests_served": 100 * float(intact.mean()) if len(intact) else None,
         "traffic_mbps": float(found.load_mbps.sum()),
         "source_load": float(found.load_mbps[core].sum()) / core_mbps if core_mbps else None,
         "overloaded_links": float((found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)).sum()),
-        "mean_latency_ms": _weighted_mean(delay_ms, clients[found.served]),
-        "join_s": _weighted_median(
-            _join_s(problem, plan, found, delay_ms, narrowest_mbps), clients[found.served]
-        ),
+        "mean_latency_ms": _weighted_mean(delay_ms, clients[intact]),
+        "join_s": _weighted_median(_join_s(problem, plan, found, delay_ms, narrowest_mbps), clients[intact]),
         "moved_objects": None if previous is None else float(len(moved_objects(previous, plan))),
         "moved_links": None if previous is None else float(len(diff(previous, plan))),
     }

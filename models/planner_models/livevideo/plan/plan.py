@@ -27,19 +27,26 @@ TREES: Final = Table(
     key=("channel", "bitrate_kbps", "tail", "head"),
     may_be_empty=True,
 )
+_REQUEST: Final = {
+    "group": label("their client group"),
+    "channel": label("the channel they requested"),
+    "bitrate_kbps": number("the bitrate they requested, kbit/s", more_than=0),
+}
 WAITS: Final = Table(
     name="waits",
     about="clients that waited for a decision before they were served",
-    columns={
-        "group": label("their client group"),
-        "channel": label("the channel they requested"),
-        "bitrate_kbps": number("the bitrate they requested, kbit/s", more_than=0),
-        "waited_s": number("waiting time, s", at_least=0),
-    },
+    columns={**_REQUEST, "waited_s": number("waiting time, s", at_least=0)},
     key=("group", "channel", "bitrate_kbps"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (TREES, WAITS)
+UNSERVED: Final = Table(
+    name="unserved",
+    about="clients that receive nothing of what they requested",
+    columns={**_REQUEST, "clients": number("number of clients", more_than=0)},
+    key=("group", "channel", "bitrate_kbps"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (TREES, WAITS, UNSERVED)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,14 +55,17 @@ class Trees:
 
     trees  one row a link and object: channel, bitrate_kbps, tail, head
     waits  one row a request that waited for a decision: group, channel, bitrate_kbps, waited_s; None: none
+    unserved  one row a request that no tree reaches: group, channel, bitrate_kbps, clients; None: unknown
     """
 
     trees: pd.DataFrame
     waits: pd.DataFrame | None = None
+    unserved: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the table `trees`, and `waits` where requests waited."""
-        return {"trees": self.trees, **({} if self.waits is None else {"waits": self.waits})}
+        """Return the table `trees`, `waits` where requests waited, and `unserved` where it is known."""
+        tables = {"trees": self.trees, "waits": self.waits, "unserved": self.unserved}
+        return {name: table for name, table in tables.items() if table is not None}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,6 +80,10 @@ class PricedDecision(Decision[Trees]):
 
 def build_plan(problem: LiveVideo, item: Ints, link: Ints) -> Trees:
     """Return the plan in which object `item[i]` crosses link `link[i]`, sorted by object and tier."""
+    clusters = len(problem.clusters)
+    is_served = np.isin(problem.object * clusters + problem.group, item * clusters + problem.head[link])
+    columns = ["group", "channel", "bitrate_kbps", "clients"]
+    unserved = problem.requests.loc[~is_served, columns].reset_index(drop=True)
     order = np.lexsort((link, problem.level[problem.tail[link]], item))
     item, link = item[order], link[order]
     return Trees(
@@ -80,7 +94,8 @@ def build_plan(problem: LiveVideo, item: Ints, link: Ints) -> Trees:
                 "tail": problem.links["tail"].to_numpy()[link],
                 "head": problem.links["head"].to_numpy()[link],
             }
-        )
+        ),
+        unserved=unserved,
     )
 
 

@@ -13,7 +13,6 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
-from planner.errors import InputError
 from planner.options import Options
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
@@ -104,7 +103,7 @@ def _report_full_links(
     problem: LiveVideo, load: Floats, price: Floats | None
 ) -> tuple[Section, list[int], str]:
     """Return the table of limiting links, all links that limit in descending order, and a sentence."""
-    utilization = load / problem.capacity_mbps
+    utilization = problem.utilization(load)
     rank = utilization if price is None else price * problem.capacity_mbps
     order = np.argsort(-rank, kind="stable")
     order = order[rank[order] > 0]
@@ -180,8 +179,5 @@ def _list_failures(problem: LiveVideo, load: Floats) -> Iterator[Change[LiveVide
             top = clusters[np.argsort(-sent[clusters], kind="stable")[:2]]
             failures += [("cluster", str(names.iloc[cluster])) for cluster in top.tolist()]
     for kind, name in failures:
-        try:
-            failed = remove_failed(problem, **{f"{kind}s": (name,)})
-        except InputError:  # no link is left between two tiers: no request can be served
-            failed = problem.with_requests(problem.requests.iloc[:0])
+        failed = remove_failed(problem, **{f"{kind}s": (name,)})
         yield Change(name=f"the failure of {kind} {name}", problem=failed)

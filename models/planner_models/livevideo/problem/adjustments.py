@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Bools, Floats
 from planner.errors import InputError, did_you_mean
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.workloads import Priority, priorities
@@ -63,7 +64,7 @@ def remove_failed(
 ) -> LiveVideo:
     """Return the problem without failed links and the links of failed clusters; requests stay.
 
-    raises  InputError for an unknown link or cluster, or if no link remains between two tiers
+    raises  InputError for an unknown link or cluster
     """
     if not links and not clusters:
         return problem
@@ -76,14 +77,29 @@ def remove_failed(
         for name in clusters
         if name not in problem.cluster_index
     ]
+    if faults:
+        raise InputError(*faults)
     has_failed = np.isin(np.array(problem.link_labels, dtype=object), list(links))
     for column in ("tail", "head"):
         has_failed |= problem.links[column].isin(clusters).to_numpy()
-    tiers = problem.tiers
-    levels = set(problem.level[problem.tail[~has_failed]].tolist())
-    if not faults and len(levels) < problem.group_level:
-        step = next(step for step in range(problem.group_level) if step not in levels)
-        faults.append(f"no link is left from tier '{tiers[step]}' to tier '{tiers[step + 1]}'")
-    if faults:
-        raise InputError(*faults)
-    return replace(problem, links=problem.links[~has_failed], unreachable="unserved")
+    return without_links(problem, has_failed)
+
+
+def without_links(problem: LiveVideo, removed: Bools, capacity_mbps: Floats | None = None) -> LiveVideo:
+    """Return the problem without some links (L,), without the rules on them, and with other capacities.
+
+    Where no link is left between two tiers they stay, with capacity 0.
+    """
+    capacity = (problem.capacity_mbps if capacity_mbps is None else capacity_mbps).copy()
+    capacity[removed] = 0.0
+    level = problem.level[problem.tail]
+    is_kept = ~removed | np.isin(level, np.setdiff1d(level, level[~removed]))
+    rules = {}
+    for table in ("pinned", "forbidden"):
+        frame = getattr(problem, table)
+        applies = [
+            is_everywhere or bool(is_kept[matched].any())
+            for is_everywhere, _, matched in problem.match_rules(frame)
+        ]
+        rules[table] = frame[np.array(applies, dtype=bool)]
+    return replace(problem, links=problem.links.assign(capacity_mbps=capacity)[is_kept], **rules)

@@ -44,8 +44,6 @@ def _is_bitrate(text: Any) -> bool:
 
 def _find_empty_rules(problem: VideoTables, frame: pd.DataFrame, table: str) -> list[str]:
     """Return an error line for each rule without an object or without a link."""
-    if problem.unreachable == "unserved":  # all objects or links of a rule may have failed
-        return []
     faults = []
     for row, (_, objects, links) in enumerate(problem.match_rules(frame)):
         missing = "object" if not len(objects) else "link" if not len(links) else ""

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from planner.arrays import Floats
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
 from planner_models.livevideo.problem import validation
@@ -26,12 +28,11 @@ class LiveVideo(VideoTables):
     holders    one row a channel and source: channel, source; no row: every source has the channel
     pinned, forbidden  rules: channel, bitrate_kbps, tail, head, each a value or *
     settings   one row: service_weight, cost_weight, chunk_s
-    unreachable  whether a group without a link, or a channel without a path, is an error or leaves its
-               requests unserved, as after failures
+
+    Requests that no path can carry are no fault: they stay unserved (`validation.report_unreachable`).
 
     raises  InputError with every fault: values out of range, unknown clusters, objects or sources, links
-            that do not lead from a tier to the next, tiers in a cycle, groups without a link, bitrates
-            above the capacity of every link, channels without a path to a group, contradicting rules
+            that do not lead from a tier to the next, tiers in a cycle, contradicting rules
     """
 
     def __post_init__(self) -> None:
@@ -60,6 +61,11 @@ class LiveVideo(VideoTables):
             "objects": len(self.objects),
             "requests": len(self.requests),
         }
+
+    def utilization(self, load_mbps: Floats) -> Floats:
+        """Return load over capacity of each link, (L,); 0 for links without capacity that carry nothing."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(load_mbps > 0, load_mbps / self.capacity_mbps, 0.0))
 
     def with_requests(self, requests: pd.DataFrame) -> LiveVideo:
         """Return the problem with other requests on the same network and objects."""

@@ -25,7 +25,7 @@ LINKS: Final = Table(
     columns={
         "tail": label("cluster that sends"),
         "head": label("cluster that receives"),
-        "capacity_mbps": number("capacity, Mbit/s", more_than=0),
+        "capacity_mbps": number("capacity, Mbit/s", at_least=0),
         "cost": number("price of carrying video, per Mbit/s", at_least=0, optional=True, default=0.0),
         "latency_ms": number("one-way delay, ms", at_least=0, optional=True, default=0.0),
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,6 @@ class VideoTables:
     pinned: pd.DataFrame = field(default_factory=lambda: empty_table(PINNED))
     forbidden: pd.DataFrame = field(default_factory=lambda: empty_table(FORBIDDEN))
     settings: pd.DataFrame = field(default_factory=default_settings)
-    unreachable: Literal["error", "unserved"] = "error"
 
     # --- settings -------------------------------------------------------------------------
 

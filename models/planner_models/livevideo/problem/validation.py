@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools
+from planner.arrays import Bools, Ints
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner_models.livevideo.problem import pinning
@@ -143,56 +143,55 @@ def _find_wrong_tiers(problem: VideoTables, table: str, column: str, level: int)
     return shorten_faults(faults, file_name(frame, table), f"with a {column} of another tier")
 
 
-def _check_groups(problem: VideoTables) -> Iterator[str]:
-    if problem.unreachable == "unserved":
-        return
+def report_unreachable(problem: VideoTables) -> list[str]:
+    """Return a line for each reason why no plan can serve all requests, whatever else it carries.
+
+    Groups without a link, bitrates above every link, channels without a path of links that are wide enough.
+    """
+    if not len(problem.requests):
+        return []
     has_link = np.zeros(len(problem.clusters), dtype=bool)
     has_link[problem.head] = True
-    above = problem.tiers[-2]
-    faults = [
+    clusters, objects = file_name(problem.clusters, "clusters"), file_name(problem.objects, "objects")
+    lonely = [
         f"{row_name(problem.clusters, 'clusters', row)}: group '{problem.clusters['cluster'].iloc[row]}' "
-        f"has no link from any cluster of tier '{above}'"
-        for row in np.flatnonzero(~has_link & (problem.level == problem.group_level)).tolist()
+        f"has no link from any cluster of tier '{problem.tiers[-2]}'"
+        for row in np.unique(problem.group[~has_link[problem.group]]).tolist()
     ]
-    yield from shorten_faults(faults, file_name(problem.clusters, "clusters"), "of groups without a link")
-
-
-def _check_reachability(problem: VideoTables) -> Iterator[str]:
-    if problem.unreachable == "unserved" or not len(problem.requests):
-        return
-    largest = float(problem.capacity_mbps.max())
+    largest = float(problem.capacity_mbps.max(initial=0.0))
     requested = np.unique(problem.object)
     too_wide = requested[problem.bitrate_mbps[requested] > largest]
-    where = file_name(problem.objects, "objects")
-    faults = [
+    wide = [
         f"{row_name(problem.objects, 'objects', o)}: bitrate_kbps {1000 * problem.bitrate_mbps[o]:g} is "
         f"above the capacity of every link (at most {1000 * largest:g} kbit/s)"
         for o in too_wide.tolist()
     ]
-    yield from shorten_faults(faults, where, "with a bitrate above every link")
-    is_reachable = reachable_requests(problem)
-    faults = [
+    without_path = ~reachable_requests(problem)
+    cut_off = [
         f"{row_name(problem.objects, 'objects', o)}: channel '{problem.objects['channel'].iloc[o]}' is "
-        f"unreachable: no path of links with {1000 * problem.bitrate_mbps[o]:g} kbit/s "
-        "from a source that has it to a group that asks for it"
-        for o in np.setdiff1d(requested, np.union1d(problem.object[is_reachable], too_wide)).tolist()
+        f"unreachable: no path of links with {1000 * problem.bitrate_mbps[o]:g} kbit/s from a source that "
+        f"has it to group '{problem.requests['group'].iloc[q]}'"
+        for o, q in _first_requests(problem.object, without_path & has_link[problem.group])
+        if o not in too_wide
     ]
-    yield from shorten_faults(faults, where, "of unreachable channels")
-    pins = problem.pinned_requests
-    faults = [
-        f"{problem.object_labels[problem.object[q]]} is pinned, but no path of links wide enough, on "
-        f"which it may go, leads to group '{problem.requests['group'].iloc[q]}'"
-        for q in pins[~is_reachable[pins]].tolist()
+    return [
+        *shorten_faults(lonely, clusters, "of groups without a link"),
+        *shorten_faults(wide, objects, "with a bitrate above every link"),
+        *shorten_faults(cut_off, objects, "of unreachable channels"),
     ]
-    yield from shorten_faults(faults, file_name(problem.pinned, "pinned"), "that nothing can fulfil")
+
+
+def _first_requests(item: Ints, selected: Bools) -> list[tuple[int, int]]:
+    """Return each object of the selected requests, with its first one."""
+    rows = np.flatnonzero(selected)
+    found, first = np.unique(item[rows], return_index=True)
+    return list(zip(found.tolist(), rows[first].tolist(), strict=True))
 
 
 CHECKS: Final = (
     _check_settings,
     _check_names,
     _check_tiers,
-    _check_groups,
     pinning.find_faults,
-    _check_reachability,
 )
 """Checks in order; each relies on the ones before it."""

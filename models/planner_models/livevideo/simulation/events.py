@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from planner.arrays import Floats
 from planner_models.livevideo.plan.plan import Trees
+from planner_models.livevideo.problem.adjustments import without_links
 from planner_models.livevideo.problem.problem import LiveVideo
 
 Control = Literal["distributed", "centralized", "hybrid"]
@@ -52,9 +53,7 @@ class Observation:
         requests["bitrate_kbps"] = network.objects["bitrate_kbps"].to_numpy(float)[items]
         key = ["group", "channel", "bitrate_kbps"]
         merged = requests.groupby(key, sort=False, as_index=False)[["clients"]].sum()
-        is_up = self.capacity_mbps > 0
-        links = network.links[is_up].assign(capacity_mbps=self.capacity_mbps[is_up])
-        return replace(network, links=links, requests=merged, unreachable="unserved")
+        return without_links(network.with_requests(merged), self.capacity_mbps <= 0, self.capacity_mbps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,7 +63,7 @@ class CapacityRows:
         request_rate = np.repeat(objects.bitrate, layered.request_count)
         group_load = np.bincount(objects.group, weights=request_rate, minlength=len(layered.c.first) - 1)
         max_load[self.sizes[0] + self.sizes[1] :] = group_load[layered.c.head]
-        link = np.flatnonzero(max_load > capacity)
+        link = np.flatnonzero((max_load > capacity) & (capacity > 0))
         links, min_bitrates, limits = [link], [np.zeros(len(link))], [capacity[link]]
         for rate in np.unique(objects.bitrate):
             quotient = np.where(np.isfinite(capacity), capacity, 0.0) / rate

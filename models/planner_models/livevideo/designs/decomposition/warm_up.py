@@ -1,14 +1,10 @@
-"""Compilation of all kernels before a time limit starts, where no run on this machine has done so.
-
-It takes half a minute and more, once, which the first run would otherwise lose.
-"""
+"""Compilation of all kernels before a time limit starts, where no run on this machine has done so."""
 
 from __future__ import annotations
 
 from functools import cache
 
 import numpy as np
-import pandas as pd
 
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
 from planner_models.livevideo.designs.decomposition.diving import Dive
@@ -17,14 +13,13 @@ from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolf
 from planner_models.livevideo.designs.decomposition.layered_problem import build_layers
 from planner_models.livevideo.designs.decomposition.pricing import Effort, Pricer
 from planner_models.livevideo.designs.decomposition.ruin_recreate import FeasibleTrees
-from planner_models.livevideo.designs.tree.local_network import MAX_EXACT_REQUESTS
-from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.sample import create_sample
 
 
 @cache
 def get_ready() -> None:
     """Call each kernel of the decomposition once, with the types of a run."""
-    layered = build_layers(_create_example())
+    layered = build_layers(create_sample())
     rows, pricer = CapacityRows(layered), Pricer(layered, 1)
     relaxation, feasible = FrankWolfe(layered, rows, pricer, 0), FeasibleTrees(layered, pricer, 0)
     prices = rows.link_prices(np.zeros(len(rows.limit)))
@@ -37,23 +32,3 @@ def get_ready() -> None:
     relaxation.warm_start(feasible.state.paths, None)
     relaxation.run_pass()
     Dive(relaxation).run_round()
-
-
-def _create_example() -> LiveVideo:
-    """Return a problem of two objects, one with many requests, over links that can carry one."""
-    groups = [f"group{n}" for n in range(MAX_EXACT_REQUESTS + 1)]
-    above = [("source", "reflector"), ("reflector", "edge")]
-    return LiveVideo(
-        clusters=pd.DataFrame(
-            [("source", "source"), ("reflector", "reflector"), ("edge", "edge")]
-            + [(group, "group") for group in groups],
-            columns=["cluster", "tier"],
-        ),
-        links=pd.DataFrame(above + [("edge", group) for group in groups], columns=["tail", "head"]).assign(
-            capacity_mbps=1.0
-        ),
-        objects=pd.DataFrame({"channel": ["many", "one"], "bitrate_kbps": 1000.0}),
-        requests=pd.DataFrame(
-            [(group, "many") for group in groups] + [(groups[0], "one")], columns=["group", "channel"]
-        ).assign(bitrate_kbps=1000.0),
-    )
