@@ -37,7 +37,7 @@ def problem(
 
 @st.composite
 def problems(draw: st.DrawFn, tiers: int = 4, rules: bool = False) -> LiveVideo:
-    """Draw a small network with scarce links and a few objects."""
+    """Draw a small network with scarce links, some of no capacity at all, and a few objects."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     sizes = [
         int(rng.integers(1, 3)),
@@ -50,7 +50,7 @@ def problems(draw: st.DrawFn, tiers: int = 4, rules: bool = False) -> LiveVideo:
         for head in below:
             count = int(rng.integers(1, len(above) + 1))
             links += [
-                (str(tail), head, float(rng.integers(2, 7)), float(rng.integers(0, 9)))
+                (str(tail), head, float(rng.integers(0, 7)), float(rng.integers(0, 9)))
                 for tail in rng.choice(above, count, replace=False)
             ]
     rates = [1_000.0, 2_000.0]
@@ -72,7 +72,7 @@ def problems(draw: st.DrawFn, tiers: int = 4, rules: bool = False) -> LiveVideo:
     if rules and rng.random() < 0.5:
         tables["holders"] = pd.DataFrame([(objects[0][0], links[0][0])], columns=["channel", "source"])
     kinds = {chr(97 + step): f"tier{step}" for step in range(tiers)}
-    return problem(links, objects, requests, tiers=kinds, unreachable="unserved", **tables)
+    return problem(links, objects, requests, tiers=kinds, **tables)
 
 
 def best_by_force(given: LiveVideo) -> float:

@@ -88,7 +88,6 @@ def one_way(*, narrow: tuple[str, str] | None = None) -> LiveVideo:
         [("v", 1000.0, 1.0), ("w", 1000.0, 1.0)],
         [("A", "v", 1000.0, 1.0)],
         tiers=TIERS,
-        unreachable="unserved",
     )
 
 
@@ -96,9 +95,7 @@ def cluster_view(
     one: LiveVideo, error: tuple[str, str, float] | None = None, **degradation: float
 ) -> observe.ClusterView:
     """Return a view in which a cluster announces a link with a measurement error."""
-    view = observe.ClusterView(
-        **{name: getattr(one, name) for name in TABLES}, unreachable="unserved", **degradation
-    )
+    view = observe.ClusterView(**{name: getattr(one, name) for name in TABLES}, **degradation)
     off = np.zeros(len(one.links))
     if error is not None:
         off[one.link_labels.index(f"{error[0]}->{error[1]}")] = error[2]

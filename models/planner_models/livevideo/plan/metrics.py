@@ -21,7 +21,7 @@ METRICS: Final = tuple(
     Metric(name=name, unit=unit, better=better, about=about, source=source)  # type: ignore[arg-type]
     for name, unit, better, source, about in (
         (OBJECTIVE, "", "more", "Mukerjee 2018, Fig. 4.8",
-         "weighted priority of the clients served at the requested bitrate minus weighted cost of the traffic"),
+         "weighted priority of clients served at the requested bitrate minus weighted cost of all traffic"),
         ("requested_service", "", "more", "", "weighted priority of all clients"),
         ("clients_at_bitrate", "%", "more", AT_BITRATE,
          "clients served at the requested bitrate: over links without overload"),

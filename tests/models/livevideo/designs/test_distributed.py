@@ -29,9 +29,7 @@ def test_clusters_use_announcements_and_know_their_own_links() -> None:
     # E knows its own link from X
     assert heads(distributed.distribute(cluster_view(one, ("X", "E", -0.5))).plan) == {"X", "E", "A"}
     # X announces more than there is, and is refused itself: A goes to F
-    narrow = replace(
-        one, links=near.assign(capacity_mbps=[0.5, 1.0, 1.0, 1.0, 9.0, 9.0]), unreachable="unserved"
-    )
+    narrow = replace(one, links=near.assign(capacity_mbps=[0.5, 1.0, 1.0, 1.0, 9.0, 9.0]))
     assert heads(distributed.distribute(cluster_view(narrow, ("S", "X", 0.5))).plan) == {"Y", "F", "A"}
 
 

@@ -57,8 +57,6 @@ def test_dns_follows_the_reports_of_monitors() -> None:
     one = replace(one, links=links)
     assert heads(dns.distribute(cluster_view(one)).plan) == {"X", "E", "A"}
     assert heads(dns.distribute(cluster_view(one, ("S", "X", -0.5))).plan) == {"Y", "F", "A"}
-    narrow = replace(
-        one, links=links.assign(capacity_mbps=[0.5, 1.0, 1.0, 1.0, 9.0, 9.0]), unreachable="unserved"
-    )
+    narrow = replace(one, links=links.assign(capacity_mbps=[0.5, 1.0, 1.0, 1.0, 9.0, 9.0]))
     assert heads(dns.distribute(narrow).plan) == {"Y", "F", "A"}
     assert heads(dns.distribute(cluster_view(narrow, ("S", "X", 0.5))).plan) == set()

@@ -81,7 +81,7 @@ def test_noise_has_the_stated_distribution() -> None:
 
 def test_other_links_do_not_change_a_measurement() -> None:
     one = small()
-    fewer = replace(one, links=one.links.iloc[5:], unreachable="unserved")
+    fewer = replace(one, links=one.links.iloc[5:])
     assert (
         observe.observe_centrally(one, noise=0.3).capacity_mbps[5:]
         == observe.observe_centrally(fewer, noise=0.3).capacity_mbps

@@ -69,9 +69,7 @@ def test_clusters_find_another_path_for_refused_requests() -> None:
     streams, refused = realize.admit_plan(truth, observed, plan)
     assert refused.tolist() == [0]
     assert not streams.parent
-    clusters = observe.ClusterView(
-        **{name: getattr(truth, name) for name in TABLES}, unreachable="unserved", noise=0.1
-    )
+    clusters = observe.ClusterView(**{name: getattr(truth, name) for name in TABLES}, noise=0.1)
     vars(clusters)["controller_view"] = observed
     vars(clusters)["measurement_error_mbps"] = np.zeros(6)
     both = hybrid.distribute(clusters, options=QUICK).plan

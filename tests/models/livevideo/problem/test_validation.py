@@ -70,14 +70,14 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["links.csv row 6: capacity_mbps is -3.0, must be greater than 0"],
     ),
     "zero capacity": (
-        {"links": LINKS + "E,B,0,1,1\n"},
-        ["links.csv row 6: capacity_mbps is 0.0, must be greater than 0"],
+        {"links": LINKS + "E,B,-1,1,1\n"},
+        ["links.csv row 6: capacity_mbps is -1.0, must be at least 0"],
     ),
     "all capacities zero": (
         {"links": "tail,head,capacity_mbps\nS,E,0\nE,A,0\n"},
         [
-            "links.csv row 2: capacity_mbps is 0.0, must be greater than 0",
-            "links.csv row 3: capacity_mbps is 0.0, must be greater than 0",
+            "links.csv row 2: capacity_mbps is -1.0, must be at least 0",
+            "links.csv row 3: capacity_mbps is -1.0, must be at least 0",
         ],
     ),
     "a negative cost": (
@@ -114,27 +114,10 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["clusters.csv row 2: byte 0xf6 is not UTF-8; save the file as UTF-8"],
     ),
     "faults in two tables": (
-        {"links": LINKS + "E,B,0,1,1\n", "requests": REQUESTS + "B,v,x,1\n"},
+        {"links": LINKS + "E,B,-1,1,1\n", "requests": REQUESTS + "B,v,x,1\n"},
         [
-            "links.csv row 6: capacity_mbps is 0.0, must be greater than 0",
+            "links.csv row 6: capacity_mbps is -1.0, must be at least 0",
             "requests.csv row 4: bitrate_kbps is 'x', must be a number",
-        ],
-    ),
-    "a group without an edge": (
-        {"clusters": CLUSTERS + "C,group\n"},
-        ["clusters.csv row 7: group 'C' has no link from any cluster of tier 'edge'"],
-    ),
-    "a bitrate above every link": (
-        {"objects": OBJECTS + "x,9000,1\n", "requests": REQUESTS + "A,x,9000,1\n"},
-        ["objects.csv row 4: bitrate_kbps 9000 is above the capacity of every link (at most 5000 kbit/s)"],
-    ),
-    "an unreachable channel": (
-        {"links": LINKS.replace("S,F,5", "S,F,1")},
-        [
-            (
-                "objects.csv row 3: channel 'w' is unreachable: no path of links with 2000 kbit/s "
-                "from a source that has it to a group that asks for it"
-            )
         ],
     ),
     "a request for an unknown object": (
@@ -169,16 +152,6 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "a pin that forks": (
         {"pinned": RULE + "v,*,*,A\n", "links": LINKS + "F,A,5,1,1\n"},
         ["v/1000 is pinned to both E->A and F->A, but a cluster receives it once"],
-    ),
-    "a pin where nothing leads": (
-        {"pinned": RULE + "v,*,*,*\n", "forbidden": RULE + "v,*,S,E\n"},
-        [
-            (
-                "objects.csv row 2: channel 'v' is unreachable: no path of links with 1000 kbit/s "
-                "from a source that has it to a group that asks for it"
-            ),
-            "v/1000 is pinned, but no path of links wide enough, on which it may go, leads to group 'A'",
-        ],
     ),
     "a pin at a source without the channel": (
         {
@@ -221,7 +194,6 @@ def test_bad_tables_are_one_line_each(folder: Path, fault: str) -> None:
     ("line", "expected"),
     [
         ('fail_links = ["S->G"]', "fail_links: 'S->G' is no link; did you mean"),
-        ('fail_clusters = ["S"]', "no link is left from tier 'source' to tier 'edge'"),
         ("cost_weight = -1.0", "s.toml: problem.cost_weight is -1.0, must be"),
         ('priorities_by = "fair"', "s.toml: problem.priorities_by is 'fair', must be"),
     ],
@@ -232,6 +204,49 @@ def test_bad_adjustments_are_one_line(folder: Path, line: str, expected: str) ->
     assert done.code == 1
     assert len(done.err.splitlines()) == 1
     assert expected in done.err
+
+
+SCARCE: dict[str, tuple[dict[str, str], str, tuple[str, ...]]] = {
+    "a group without an edge": (
+        {"clusters": CLUSTERS + "C,group\n", "requests": REQUESTS + "C,v,1000,1\n"},
+        "clusters.csv row 7: group 'C' has no link from any cluster of tier 'edge'",
+        ("C,v,1000.0,1.0",),
+    ),
+    "a bitrate above every link": (
+        {"objects": OBJECTS + "x,9000,1\n", "requests": REQUESTS + "A,x,9000,1\n"},
+        "objects.csv row 4: bitrate_kbps 9000 is above the capacity of every link (at most 5000 kbit/s)",
+        ("A,x,9000.0,1.0",),
+    ),
+    "an unreachable channel": (
+        {"links": LINKS.replace("S,F,5", "S,F,1")},
+        ("objects.csv row 3: channel 'w' is unreachable: no path of links with 2000 kbit/s from a source that "
+        "has it to group 'B'"),
+        ("B,w,2000.0,1.0",),
+    ),
+    "a link without capacity": (
+        {"links": LINKS.replace("S,F,5", "S,F,0")},
+        ("objects.csv row 3: channel 'w' is unreachable: no path of links with 2000 kbit/s from a source that "
+        "has it to group 'B'"),
+        ("B,w,2000.0,1.0",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SCARCE)
+def test_scarce_capacity_is_shed_and_listed_or_proven_infeasible(folder: Path, case: str) -> None:
+    tables, reason, unserved = SCARCE[case]
+    for name, text in tables.items():
+        (folder / "net" / f"{name}.csv").write_text(text)
+    for design in ("optimum", "cdn"):
+        out = folder / design
+        done = planner("solve", "s.toml", "--design", design, "--out", out)
+        assert done.code == 0, done.err
+        listed = next(out.rglob("unserved.csv")).read_text().splitlines()
+        assert listed == ["group,channel,bitrate_kbps,clients", *unserved]
+        assert "cannot serve 1 client" in done.out
+        strict = planner("solve", "s.toml", "--design", design, "--service", "all")
+        assert strict.code == 3
+        assert reason in strict.err + strict.out
 
 
 def test_pins_that_do_not_fit_have_no_plan(folder: Path) -> None:
