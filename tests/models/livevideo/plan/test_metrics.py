@@ -38,7 +38,10 @@ def test_clients_over_overloaded_links_do_not_count() -> None:
     metrics = measure(one, both, None)
     assert metrics["overloaded_links"] == 2
     assert metrics["clients_at_bitrate"] == 0.0
-    assert metrics["requests_served"] == 100.0
+    assert metrics["requests_served"] == 0.0
+    assert metrics["service_minus_cost"] == pytest.approx(-one.cost_weight * float(metrics["cost"] or 0.0))
+    assert metrics["degraded_clients"] == one.clients.sum()
+    assert metrics["unserved_clients"] == 0.0
 
 
 def test_changes_since_the_previous_plan_are_counted() -> None:

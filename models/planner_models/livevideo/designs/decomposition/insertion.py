@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numba as nb
@@ -24,7 +25,7 @@ STEPS: Final[Any] = np.int64(6)
 NODES: Final[Any] = np.int64(1)
 """Effort for the tree of an object with many requests; typed, as START."""
 
-call_for_none: Final = caller_of(nb.types.none)
+call_for_none: Final[Callable[..., None]] = caller_of(nb.types.none)
 
 START: Final[Any] = np.int64(0)
 """First row; typed, since a kernel is compiled anew for each plain number that another passes to it."""
@@ -164,7 +165,8 @@ def remove_tree(o: int, state: TreeState, row: int) -> int:
     first, last = state.objects.first[o], state.objects.first[o + 1]
     add_tree_rate(first, last, state.objects.bitrate[o], state.paths, state.residual)
     copy_rows(state.paths, first, last - first, state.saved, row)
-    return row + last - first
+    next_row: int = row + last - first
+    return next_row
 
 
 @inner_kernel

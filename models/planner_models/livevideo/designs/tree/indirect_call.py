@@ -6,20 +6,35 @@ compiled six times, unless they call it by address.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numba as nb
 from numba.core import types
 from numba.extending import intrinsic
 
-kernel: Final = nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True)
-inner_kernel: Final = nb.njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
-"""For kernels that only kernels call, and Python must not: they lack the code that unpacks arguments."""
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile a function with Numba, for calls from Python and from kernels."""
+    return _compile(function)
+
+
+def inner_kernel(function: Kernel) -> Kernel:
+    """Compile a function that Python must not call: it lacks the code that unpacks Python's arguments."""
+    return _compile(function, no_cpython_wrapper=True)
+
+
+def _compile(function: Kernel, **options: bool) -> Kernel:
+    njit: Any = nb.njit  # its types lack some options
+    compiled: Kernel = njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
+    return compiled
 
 
 def address_of(kernel: Any, *arguments: Any) -> int:
     """Return the address of a kernel for arguments of these types; compiles it where no cache has it."""
-    signature = tuple(nb.typeof(argument) for argument in arguments)
+    signature = tuple(nb.typeof(argument) for argument in arguments)  # type: ignore[no-untyped-call]
     kernel.compile(signature)
     compiled = kernel.overloads[signature]
     address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
@@ -32,7 +47,7 @@ def caller_of(result: types.Type) -> Any:
     result  type of the kernel's result; the arguments must have the types that its address was made for
     """
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def call(typing_context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             wanted = tuple(signature.args[1])

@@ -9,6 +9,7 @@ source  Camerini, Fratta and Maffioli 1975, for deflected subgradients; Polyak 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numba as nb
@@ -44,7 +45,9 @@ STEP_REDUCTION: Final = 0.6
 MIN_STEP_SCALE: Final = 1e-3
 """Scale of steps below which the ascent stops."""
 
-call_for_pair: Final = caller_of(nb.types.UniTuple(nb.types.float64, 2))
+call_for_pair: Final[Callable[..., tuple[float, float]]] = caller_of(
+    nb.types.UniTuple(nb.types.float64, 2)  # type: ignore[no-untyped-call]
+)
 
 
 @inner_kernel

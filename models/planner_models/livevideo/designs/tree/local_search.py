@@ -6,6 +6,7 @@ takes five to ten times as long to call as the sum itself, and Numba's inlining 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numba as nb
@@ -22,7 +23,7 @@ MAX_ASSIGNMENT_PASSES: Final = 4
 MAX_EXCHANGE_PASSES: Final = 5
 """Passes over the edges of the best tree in which some are exchanged, at most."""
 
-call: Final = caller_of(nb.types.float64)
+call: Final[Callable[..., float]] = caller_of(nb.types.float64)
 
 
 @inner_kernel

@@ -29,9 +29,7 @@ def solve_tree(
     if k <= MAX_EXACT_REQUESTS:
         value = call(net.at.solve_dynamic_program, (k, edges, reflectors, net, paths))
         return value, value
-    return call_for_pair(  # type: ignore[no-any-return]
-        net.at.solve_with_bound, (k, edges, reflectors, net, paths, dual, steps, nodes)
-    )
+    return call_for_pair(net.at.solve_with_bound, (k, edges, reflectors, net, paths, dual, steps, nodes))
 
 
 def create_workspace(
