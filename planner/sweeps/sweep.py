@@ -120,7 +120,7 @@ class Sweep:
 
     @property
     def exit_code(self) -> int:
-        """Exit code: 0 if every run has a plan, else that of the first without; 130 if interrupted."""
+        """Exit code: 0 if every run did its job, else that of the first that did not; 130 if interrupted."""
         if self.interrupted:
             return INTERRUPTED_EXIT_CODE
         codes = self.runs["exit_code"]

@@ -135,6 +135,12 @@ def test_a_bound_counts_only_where_its_design_had_all_information() -> None:
     assert found.bound == 2.0
 
 
+def test_a_design_that_only_bounds_gives_the_bound_and_no_failure() -> None:
+    proof = {"objective_metric": "concurrent_flow", "bound": 2.0, "status": "bound only", "exit_code": 0}
+    found = measured(runs(alone={"concurrent_flow": 1.0}, bound={"concurrent_flow": None, **proof}))
+    assert (found.bound, found.failed, list(found.frame["design"])) == (2.0, {}, ["alone"])
+
+
 def test_a_plan_without_the_metric_has_no_result() -> None:
     found = measured(runs(alone={"concurrent_flow": 1.0}, odd={"concurrent_flow": None}))
     assert found.failed == {"odd": "its plan has no concurrent_flow"}

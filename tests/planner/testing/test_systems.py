@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from planner.contract.design import Decision
+from planner.contract.metrics import Headline
 from planner.contract.proof import Proof, Status
 from planner.scenarios.catalogue import find_system, system_names
 from planner.testing import check_system
 from planner.testing.systems import Case, conformance_cases
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.problem.problem import Traffic
+from tests.planner.runs.toy_system import Admitted, Link, admit, toy
 
 SMALL: Mapping[str, Callable[[Any], Any]] = {
     "brokering": lambda presets: presets["world"](clients=200, places=12, seed=1),
@@ -73,3 +75,38 @@ def test_false_claims_are_found(decide: Callable[..., Any], line: str) -> None:
     with pytest.raises(AssertionError, match="system 'traffic' fails") as found:
         check_system(wrong, problems=[SMALL["traffic"](system.problem.presets)])
     assert line in str(found.value)
+
+
+def test_a_plan_with_violations_beats_no_optimum_in_the_headline_metric() -> None:
+    """What users get is comparable also where a plan overloads a link."""
+    system = toy()
+    sends = Headline(metric="sent_mbps", verb="sends")
+    metrics = (dataclasses.replace(system.metric("sent_mbps"), better="more"),)
+    plan = dataclasses.replace(
+        system.plan, headline=sends, metrics=metrics, measure=lambda _, plan, __: vars(plan)
+    )
+
+    def admit_most(problem: Link) -> Decision[Admitted]:
+        decision = admit(problem)
+        return dataclasses.replace(decision, proof=dataclasses.replace(decision.proof, metric="sent_mbps"))
+
+    optimum = dataclasses.replace(system.design("admit"), name="optimum", decide=admit_most)
+    wrong = dataclasses.replace(system, plan=plan, designs=(optimum, system.design("flood")))
+    cases = conformance_cases(wrong, problems=[Link(2.0, 1.0)])
+    case = next(case for case in cases if case.name == "problem 0: no plan beats the optimum")
+    with pytest.raises(AssertionError, match=r"flood: sent_mbps 2\.0 beats the optimum 1\.0"):
+        case.run()
+
+
+@pytest.mark.parametrize(("name", "line"), [("admit", "returns a plan"), ("idle", "proves no bound")])
+def test_a_design_declared_to_bound_only_bounds(name: str, line: str) -> None:
+    def idle(problem: Link) -> Decision[Any]:
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED))
+
+    system = toy(decide=idle)
+    declared = system.design("own" if name == "idle" else name)
+    wrong = dataclasses.replace(system, designs=(dataclasses.replace(declared, is_bound=True),))
+    cases = conformance_cases(wrong, problems=[Link(2.0, 1.0)])
+    case = next(case for case in cases if case.name.endswith("its plan keeps what it claims"))
+    with pytest.raises(AssertionError, match=line):
+        case.run()
