@@ -60,10 +60,10 @@ BAD: dict[str, tuple[str, Change, str]] = {
         set_first_row(k=6, partitions=1, core_copies=9, aggregation_copies=2),
         "fabric.csv row 2: 2 x aggregation_copies is 4, must divide k = 6",
     ),
-    "table size 0": (
+    "a negative table size": (
         "fabric",
-        set_first_row(edge_entries=0),
-        "fabric.csv row 2: edge_entries is 0.0, must be at least 1",
+        set_first_row(edge_entries=-1),
+        "fabric.csv row 2: edge_entries is -1.0, must be at least 0",
     ),
     "an unknown kind": (
         "fabric",

@@ -14,9 +14,13 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner_models.multicast.designs.universal_bound import bound_mbps
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order, build_limits
-from planner_models.multicast.problem.problem import LAYERS, Multicast
+from planner_models.multicast.problem.problem import Multicast
+
+METRIC: Final = "host_traffic_mbps"
+BOUND_SCOPE: Final = "partitions given in turn"
 
 Choose = Annotated[
     Literal["value", "arrival"],
@@ -24,12 +28,12 @@ Choose = Annotated[
 ]
 
 
-def store_everywhere(problem: Multicast) -> Decision[Channels]:
+def store_everywhere(problem: Multicast, *, options: Options = Options()) -> Decision[Channels]:
     """Store every group, first come, first served, at all core and aggregation switches that may get it.
 
-    Groups that do not fit go by unicast.
+    Groups that do not fit go by unicast; with service `all` there is then no plan.
     """
-    return _admit(problem, problem.whole_copies)
+    return _admit(problem, problem.whole_copies, options)
 
 
 def partition_addresses(
@@ -37,13 +41,15 @@ def partition_addresses(
 ) -> Decision[Channels]:
     """Store groups at the core and aggregation switches that hold their partition; others go by unicast.
 
-    The bound covers partitions given in turn and entries that are not shared.
+    The bound covers partitions given in turn and entries that are not shared. With service `all`, every
+    group must have entries.
     """
     copies = problem.aggregation_copies
     if choose == "arrival":
-        return _admit(problem, copies)
-    kept, proof = select_groups(problem, LAYERS, options)
-    proof = replace(proof, bound_scope=f"{BOUND_SCOPE}, no shared entries")
+        return _admit(problem, copies, options)
+    kept, proof = select_groups(problem, build_limits(problem, copies), options)
+    if proof.bound is not None:
+        proof = widen_bound(problem, proof, f"{BOUND_SCOPE}, no shared entries")
     return Decision(plan=None if kept is None else build_plan(problem, kept, copies), proof=proof)
 
 
@@ -52,20 +58,18 @@ def selection_program(problem: Multicast, *, choose: Choose = "value") -> Linear
     return selection_model(problem, build_limits(problem, problem.aggregation_copies))
 
 
-def _admit(problem: Multicast, copies: int) -> Decision[Channels]:
-    kept = admit_in_order(build_limits(problem, copies))
-    traffic = unicast_mbps(problem) - float(saved_mbps(problem)[kept].sum())
-    proof = Proof(status=Status.FEASIBLE, objective=traffic, metric=METRIC, seconds=None)
+def _admit(problem: Multicast, copies: int, options: Options) -> Decision[Channels]:
+    limits = build_limits(problem, copies)
+    kept = admit_in_order(limits)
+    if options.service == "all" and not kept.all():
+        return Decision(plan=None, proof=refuse(limits))
+    proof = Proof(status=Status.FEASIBLE, objective=traffic_mbps(problem, kept), metric=METRIC, seconds=None)
     return Decision(plan=build_plan(problem, kept, copies), proof=proof)
 
 
-METRIC: Final = "host_traffic_mbps"
-BOUND_SCOPE: Final = "partitions given in turn"
-
-
-def unicast_mbps(problem: Multicast) -> float:
-    """Return the host traffic where every group goes by unicast: each copy is sent and received."""
-    return float(2 * problem.rate_mbps @ problem.member_counts)
+def traffic_mbps(problem: Multicast, kept: Bools) -> float:
+    """Return the host traffic where groups `kept` (G,) have their own entries and others go by unicast."""
+    return float(2 * problem.rate_mbps @ problem.member_counts) - float(saved_mbps(problem)[kept].sum())
 
 
 def saved_mbps(problem: Multicast) -> Floats:
@@ -78,7 +82,7 @@ def selection_model(problem: Multicast, limits: TableLimits) -> LinearProgram:
     names = problem.groups["group"].tolist
     return LinearProgram.build(
         cost=-saved_mbps(problem),
-        offset=unicast_mbps(problem),
+        offset=traffic_mbps(problem, np.zeros(len(problem.groups), dtype=bool)),
         rows=[Rows("table", limits.uses, upper=limits.free.astype(float))],
         columns=[Columns("hardware", len(problem.groups), labels=names)],
         upper=1.0,
@@ -87,22 +91,42 @@ def selection_model(problem: Multicast, limits: TableLimits) -> LinearProgram:
     )
 
 
-def select_groups(
-    problem: Multicast, layers: tuple[str, ...], options: Options
-) -> tuple[Bools | None, Proof]:
-    """Return the groups with entries, (G,), where only tables of `layers` are limited, and the proof."""
-    limits = build_limits(problem, problem.aggregation_copies, layers=layers)
+def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> tuple[Bools | None, Proof]:
+    """Return the groups with entries that save the most, (G,), within the limits, and the proof.
+
+    Where the solver ends without a plan, groups are admitted in the order of what they save. No groups are
+    returned where service is `all` and not all fit.
+    """
+    everyone = np.ones(len(problem.groups), dtype=bool)
     if limits.can_hold_all:
-        least = float(problem.rate_mbps @ (1 + problem.member_counts))
-        proof = Proof(status=Status.OPTIMAL, objective=least, bound=least, metric=METRIC)
-        return np.ones(len(problem.groups), dtype=bool), proof
+        least = traffic_mbps(problem, everyone)
+        return everyone, Proof(status=Status.OPTIMAL, objective=least, bound=least, metric=METRIC)
+    if options.service == "all":
+        return None, refuse(limits)
     solution = backends.solve(selection_model(problem, limits), options)
+    if solution.x is None:
+        kept = admit_in_order(limits, order=np.argsort(-saved_mbps(problem), kind="stable"))
+    else:
+        kept = solution.x > 0.5
     proof = Proof(
-        status=solution.status,
-        objective=solution.objective,
+        status=Status.FEASIBLE if solution.x is None else solution.status,
+        objective=traffic_mbps(problem, kept),
         bound=solution.bound,
         metric=METRIC,
         backend=solution.backend,
-        reasons=solution.reasons,
     )
-    return (None if solution.x is None else solution.x > 0.5), proof
+    return kept, proof
+
+
+def refuse(limits: TableLimits) -> Proof:
+    """Return the proof that the tables cannot hold all groups: the switches that overflow."""
+    reasons = tuple(f"table: {line}" for line in limits.describe_overflows())
+    return Proof(status=Status.INFEASIBLE, metric=METRIC, bound_scope=BOUND_SCOPE, reasons=reasons)
+
+
+def widen_bound(problem: Multicast, proof: Proof, scope: str) -> Proof:
+    """Return the proof with the better of its bound within the scope, and the bound of all plans."""
+    least = bound_mbps(problem)
+    if proof.bound is not None and proof.bound > least * (1 + 1e-9):
+        return replace(proof, bound_scope=scope)
+    return replace(proof, bound=least, bound_scope=None)

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.multicast.designs.bound import edge_table_bound_mbps
+from planner_models.multicast.designs import joint_optimum
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
     algorithm2,
     incremental,
     p_median,
 )
-from planner_models.multicast.designs.partitioned import BOUND_SCOPE, select_groups
+from planner_models.multicast.designs.partitioned import (
+    BOUND_SCOPE,
+    saved_mbps,
+    select_groups,
+    widen_bound,
+)
+from planner_models.multicast.designs.unicast_exchange import NO_ENTRY, EdgeTables, improve
 from planner_models.multicast.plan.address_layouts import choose_layout
 from planner_models.multicast.plan.meta_groups import (
     LINEAR,
     Congestion,
     Masks,
-    extra_mbps,
     merge_equal_sets,
     run_in_threads,
 )
@@ -36,15 +43,20 @@ from planner_models.multicast.plan.plan import Channels, build_plan, round_robin
 from planner_models.multicast.plan.switch_groups import (
     StoredGroups,
     build_meta_groups,
-    groups_at,
+    groups_at_aggregations,
+    groups_at_edges,
     previous_entries,
 )
+from planner_models.multicast.plan.table_limits import TableLimits, build_limits, join_limits
 from planner_models.multicast.problem.capacity_equations import list_layouts
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
+MAX_ROUNDS: Final = 5  # of the search of edge switches
+PROVEN_GAP: Final = 1e-9
+
 Method = Annotated[
     Literal["agglomerative", "algorithm2", "optimum"],
-    Field(description="algorithm that shares entries; optimum: exact, for switches with few port sets"),
+    Field(description="algorithm that shares entries; optimum: exact where switches have few port sets"),
 ]
 Share = Annotated[
     Literal["edge", "aggregation", "both"], Field(description="layers whose groups share entries")
@@ -65,6 +77,9 @@ Keep = Annotated[
     float,
     Field(ge=0, description="after a previous plan: share anew where that saves this share of traffic"),
 ]
+WeighUnicast = Annotated[
+    bool, Field(description="groups go by unicast where their shared entries at edge switches cost more")
+]
 PortMbps = Annotated[
     float | None,
     Field(gt=0, description="of algorithm2: speed of ports, for congestion that rises with load"),
@@ -77,6 +92,7 @@ def partition_and_share(
     share: Share = "edge",
     method: Method = "agglomerative",
     everywhere: Everywhere = False,
+    weigh_unicast: WeighUnicast = True,
     rounds: Rounds = 1,
     delta: Delta = 0.2,
     spare: Spare = 0,
@@ -87,24 +103,31 @@ def partition_and_share(
 ) -> Decision[Channels]:
     """Partition addresses above, and share entries below, at switches whose tables overflow.
 
-    Groups that the other layers' tables cannot hold go by unicast: those that save the least. The bound
-    covers partitions given in turn, whatever switches of the layer share. Method `optimum` is exact at
-    each switch for the groups chosen; where its time limit ends without a plan, the heuristic's is used.
-    With a previous plan, agglomerative sharing starts from its entries (see `keep`).
+    Groups that the other layers' tables cannot hold go by unicast, those that save the least; and groups
+    whose shared entries at edge switches cost more traffic than unicast (see `weigh_unicast`), so that no
+    plan of `partitioned` is better. The bound covers partitions given in turn, whatever switches of the
+    layer share. Method `optimum` is exact where edge switches have few port sets; else, and where its time
+    limit ends without a plan, heuristics make the plan. Algorithm 2 needs an entry for each port and two
+    more; smaller tables are shared by agglomerative clustering. With a previous plan, agglomerative sharing
+    starts from its entries (see `keep`). With service `all`, every group must have entries.
 
-    raises  InputError from `optimum` where a switch has too many different port sets, from
-            `algorithm2` where a table is smaller than the ports and two, and for `port_mbps` with
-            another method
+    raises  InputError for `port_mbps` with another method than algorithm2
     """
     if port_mbps is not None and method != "algorithm2":
         raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
+    until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     copies = problem.aggregation_copies
     layers = {"edge": ("edge",), "aggregation": ("aggregation",), "both": ("aggregation", "edge")}[share]
-    bound_scope = f"{BOUND_SCOPE}, entries shared by {' and '.join(layers)} switches"
-    kept, proof = select_groups(problem, tuple(name for name in LAYERS if name not in layers), options)
+    others = tuple(name for name in LAYERS if name not in layers)
+    limits = join_limits(
+        build_limits(problem, copies, layers=others),
+        build_limits(problem, copies, layers=layers).without_free_entries(),
+    )
+    kept, proof = select_groups(problem, limits, options)
     if kept is None or proof.objective is None:
-        return Decision(plan=None, proof=replace(proof, bound_scope=bound_scope))
+        return Decision(plan=None, proof=proof)
     sharing = _Sharing(
+        problem=problem,
         method=method,
         everywhere=everywhere,
         rounds=rounds,
@@ -115,25 +138,104 @@ def partition_and_share(
         options=options,
         previous=None if previous is None or previous.plan is None else previous.plan.meta_groups,
     )
-    frames, extra = [], 0.0
-    for layer in layers:
-        stored = groups_at(layer, problem, kept, round_robin_partitions(problem, copies), copies)
-        frame, layer_extra = _share_layer(problem, stored, sharing)
-        frames.append(frame)
-        extra += layer_extra if layer == "edge" else 0.0  # what edge switches drop reaches no host
+    frames, objective, exact = [], proof.objective, None
+    if "edge" in layers:
+        weighs = weigh_unicast and sharing.congestion.is_linear and options.service == "best"
+        if method == "optimum" and weighs:
+            exact = joint_optimum.solve(problem, limits, options)
+        if exact is not None:
+            tables, proof = exact
+        else:
+            tables = _search_edges(sharing, limits, kept, until, weighs=weighs)
+        kept, objective = tables.kept, tables.total_mbps
+        frames.append(_edge_frame(sharing, tables))
+    if "aggregation" in layers:  # what edge switches drop reaches no host
+        stored = groups_at_aggregations(
+            problem, round_robin_partitions(problem, copies), problem.distribution(copies), kept
+        )
+        meta, shares = sharing.share_layer(stored)
+        frames.append(build_meta_groups(problem, stored, np.repeat(shares, np.diff(stored.start)), meta))
     meta_groups = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-    objective = proof.objective + extra
-    least = edge_table_bound_mbps(problem) if "edge" in layers else -np.inf
-    bound = max(least, -np.inf if proof.bound is None else proof.bound)
-    status = Status.OPTIMAL if objective - bound <= 1e-9 * max(1.0, objective) else Status.FEASIBLE
-    proof = replace(
-        proof,
-        status=status,
-        objective=objective,
-        bound=bound if np.isfinite(bound) else None,
-        bound_scope=bound_scope if bound > least else None,
-    )
+    scope = f"{BOUND_SCOPE}, entries shared by {' and '.join(layers)} switches"
+    proof = widen_bound(problem, replace(proof, objective=objective), scope)
+    assert proof.bound is not None
+    is_optimal = objective - proof.bound <= PROVEN_GAP * max(1.0, objective)
+    if exact is None or is_optimal:
+        proof = replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
     return Decision(plan=build_plan(problem, kept, copies, meta_groups=meta_groups), proof=proof)
+
+
+def _search_edges(
+    sharing: _Sharing, limits: TableLimits, kept: Bools, until: float, *, weighs: bool
+) -> EdgeTables:
+    """Return the entries of edge switches, and the groups that have some.
+
+    weighs  whether groups go by unicast where their entries cost more: the search starts from the groups
+            `kept`, and from those of `partitioned` where that could be better
+    """
+    tables = _start_search(sharing, limits, kept)
+    if not weighs:
+        return tables
+    _improve_edges(sharing, tables, until)
+    problem = sharing.problem
+    if tables.total_mbps > _unshared_bound_mbps(problem):
+        own_limits = join_limits(limits, build_limits(problem, problem.aggregation_copies, layers=("edge",)))
+        own, _ = select_groups(problem, own_limits, sharing.options)
+        if own is not None:
+            other = _start_search(sharing, limits, own)
+            _improve_edges(sharing, other, until)
+            tables = min(tables, other, key=lambda each: each.total_mbps)
+    return tables
+
+
+def _unshared_bound_mbps(problem: Multicast) -> float:
+    """Return a bound on host traffic without shared entries: each edge switch refuses as many as overflow.
+
+    A refused group costs what it saves, divided evenly over its edge switches.
+    """
+    edge, group, _ = problem.at_edge
+    cost = (saved_mbps(problem) / np.bincount(group))[group]
+    order = np.lexsort((cost, edge))
+    count = np.bincount(edge, minlength=problem.edge_count)
+    nth = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
+    refused = nth < (count - problem.free("edge"))[edge]
+    least = float(problem.rate_mbps @ (1 + problem.member_counts))
+    return least + float(cost[order][refused].sum())
+
+
+def _start_search(sharing: _Sharing, limits: TableLimits, kept: Bools) -> EdgeTables:
+    """Return the entries of edge switches for the groups `kept`."""
+    problem = sharing.problem
+    entry = np.full(len(problem.at_edge[1]), NO_ENTRY, dtype=np.int64)
+    entry[kept[problem.at_edge[1]]] = sharing.share_layer(groups_at_edges(problem, kept))[0]
+    return EdgeTables(problem=problem, limits=limits, kept=kept.copy(), entry=entry)
+
+
+def _improve_edges(sharing: _Sharing, tables: EdgeTables, until: float) -> None:
+    """Drop and add groups, and share anew at switches that changed, as long as that saves traffic."""
+    for _ in range(MAX_ROUNDS):
+        tables.changed.clear()
+        if not improve(tables, until=until) or time.perf_counter() > until:
+            return
+        changed = np.zeros(tables.problem.edge_count, dtype=bool)
+        changed[list(tables.changed)] = True
+        here = tables.kept[tables.group]
+        fresh = tables.entry.copy()
+        fresh[here] = sharing.share_layer(groups_at_edges(tables.problem, tables.kept), changed)[0]
+        before, after = (tables.extra_mbps(entry) for entry in (tables.entry, fresh))
+        better = changed & (after < before * (1 - 1e-9))
+        tables.entry = np.where(better[tables.switch], fresh, tables.entry)
+
+
+def _edge_frame(sharing: _Sharing, tables: EdgeTables) -> pd.DataFrame:
+    """Return the table meta_groups of the edge switches where groups share entries."""
+    stored = groups_at_edges(sharing.problem, tables.kept)
+    entry = tables.entry[tables.kept[tables.group]]
+    count = np.diff(stored.start)
+    width = int(entry.max(initial=0)) + 1
+    used = np.bincount(np.unique(stored.switch * width + entry) // width, minlength=len(count))
+    shares = (used < count) | (sharing.everywhere & (count > 0))
+    return build_meta_groups(sharing.problem, stored, np.repeat(shares, count), entry)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,6 +245,7 @@ class _Sharing:
     previous  the table meta_groups of the previous plan
     """
 
+    problem: Multicast
     method: str
     everywhere: bool
     rounds: int
@@ -162,9 +265,7 @@ class _Sharing:
         background  (ports,) other traffic, for convex congestion
         """
         meta = merge_equal_sets(masks)
-        if self.method == "algorithm2":
-            if meta.max() < size < ports + 2:
-                return meta
+        if self.method == "algorithm2" and size >= ports + 2:
             return algorithm2.aggregate(
                 masks,
                 rates,
@@ -178,53 +279,52 @@ class _Sharing:
         if meta.max() < size:
             return meta
         if self.method == "optimum":
-            exact, _ = p_median.solve_exactly(masks, rates, table_size=size, options=self.options)
-            if exact is not None:
-                return exact  # else the time limit ended without a plan: the heuristic's is used
+            with contextlib.suppress(InputError):  # too many unions: the heuristic's plan is used
+                exact, _ = p_median.solve_exactly(masks, rates, table_size=size, options=self.options)
+                if exact is not None:
+                    return exact
         elif old is not None and (old >= 0).any():
             return incremental.update_sharing(masks, rates, old, table_size=size, keep=self.keep)
         return agglomerative_clustering.aggregate(masks, rates, table_size=size, rounds=self.rounds)
 
+    def share_layer(self, stored: StoredGroups, switches: Bools | None = None) -> tuple[Ints, Bools]:
+        """Return the entry of each stored group, (pairs,), and whether each switch shares entries.
 
-def _share_layer(problem: Multicast, stored: StoredGroups, sharing: _Sharing) -> tuple[pd.DataFrame, float]:
-    """Return the table meta_groups of the switches that overflow, and the extra traffic at all of them."""
-    sizes, count = problem.free(stored.layer), np.diff(stored.start)
-    is_edge = stored.layer == "edge"
-    ports = problem.ports if is_edge else int(problem.wiring.edge_in_pod.max()) + 1
-    over = np.flatnonzero((count > sizes) | (sharing.everywhere & (count > 0))).tolist()
-    rates = problem.rate_mbps[stored.group]
-    rows = [slice(a, b) for a, b in pairwise(stored.start.tolist())]
-    # switches that store the same groups do the same: once is enough
-    first_of = {switch: switch for switch in over}
-    if not is_edge:
+        switches  those that share; default: all. Others, and those where all fit, have own entries
+        """
+        sizes, count = self.problem.free(stored.layer), np.diff(stored.start)
+        is_edge = stored.layer == "edge"
+        ports = self.problem.ports if is_edge else int(self.problem.wiring.edge_in_pod.max()) + 1
+        shares = (count > sizes) | (self.everywhere & (count > 0))
+        if switches is not None:
+            shares &= switches
+        rates = self.problem.rate_mbps[stored.group]
+        rows = [slice(a, b) for a, b in pairwise(stored.start.tolist())]
+        # switches that store the same groups do the same: once is enough
         twins: dict[bytes, int] = {}
-        for switch in over:
+        first_of = {}
+        for switch in np.flatnonzero(shares).tolist():
+            key = b"" if is_edge else stored.group[rows[switch]].tobytes() + sizes[switch].tobytes()
+            first_of[switch] = switch if is_edge else twins.setdefault(key, switch)
+        meta = np.arange(len(stored.group)) - np.repeat(stored.start[:-1], count)
+        before = previous_entries(self.problem, stored, self.previous)
+
+        def share_switch(switch: int) -> None:
             mine = rows[switch]
-            key = stored.group[mine].tobytes() + stored.ports[mine].tobytes() + sizes[switch].tobytes()
-            first_of[switch] = twins.setdefault(key, switch)
-    meta = np.zeros(len(stored.group), dtype=np.int64)
-    before = previous_entries(problem, stored, sharing.previous)
+            background = None
+            if is_edge and not self.congestion.is_linear:
+                background = self.problem.port_background_mbps[switch]
+            old = None if before is None else before[mine]
+            size = int(sizes[switch])
+            meta[mine] = self.share(stored.ports[mine], rates[mine], size, ports, old, background)
 
-    def share_switch(switch: int) -> None:
-        mine = rows[switch]
-        background = None
-        if is_edge and not sharing.congestion.is_linear:
-            background = problem.port_background_mbps[switch]
-        old = None if before is None else before[mine]
-        meta[mine] = sharing.share(
-            stored.ports[mine], rates[mine], int(sizes[switch]), ports, old, background
+        threads = 1 if self.method == "optimum" else self.options.threads
+        run_in_threads(
+            share_switch, [one for one, first in first_of.items() if one == first], threads=threads
         )
-
-    threads = 1 if sharing.method == "optimum" else sharing.options.threads
-    run_in_threads(share_switch, [switch for switch in over if first_of[switch] == switch], threads=threads)
-    extra = 0.0
-    shares = np.zeros(len(count), dtype=bool)
-    shares[over] = True
-    for switch in over:
-        mine = rows[switch]
-        meta[mine] = meta[rows[first_of[switch]]]
-        extra += extra_mbps(stored.ports[mine], rates[mine], meta[mine])
-    return build_meta_groups(problem, stored, np.repeat(shares, count), meta), extra
+        for switch, first in first_of.items():
+            meta[rows[switch]] = meta[rows[first]]
+        return meta, shares
 
 
 Wish = Annotated[

@@ -43,8 +43,7 @@ def realize(truth: Multicast, observed: Multicast, plan: Channels) -> Channels:
     limits = table_limits.build_limits(
         truth, copies, partition=partition, layers=[name for name in LAYERS if name not in sharing]
     )
-    of_kept = table_limits.TableLimits(uses=limits.uses[:, np.flatnonzero(kept)], free=limits.free)
-    kept[kept] = table_limits.admit_in_order(of_kept)
+    kept[kept] = table_limits.admit_in_order(limits.of_groups(kept))
     frames = []
     for layer in sharing:
         now, before = (groups_at(layer, each, kept, partition, copies) for each in (truth, observed))

@@ -7,7 +7,7 @@ import numpy as np
 from planner.arrays import Bools, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
-from planner_models.multicast.plan.plan import Channels, count_entries, require_partitions
+from planner_models.multicast.plan.plan import Channels, count_entries, require_partitions, require_whole
 from planner_models.multicast.plan.switch_groups import group_assignment
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import find_rows
@@ -28,6 +28,11 @@ def check(problem: Multicast, plan: Channels) -> Violations:
         name = needed.index[wrong[0]] if len(wrong) else "a switch twice or unknown"
         fault = f"{stated[name]:g}, its groups need {needed['entries'][name]:g}" if len(wrong) else "listed"
         raise PlanRejected(f"entries: {name} is said to take {fault}")
+    layers = plan.entries.set_index("switch")["layer"].reindex(needed.index)
+    strange = (layers.astype(str) != needed["layer"]).to_numpy()
+    if strange.any():
+        name = needed.index[strange][0]
+        raise PlanRejected(f"entries: {name} is said to be in layer '{layers[name]}'")
     found = Violations()
     over = (needed["entries"] > problem.free_entries).to_numpy()
     if over.any():
@@ -48,6 +53,7 @@ def _require_shared(problem: Multicast, plan: Channels) -> None:
         return
     wires, names = problem.wiring, problem.group_names
     switch, group = find_rows(wires.switches, shared["switch"]), find_rows(names, shared["group"])
+    require_whole(shared)
     unknown = np.flatnonzero((switch < len(wires.cores)) | (group < 0))
     if len(unknown):
         row = shared.iloc[unknown[0]]

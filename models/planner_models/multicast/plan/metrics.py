@@ -10,8 +10,9 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.metrics import Metric
 from planner_models.multicast.plan import rerouting, tree_repair
+from planner_models.multicast.plan.forwarding import compile_tables
 from planner_models.multicast.plan.meta_groups import Masks
-from planner_models.multicast.plan.plan import Channels
+from planner_models.multicast.plan.plan import Channels, count_entries
 from planner_models.multicast.plan.switch_groups import (
     StoredGroups,
     group_assignment,
@@ -34,13 +35,17 @@ METRICS: Final = (
     _less(
         "host_traffic_mbps",
         "Mbit/s",
-        "traffic that hosts send and receive; a group with entries is sent once, others once a member",
+        "traffic that hosts send and receive: groups with entries are sent once, others (also those that a "
+        "full table refuses) once a member",
     ),
-    Metric(name="hardware_groups", unit="groups", better="more", about="groups with table entries"),
-    _less("unicast_groups", "groups", "groups sent to each member by unicast"),
+    _less("lost_mbps", "Mbit/s", "traffic that members miss while switches reroute around failures"),
+    Metric(name="groups_with_entries", unit="groups", better="more", about="groups with table entries"),
+    _less("groups_by_unicast", "groups", "groups sent to each member by unicast"),
     _less("overhead_mbps", "Mbit/s", "traffic to hosts that are no members of its group", EQUATION_6),
     _less("overhead_share", "", "divided by the wanted traffic of groups with entries", "section 4.2"),
-    _less("overhead_busiest", "", "the share on the 1% of host links with the most traffic", "section 4.2"),
+    _less(
+        "busiest_overhead_share", "", "the share on the 1% of host links with the most traffic", "section 4.2"
+    ),
     _less(
         "edge_link_overhead_mbps",
         "Mbit/s",
@@ -51,7 +56,7 @@ METRICS: Final = (
     *(_less(f"{layer}_entries_max", "entries", f"entries of the fullest {layer} switch") for layer in LAYERS),
     *(_less(f"{layer}_entries_mean", "entries", f"entries of {layer} switches, mean") for layer in LAYERS),
     _less(
-        "edge_entries_several",
+        "edge_multiport_entries",
         "entries",
         "entries of the fullest edge switch with several ports; others could be unicast entries",
         "section 4.2",
@@ -77,40 +82,85 @@ METRICS: Final = (
 
 
 def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> dict[str, float | None]:
-    """Return every metric of the plan, from the true problem and the plan's tables alone."""
+    """Return every metric of the plan, from the true problem and the plan's tables alone.
+
+    Groups that a full table refuses go by unicast, in any plan; tables count entries as they are planned.
+    """
+    by_layer = plan.entries.groupby("layer")["entries"]
+    refused = find_refused_groups(problem, plan)
+    if refused.any():
+        plan = without_groups(problem, plan, refused)
     kept = has_entries(problem, plan)
     rate, members = problem.rate_mbps, problem.member_counts
     wanted, extra = host_links_mbps(problem, plan)
     links, more = edge_links_mbps(problem, plan)
     unicast = float((2 * rate * members)[~kept].sum())
-    by_layer = plan.entries.groupby("layer")["entries"]
     return {
         "host_traffic_mbps": float(rate[kept].sum()) + float(wanted.sum() + extra.sum()) + unicast,
-        "hardware_groups": float(kept.sum()),
-        "unicast_groups": float((~kept).sum()),
+        "groups_with_entries": float(kept.sum()),
+        "groups_by_unicast": float((~kept).sum()),
         "overhead_mbps": float(extra.sum()),
         "overhead_share": _share(extra.sum(), wanted.sum()),
-        "overhead_busiest": _busiest(extra, wanted),
+        "busiest_overhead_share": _busiest(extra, wanted),
         "edge_link_overhead_mbps": float(more.sum()),
         "edge_link_overhead_share": _share(more.sum(), links.sum()),
         **{f"{layer}_entries_max": float(by_layer.max()[layer]) for layer in LAYERS},
         **{f"{layer}_entries_mean": float(by_layer.mean()[layer]) for layer in LAYERS},
-        "edge_entries_several": float(count_several_ports(problem, plan).max()),
+        "edge_multiport_entries": float(count_several_ports(problem, plan).max()),
         **_with_failures(problem, plan),
         "rules_changed": None if previous is None else float(_count_changed(plan, previous)),
     }
 
 
+def find_refused_groups(problem: Multicast, plan: Channels) -> Bools:
+    """Return the groups that a full table refuses, (G,): entries fill it in the order of their numbers.
+
+    An entry of its own has its group's number, a shared one its meta-group's.
+    """
+    refused = np.zeros(len(problem.groups), dtype=bool)
+    needed = count_entries(problem, plan.partitions, plan.meta_groups)["entries"].to_numpy()
+    over = np.flatnonzero(needed > problem.free_entries)
+    if not len(over):
+        return refused
+    tables = compile_tables(problem, plan)
+    rules = tables.rules[tables.rules["switch"].isin(over)]
+    address = rules["address"].to_numpy()
+    rules = rules.assign(number=np.where(address < 0, -1 - address, address)).sort_values(
+        ["switch", "number"]
+    )
+    nth = rules.groupby("switch").cumcount().to_numpy()
+    left_out = rules[nth >= problem.free_entries[rules["switch"]]]
+    own = left_out["address"].to_numpy()
+    refused[own[own >= 0]] = True
+    shared = tables.local.merge(left_out[["switch", "address"]], on=["switch", "address"])
+    refused[shared["group"].to_numpy()] = True
+    return refused
+
+
+def without_groups(problem: Multicast, plan: Channels, groups: Bools) -> Channels:
+    """Return the plan where these groups, (G,), go by unicast."""
+    partitions, shared = (
+        frame[~groups[find_rows(problem.group_names, frame["group"])]].reset_index(drop=True)
+        for frame in (plan.partitions, plan.meta_groups)
+    )
+    entries = count_entries(problem, partitions, shared)
+    return Channels(partitions=partitions, meta_groups=shared, entries=entries)
+
+
 def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None]:
     """Return the metrics of rerouting and rebuilding; None where nothing has failed."""
-    names = ("unreachable_share", "route_stretch", "rebuilt_roots", "rebuilt_entries")
+    names = ("lost_mbps", "unreachable_share", "route_stretch", "rebuilt_roots", "rebuilt_entries")
     if problem.failed is None or not len(plan.partitions):
-        return dict.fromkeys(names)
+        return dict.fromkeys(names) | {"lost_mbps": 0.0}
     state = failures.find_working_links(problem.wiring, switches=problem.failed["switch"])
     reached = rerouting.reroute_groups(problem, plan, state)
     trees = tree_repair.repair_trees(problem, plan, state, exact=False).table
     got = np.isfinite(reached.stretch)
+    wanted = (problem.rate_mbps * problem.member_counts)[
+        find_rows(problem.group_names, plan.partitions["group"])
+    ]
     values = (
+        float(reached.unreachable @ wanted),
         float(reached.unreachable.mean()),
         float(reached.stretch[got].mean()) if got.any() else None,
         float(trees["roots"].mean()) if len(trees) else None,

@@ -80,11 +80,20 @@ def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Chann
     if shared is None or not len(shared.columns):
         shared = pd.DataFrame({"switch": [], "meta_group": [], "group": []})
     shared = validate(META_GROUPS, shared, where="plan: meta_groups")
+    require_whole(shared)
     if "entries" in tables:
         entries = validate(ENTRIES, tables["entries"], where="plan: entries")
     else:
         entries = count_entries(problem, partitions, shared)
     return Channels(partitions=partitions, meta_groups=shared, entries=entries)
+
+
+def require_whole(meta_groups: pd.DataFrame) -> None:
+    """Raise PlanRejected for a shared entry with a number that is not whole."""
+    broken = np.flatnonzero(meta_groups["meta_group"].to_numpy(float) % 1)
+    if len(broken):
+        number = meta_groups["meta_group"].iloc[broken[0]]
+        raise PlanRejected(f"meta_groups row {broken[0] + 1}: meta_group is {number:g}, must be whole")
 
 
 def require_partitions(problem: Multicast, partitions: pd.DataFrame) -> None:

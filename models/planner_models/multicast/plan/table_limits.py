@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
@@ -24,12 +25,29 @@ class TableLimits:
 
     uses  (rows, groups) 1 where the group needs an entry
     free  (rows,) free entries
+    name  (rows,) the switch with the fewest free entries
 
     Switches that hold the same partitions hold the same groups and are one row.
     """
 
     uses: sp.csr_array
     free: Ints
+    name: pd.Index
+
+    def describe_overflows(self, most: int = 5) -> list[str]:
+        """Return the switches that cannot hold all groups, with the numbers, one line each."""
+        needed = np.diff(self.uses.indptr)
+        over = np.flatnonzero(needed > self.free)[:most]
+        return [f"{self.name[i]} needs {needed[i]:,} entries, {self.free[i]:,} are free" for i in over]
+
+    def without_free_entries(self) -> TableLimits:
+        """Return the limits of switches without a free entry alone: entries cannot be shared there either."""
+        rows = np.flatnonzero(self.free < 1)
+        return TableLimits(uses=sp.csr_array(self.uses[rows]), free=self.free[rows], name=self.name[rows])
+
+    def of_groups(self, groups: Bools) -> TableLimits:
+        """Return the limits for these groups, (G,), alone."""
+        return replace(self, uses=self.uses[:, np.flatnonzero(groups)])
 
     @property
     def can_hold_all(self) -> bool:
@@ -52,13 +70,28 @@ def build_limits(
         round_robin_partitions(problem, copies) if partition is None else partition,
         layers,
     )
-    free = []
-    for layer, (rows, row_of) in by_layer.items():
-        smallest = np.full(rows.shape[0], np.iinfo(np.int64).max)
-        np.minimum.at(smallest, row_of, problem.free(layer))
-        free.append(smallest)
+    if not by_layer:
+        nothing = np.zeros(0, dtype=np.int64)
+        return TableLimits(
+            uses=sp.csr_array((0, len(problem.groups))), free=nothing, name=problem.wiring.switches[nothing]
+        )
+    free, names = [], []
+    for layer, (_, row_of) in by_layer.items():
+        order = np.lexsort((problem.free(layer), row_of))
+        smallest = order[np.unique(row_of[order], return_index=True)[1]]
+        free.append(problem.free(layer)[smallest])
+        names.append(problem.wiring.switches[problem.wiring.layers == layer][smallest])
     uses = sp.csr_array(sp.vstack([rows for rows, _ in by_layer.values()]))
-    return TableLimits(uses=uses, free=np.concatenate(free))
+    return TableLimits(uses=uses, free=np.concatenate(free), name=names[0].append(names[1:]))
+
+
+def join_limits(first: TableLimits, second: TableLimits) -> TableLimits:
+    """Return both limits."""
+    return TableLimits(
+        uses=sp.csr_array(sp.vstack([first.uses, second.uses])),
+        free=np.concatenate([first.free, second.free]),
+        name=first.name.append(second.name),
+    )
 
 
 def entries_by_layer(
@@ -112,17 +145,21 @@ def entries_by_layer(
     return found
 
 
-def admit_in_order(limits: TableLimits) -> Bools:
-    """Return whether each group gets its entries, (G,), in order: where all its switches have one free."""
+def admit_in_order(limits: TableLimits, *, order: Ints | None = None) -> Bools:
+    """Return whether each group gets its entries, (G,): where all its switches have one free.
+
+    order  the groups, first come, first served; default: as they are
+    """
     uses = limits.uses.tocsc()
-    return np.asarray(_admit(uses.indptr, uses.indices, limits.free.copy()), dtype=bool)
+    order = np.arange(uses.shape[1]) if order is None else order
+    return np.asarray(_admit(uses.indptr, uses.indices, limits.free.copy(), order), dtype=bool)
 
 
 @njit(cache=True)
-def _admit(start: NDArray[np.int32], switch: NDArray[np.int32], free: Ints) -> Bools:
+def _admit(start: NDArray[np.int32], switch: NDArray[np.int32], free: Ints, order: Ints) -> Bools:
     """Admit group after group, and lower the free entries of its switches."""
     kept = np.ones(len(start) - 1, dtype=np.bool_)
-    for g in range(len(kept)):
+    for g in order:
         for i in range(start[g], start[g + 1]):
             if free[switch[i]] < 1:
                 kept[g] = False

@@ -137,7 +137,7 @@ def _describe_fullest(need: pd.DataFrame) -> tuple[Section, str]:
 def _describe_sizes(problem: Multicast) -> tuple[Section, str]:
     """Return the groups that fit for table sizes around the present one, the same in every switch."""
     present = min(problem.table_size(layer) for layer in LAYERS)
-    sizes = sorted({max(1, round(present * factor)) for factor in SIZE_FACTORS})
+    sizes = sorted({present, *(max(1, round(present * factor)) for factor in SIZE_FACTORS)})
     found = group_capacity.problem_capacity(problem, largest=max(sizes))
     columns = {
         "none_shared": group_capacity.supported_groups(found),
@@ -148,7 +148,7 @@ def _describe_sizes(problem: Multicast) -> tuple[Section, str]:
     }
     every = float(len(problem.groups))
     frame = pd.DataFrame(columns).loc[sizes].fillna(every).reset_index()
-    here = frame[frame["table_entries"] == max(1, present)].iloc[0]
+    here = frame[frame["table_entries"] == present].iloc[0]
     sentence = (
         f"With tables of {present:,} entries everywhere, {here['none_shared']:,.0f} groups fit without "
         f"shared entries and {here['edges_share']:,.0f} where edge switches share them"
@@ -171,7 +171,7 @@ def _describe_changes(
         decided, metric=by_name["host_traffic_mbps"], measure=metrics.measure, options=options
     )
     trials = again.solve_all(_list_changes(problem, need, larger), candidates)
-    others = (by_name["hardware_groups"], by_name["overhead_mbps"])
+    others = (by_name["groups_with_entries"], by_name["overhead_mbps"])
     section = again.section(trials, title="changes of tables and copies", others=others)
     return section, again.sentence(trials)
 

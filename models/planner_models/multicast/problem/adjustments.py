@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.contract.tables import shorten_faults
-from planner.errors import InputError
 from planner_models.multicast.problem.failures import draw_failures
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import LAYERS
 
 MAX_ENTRIES: Final = 1_000_000_000
-Entries = Annotated[int, Field(ge=1, le=MAX_ENTRIES)] | None
+Entries = Annotated[int, Field(ge=0, le=MAX_ENTRIES)] | None
 
 
 def adjust(
@@ -39,10 +37,10 @@ def adjust(
 ) -> Multicast:
     """Return the problem with tables of other sizes, and more aggregation switches failed, drawn uniformly.
 
-    Sizes apply to switches with their own table too; occupied entries stay occupied. Plans are made without
-    knowledge of failures.
+    Sizes apply to switches with their own table too; occupied entries stay occupied, so that smaller tables
+    have no free entry. Plans are made without knowledge of failures.
 
-    raises  InputError for tables smaller than their occupied entries, and more failures than switches
+    raises  InputError for more failures than switches
     """
     sizes = zip(LAYERS, (core_entries, aggregation_entries, edge_entries), strict=True)
     problem = resize_tables(problem, {layer: table_size if size is None else size for layer, size in sizes})
@@ -63,15 +61,9 @@ def resize_tables(problem: Multicast, sizes: Mapping[str, int | None]) -> Multic
     if switches is not None:
         at = pd.Series(problem.wiring.layers, index=problem.wiring.switches).reindex(switches["switch"])
         size = at.map(given).to_numpy(float)
-        full = np.flatnonzero(switches["occupied"].to_numpy() > size).tolist()
-        faults = [
-            f"problem: '{switches['switch'].iloc[row]}' has {switches['occupied'].iloc[row]:g} entries "
-            f"occupied, its table cannot be of {size[row]:g}"
-            for row in full
-        ]
-        if faults:
-            raise InputError(*shorten_faults(faults, "problem", "with more entries occupied"))
+        occupied = switches["occupied"].to_numpy()
+        switches = switches.assign(occupied=np.where(np.isnan(size), occupied, np.minimum(occupied, size)))
         if "entries" in switches:
-            switches = switches.assign(entries=np.where(np.isnan(size), switches["entries"], size))
+            switches["entries"] = np.where(np.isnan(size), switches["entries"], size)
     columns = {f"{layer}_entries": size for layer, size in given.items()}
     return problem.with_entries(problem.fabric.assign(**columns), switches)

@@ -24,12 +24,25 @@ Sizes = Annotated[
 ]
 
 
+def sample() -> Multicast:
+    """Return one tenant at one edge switch, with so many port sets that every way to share entries is used."""
+    return datacenter(
+        k=24,
+        aggregation_copies=12,
+        tenants=1,
+        groups=1100,
+        largest_tenant=12,
+        sizes="uniform",
+        table_size=20,
+    )
+
+
 def datacenter(
     *,
     kind: Kind = "ab",
     k: Annotated[int, Field(ge=4, le=64, description="ports of each switch, even")] = 8,
     aggregation_copies: Annotated[int, Field(ge=1, description="ra; rc is its square")] = 2,
-    table_size: Annotated[int, Field(ge=1, description="free entries of every switch")] = 100,
+    table_size: Annotated[int, Field(ge=0, description="free entries of every switch")] = 100,
     tenants: Annotated[int, Field(ge=1, description="tenants")] = 20,
     groups: Annotated[int, Field(ge=1, description="groups of all tenants")] = 600,
     largest_tenant: Annotated[int, Field(ge=10, description="most hosts of a tenant")] = 60,

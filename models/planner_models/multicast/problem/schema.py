@@ -25,9 +25,9 @@ FABRIC: Final = Table(
         "partitions": number("number n of partitions of the address space", at_least=1),
         "core_copies": number("cores rc that hold each partition", at_least=1),
         "aggregation_copies": number("aggregation switches ra of a pod that hold each partition", at_least=1),
-        "core_entries": number("table entries of a core switch", at_least=1),
-        "aggregation_entries": number("table entries of an aggregation switch", at_least=1),
-        "edge_entries": number("table entries of an edge switch", at_least=1),
+        "core_entries": number("table entries of a core switch", at_least=0),
+        "aggregation_entries": number("table entries of an aggregation switch", at_least=0),
+        "edge_entries": number("table entries of an edge switch", at_least=0),
     },
 )
 SWITCHES: Final = Table(
@@ -38,7 +38,7 @@ SWITCHES: Final = Table(
         "switch": label("its name"),
         "layer": _optional_label("core, aggregation or edge; for trees"),
         "pod": number("its pod, from 0; for trees, any number for cores", optional=True),
-        "entries": number("table entries, instead of its layer's", at_least=1, optional=True),
+        "entries": number("table entries, instead of its layer's", at_least=0, optional=True),
         "occupied": number("entries that others occupy", at_least=0, optional=True, default=0.0),
     },
     key=("switch",),

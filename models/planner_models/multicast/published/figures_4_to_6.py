@@ -148,7 +148,7 @@ def find_figure_5a(study: Study) -> TargetValues:
     shared = study.compare("multicast/figure_5a", designs=["partitioned_aggregated"]).iloc[0]
     return TargetValues(
         values={
-            "mcast_f5a_groups": float(shared["hardware_groups"]),
+            "mcast_f5a_groups": float(shared["groups_with_entries"]),
             "mcast_f5a_core_aggr": float(above.max()),
             "mcast_f5a_aggr_calc": float(entries["aggregation"].mean()),
             "mcast_f5a_edge_over": 100 * float((entries["edge"] > TABLE_ENTRIES).mean()),
@@ -203,7 +203,7 @@ def find_figure_5b(study: Study) -> TargetValues:
         overhead, top = _sample_overhead(drawn, spread, 0.5)
     else:
         shared = study.compare("multicast/figure_5b", designs=["partitioned_aggregated"]).iloc[0]
-        overhead, top = 100 * float(shared["overhead_share"]), 100 * float(shared["overhead_busiest"])
+        overhead, top = 100 * float(shared["overhead_share"]), 100 * float(shared["busiest_overhead_share"])
     alike = [entries[layer].mean() / small[layer].mean() for layer in ("core", "aggregation")]
     return TargetValues(
         values={
@@ -259,7 +259,7 @@ def find_figure_5c(study: Study) -> TargetValues:
             "mcast_f5c_aggr_la": float(shared["aggregation_entries_max"]),
             "mcast_f5c_edge_max": float(entries["edge"].max()),
             "mcast_f5c_supported": supported,
-            "mcast_f5c_edge_multi": float(shared["edge_entries_several"]),
+            "mcast_f5c_edge_multi": float(shared["edge_multiport_entries"]),
             "mcast_f5c_supported_uni": several,
             "mcast_f5c_unicast": needs - TABLE_ENTRIES,
             "mcast_f5c_single": single > 0.5,

@@ -26,7 +26,7 @@ Observed = tuple[Multicast, Decision[Channels]]
 
 METRICS: Final = (
     Metric(name="host_traffic_mbps", unit="Mbit/s", better="less", about="mean over time"),
-    Metric(name="unicast_groups", unit="groups", better="less", about="mean over time"),
+    Metric(name="groups_by_unicast", unit="groups", better="less", about="mean over time"),
     Metric(
         name="adaptation_rules",
         unit="rules",
@@ -78,7 +78,7 @@ class ChurnExecution:
 
     def record(self) -> Mapping[str, pd.DataFrame]:
         """Return host traffic and unicast groups by interval, and rules by change of the plan."""
-        intervals = ["start_s", "seconds", "host_traffic_mbps", "unicast_groups"]
+        intervals = ["start_s", "seconds", "host_traffic_mbps", "groups_by_unicast"]
         changes = ["time_s", "cause", "added", "removed", "entries"]
         return {
             "intervals": pd.DataFrame(self._intervals, columns=intervals),
@@ -89,7 +89,7 @@ class ChurnExecution:
         if until_s > self._now_s:
             metrics = measure(self.problem, self.plan, None)
             traffic, unicast = (
-                float(metrics[name] or 0.0) for name in ("host_traffic_mbps", "unicast_groups")
+                float(metrics[name] or 0.0) for name in ("host_traffic_mbps", "groups_by_unicast")
             )
             self._intervals.append((self._now_s, until_s - self._now_s, traffic, unicast))
             self._now_s = until_s
@@ -147,7 +147,7 @@ def simulate_churn(
     return SimulationResult(
         metrics={
             "host_traffic_mbps": float(intervals["host_traffic_mbps"].to_numpy() @ share),
-            "unicast_groups": float(intervals["unicast_groups"].to_numpy() @ share),
+            "groups_by_unicast": float(intervals["groups_by_unicast"].to_numpy() @ share),
             "adaptation_rules": float(rules.get("churn", 0)),
             "decision_rules": float(rules.get("decision", 0)),
         },

@@ -19,7 +19,7 @@ def test_every_design_survives_the_engine(design: Any, placement: str) -> None:
     run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))
     assert run.plan is not None
     assert not len(run.violations)
-    groups = run.metrics["hardware_groups"] + run.metrics["unicast_groups"]
+    groups = run.metrics["groups_with_entries"] + run.metrics["groups_by_unicast"]
     assert groups == 150
     tables = SYSTEM.plan.from_tables(problem, run.plan.to_tables())
     assert measure(problem, tables, run.plan)["rules_changed"] == 0

@@ -42,7 +42,7 @@ def test_any_plan_goes_on_serves_everyone_and_keeps_the_tables(
     assert not len(SYSTEM.plan.check(problem, after))
     assert set(after.partitions["group"]) <= set(plan.partitions["group"])
     traffic = SYSTEM.plan.measure(problem, after, None)
-    assert traffic["hardware_groups"] + traffic["unicast_groups"] == len(problem.groups)
+    assert traffic["groups_with_entries"] + traffic["groups_by_unicast"] == len(problem.groups)
     assert traffic["host_traffic_mbps"] >= bound.edge_table_bound_mbps(problem) * (1 - 1e-9)
 
 

@@ -111,4 +111,4 @@ def test_overhead_at_both_layers_is_recounted_from_the_members(share: str, metho
     if share != "edge":
         assert run.metrics["aggregation_entries_max"] <= 20
     if share == "both":
-        assert run.metrics["hardware_groups"] == 150
+        assert run.metrics["groups_with_entries"] == 150

@@ -15,7 +15,7 @@ def test_plans_made_elsewhere() -> None:
     row = {"group": ["g1"], "partition": [2.0], "copies": [1.0]}
     plan = SYSTEM.plan.from_tables(problem, {"partitions": pd.DataFrame(row)})
     assert not len(check(problem, plan))
-    assert measure(problem, plan, None)["hardware_groups"] == 1
+    assert measure(problem, plan, None)["groups_with_entries"] == 1
     with pytest.raises(PlanRejected, match="there are 4"):
         SYSTEM.plan.from_tables(problem, {"partitions": pd.DataFrame(row | {"partition": [9.0]})})
     with pytest.raises(PlanRejected, match="no group"):

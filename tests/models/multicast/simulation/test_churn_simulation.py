@@ -48,7 +48,7 @@ def test_a_seed_fixes_the_run() -> None:
 def test_before_the_first_decision_all_groups_go_by_unicast() -> None:
     problem = datacenter()
     first = run(problem, "partitioned_aggregated").tables["intervals"].iloc[0]
-    assert first["unicast_groups"] == len(problem.groups)
+    assert first["groups_by_unicast"] == len(problem.groups)
     assert first["host_traffic_mbps"] == pytest.approx(2 * problem.rate_mbps @ problem.member_counts)
 
 

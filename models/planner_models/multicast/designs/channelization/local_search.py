@@ -33,8 +33,9 @@ def search_assignment(
     sets: Masks, weights: Floats, meta: Ints, near: NDArray[np.int32], table_size: int, nth: int
 ) -> Ints:
     """Return another assignment, by annealing `nth` times as long as in the first round."""
-    entry_price = _entry_price(sets, weights, meta, table_size)
-    if entry_price <= 0:
+    merges = _sample_merge_costs(sets, weights, meta, table_size)
+    rank = len(merges) // 10  # a low estimate; outside of compiled code, as a partition takes long to compile
+    if not len(merges) or (entry_price := float(np.partition(merges, rank)[rank])) <= 0:
         return meta
     found, slots = meta.copy(), table_size + max(2, int(EXTRA_SLOT_SHARE * table_size))
     visits = nth * max(MIN_VISITS_PER_SET * len(sets), min(MAX_VISITS_PER_SET * len(sets), MAX_VISITS))
@@ -57,13 +58,13 @@ def _union_loads(sets: Masks, weights: Floats, meta: Ints, count: int) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _entry_price(sets: Masks, weights: Floats, meta: Ints, count: int) -> float:
-    """Return a low estimate of the cost of one meta-group fewer, from a sample of merges; 0 of one."""
+def _sample_merge_costs(sets: Masks, weights: Floats, meta: Ints, count: int) -> Floats:
+    """Return the extra traffic of merging each of a sample of meta-groups with its cheapest partner."""
     union, load = _union_loads(sets, weights, meta, count)
     union, load = union[union != 0], load[union != 0]
     count = len(union)
     if count < 2:
-        return 0.0
+        return np.empty(0)
     step = max(1, count // SAMPLED_META_GROUPS)
     prices, merges = np.empty(count), np.empty((count + step - 1) // step)
     for k in range(len(merges)):
@@ -71,8 +72,7 @@ def _entry_price(sets: Masks, weights: Floats, meta: Ints, count: int) -> float:
         merge_costs(union, load, count, union[m], load[m], prices)
         prices[m] = INFINITE_COST
         merges[k] = minimum(prices, count)
-    rank = len(merges) // 10
-    return float(np.partition(merges, rank)[rank])
+    return merges
 
 
 @njit(cache=True, nogil=True)

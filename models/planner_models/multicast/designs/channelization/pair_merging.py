@@ -204,7 +204,10 @@ def _rank_threshold(values: Floats, count: int) -> float:
         high = max(high, value) if value < INFINITE_COST else high
     for _ in range(10):
         middle = (low + high) / 2
-        if np.sum(values <= middle) >= count:
+        reached = 0
+        for value in values:
+            reached += value <= middle
+        if reached >= count:
             high = middle
         else:
             low = middle
