@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
-from planner_models.multicast import SYSTEM, Channels, Multicast, measure
+from planner_models.multicast import SYSTEM, Channels, Multicast, check, measure
+from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
 from planner_models.multicast.problem import addresses
 from tests.models.multicast.fabrics import PLANNING, fat, with_tables
 
@@ -85,7 +86,7 @@ def test_overhead_at_both_layers_is_recounted_from_the_members(share: str, metho
         Entry(
             label="x",
             design=SYSTEM.design("partitioned_aggregated"),
-            parameters={"share": share, "method": method},
+            parameters={"share": share, "method": method, "weigh_unicast": False},
         ),
     )
     assert not len(run.violations)
@@ -112,3 +113,56 @@ def test_overhead_at_both_layers_is_recounted_from_the_members(share: str, metho
         assert run.metrics["aggregation_entries_max"] <= 20
     if share == "both":
         assert run.metrics["groups_with_entries"] == 150
+
+
+def test_groups_that_a_full_table_refuses_count_as_unicast() -> None:
+    """A plan for larger tables looks no better for the entries that do not fit."""
+    problem = fat(k=4, groups=40, table_size=99)
+    small = SYSTEM.problem.adjust(problem, edge_entries=4)
+    plan = SYSTEM.design("partitioned").decide(problem).plan
+    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    names = problem.groups["group"].tolist()
+    refused = set()
+    for _, part in place.groupby(["pod", "edge"]):
+        refused |= set(sorted(part["group"].unique(), key=names.index)[4:])
+    assert 0 < len(refused) < 40
+    rate, members = problem.rate_mbps, problem.member_counts
+    alone = np.array([name in refused for name in names])
+    metrics = measure(small, plan, None)
+    assert set(check(small, plan).frame["limit"]) == {"table"}
+    assert metrics["host_traffic_mbps"] == pytest.approx(
+        float(rate @ np.where(alone, 2 * members, 1 + members))
+    )
+    assert metrics["groups_by_unicast"] == len(refused)
+    own = SYSTEM.design("partitioned").decide(small)
+    assert metrics["host_traffic_mbps"] >= own.proof.bound * (1 - 1e-9)
+
+
+def test_a_full_table_refuses_shared_entries_in_the_order_of_their_numbers() -> None:
+    problem = fat(k=8, aggregation_copies=1, groups=150, table_size=99, placement="random")
+    wide, small = (SYSTEM.problem.adjust(problem, edge_entries=size) for size in (8, 5))
+    plan = partition_and_share(wide, weigh_unicast=False).plan
+    edge = plan.meta_groups.astype({"switch": str, "group": str})
+    nth = edge.groupby("switch")["meta_group"].rank("dense")
+    refused = set(edge.loc[nth > 5, "group"])
+    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    names = problem.groups["group"].tolist()
+    for (pod, number), part in place.groupby(["pod", "edge"]):
+        if f"edge-{pod}-{number}" not in set(edge["switch"]):
+            refused |= set(sorted(part["group"].unique(), key=names.index)[5:])
+    assert 0 < len(refused) < 150
+    assert measure(small, plan, None)["groups_by_unicast"] == len(refused)
+
+
+def test_what_members_miss_after_failures_is_lost() -> None:
+    problem = fat(k=4, groups=40, table_size=99)
+    plan = SYSTEM.design("partitioned").decide(problem).plan
+    assert measure(problem, plan, None)["lost_mbps"] == 0
+    failed = problem.with_failed(["aggregation-0-0", "aggregation-0-1"])
+    place = problem.members.astype(str).merge(problem.hosts, on="host")
+    rate = dict(zip(problem.groups["group"], problem.rate_mbps.tolist(), strict=True))
+    lost = measure(failed, plan, None)["lost_mbps"]
+    # pod 0 is cut off: members there get packets from their own edge switch alone
+    most = sum(rate[group] for group in place["group"]) * 1.0
+    assert 0 < lost < most
+    assert set(SYSTEM.plan.headline.losses) == {"lost_mbps"}
