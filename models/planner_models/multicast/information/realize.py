@@ -40,8 +40,10 @@ def realize(truth: Multicast, observed: Multicast, plan: Channels) -> Channels:
     (copies,) = set(plan.partitions["copies"].astype(int))
     layer_of = truth.wiring.layers[find_rows(truth.wiring.switches, plan.meta_groups["switch"])]
     sharing = [layer for layer in LAYERS if layer in layer_of]
-    limits = table_limits.build_limits(
-        truth, copies, partition=partition, layers=[name for name in LAYERS if name not in sharing]
+    others = [name for name in LAYERS if name not in sharing]
+    limits = table_limits.join_limits(
+        table_limits.build_limits(truth, copies, partition=partition, layers=others),
+        table_limits.build_limits(truth, copies, partition=partition, layers=sharing).without_free_entries(),
     )
     kept[kept] = table_limits.admit_in_order(limits.of_groups(kept))
     frames = []

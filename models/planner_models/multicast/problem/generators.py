@@ -25,7 +25,7 @@ Sizes = Annotated[
 
 
 def sample() -> Multicast:
-    """Return one tenant at one edge switch, with so many port sets that every way to share entries is used."""
+    """Return one tenant at one edge switch with many port sets, which all kernels of sharing work on."""
     return datacenter(
         k=24,
         aggregation_copies=12,

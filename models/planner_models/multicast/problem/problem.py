@@ -366,7 +366,7 @@ class Multicast:
         if not bool((group[1:] >= group[:-1]).all()):
             host = host[np.argsort(group, kind="stable")]
         start = np.concatenate([[0], np.cumsum(self.member_counts)])
-        port = self.hosts["port"].to_numpy(np.int64)
+        port = self.hosts["port"].to_numpy(np.int64, copy=True)  # writable: compiled once
         return collect_spread(start, host, self.edge_of_host, port, self.edge_count)
 
     @cached_property

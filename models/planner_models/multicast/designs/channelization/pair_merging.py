@@ -88,7 +88,6 @@ def merge_pairs(masks: Masks, weights: Floats, target: int) -> Masks:
     return sets[:count].copy()
 
 
-@njit(cache=True, nogil=True)
 def merge_near_pairs(
     sets: Masks, weights: Floats, near: NDArray[np.int32], target: int
 ) -> tuple[Masks, Floats]:
@@ -97,13 +96,35 @@ def merge_near_pairs(
     More are left where no such pair exists.
     """
     n = len(sets)
-    union, load, meta = sets.copy(), weights.copy(), np.arange(n)
-    after, last, size = np.full(n, -1), np.arange(n), np.ones(n, dtype=np.int64)  # members, as a chain
-    price, partner = np.full(n, INFINITE_COST), np.zeros(n, dtype=np.int64)
-    changed = np.zeros(n, dtype=np.int64)  # how often
-    known = np.zeros(n, dtype=np.int64)  # how often the partner had, when its price was found
-    rows = (n + BLOCK_SIZE - 1) // BLOCK_SIZE
-    cheapest = np.full(rows, INFINITE_COST)  # of each ROW of prices
+    union, load = sets.copy(), weights.copy()
+    state = np.zeros((7, n), dtype=np.int64)
+    state[0] = state[2] = np.arange(n)  # the union of each set; the last member of a union
+    state[1], state[3] = -1, 1  # the next member, as a chain; members
+    price, cheapest = np.full(n, INFINITE_COST), np.full((n + BLOCK_SIZE - 1) // BLOCK_SIZE, INFINITE_COST)
+    _merge_near_pairs(union, load, near, target, state, price, cheapest)
+    alive = load >= 0
+    return union[alive], load[alive]
+
+
+@njit(cache=True, nogil=True)
+def _merge_near_pairs(
+    union: Masks,
+    load: Floats,
+    near: NDArray[np.int32],
+    target: int,
+    state: Ints,
+    price: Floats,
+    cheapest: Floats,
+) -> None:
+    """Merge in `union` and `load`; the traffic of a union that went into another is -1.
+
+    state     (7, sets) union, next member, last member, members; cheapest partner, how often a union changed,
+              how often the partner had changed when its price was found
+    cheapest  minimum of each block of prices
+    """
+    meta, after, last, size = state[0], state[1], state[2], state[3]
+    partner, changed, known = state[4], state[5], state[6]
+    n, rows = len(union), len(cheapest)
     for a in range(n):
         price[a], partner[a] = _find_partner(a, a, after, near, meta, union, load)
         cheapest[a // BLOCK_SIZE] = min(cheapest[a // BLOCK_SIZE], price[a])
@@ -134,8 +155,6 @@ def merge_near_pairs(
         price[a], partner[a] = _find_partner(a, a, after, near, meta, union, load)
         known[a] = changed[partner[a]]
         _update_block(price, cheapest, a)
-    alive = load >= 0
-    return union[alive], load[alive]
 
 
 @njit(cache=True, nogil=True)
@@ -169,20 +188,29 @@ def _sharing_costs(sets: Masks, heavy: Floats, mask: np.uint64, weight: float, p
         prices[j] = weight * count_bits(sets[j] & ~mask) + heavy[j] * count_bits(mask & ~sets[j])
 
 
-@njit(cache=True, nogil=True)
 def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDArray[np.int32]:
     """Return the cheapest sets for each to share an entry with, shape (sets, count), in any order.
 
     entry  typical traffic of an entry
     """
     n = len(sets)
-    heaps = min(n - 1, 8 * count)  # each holds every `heaps`-th set
-    heavy, prices, least = np.maximum(weights, entry), np.empty(n), np.empty(heaps)
-    near = np.empty((n, count), dtype=np.int32)
+    near = np.repeat(np.arange(n, dtype=np.int32)[:, None], count, axis=1)  # itself, where there are too few
+    # each heap holds every `heaps`-th set
+    prices, least = np.empty(n), np.empty(min(n - 1, 8 * count))
+    _find_nearest(sets, weights, np.maximum(weights, entry), near, prices, least)
+    return near
+
+
+@njit(cache=True, nogil=True)
+def _find_nearest(
+    sets: Masks, weights: Floats, heavy: Floats, near: NDArray[np.int32], prices: Floats, least: Floats
+) -> None:
+    """Set `near`; `prices` and `least` are work space."""
+    n, count = near.shape
+    heaps = len(least)
     for i in range(n):
         _sharing_costs(sets, heavy, sets[i], weights[i], prices)
         prices[i] = INFINITE_COST
-        near[i] = i  # where there are too few
         _minimum_per_class(prices, least)
         most = _rank_threshold(least, count)  # so many heaps, and so sets, are as good at least
         found, k = 0, i % heaps  # from anywhere, so that no sets are first everywhere
@@ -193,7 +221,6 @@ def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDAr
                         near[i, found] = j
                         found += 1
             k = k + 1 if k + 1 < heaps else 0
-    return near
 
 
 @njit(cache=True, nogil=True)
