@@ -50,7 +50,7 @@ def test_trees_need_their_tables() -> None:
     ("rows", "words"),
     [
         ({"switch": ["edge-9-9"]}, "'edge-9-9' is no switch"),
-        ({"switch": ["core-0"], "entries": [0.0]}, "must be at least 1"),
+        ({"switch": ["core-0"], "entries": [-1.0]}, "must be at least 0"),
         (
             {"switch": ["core-0"], "occupied": [13.0]},
             "'core-0' has more entries occupied than its table holds",
@@ -108,7 +108,7 @@ def test_tenants_of_groups_must_be_known() -> None:
         ("fabric", "partitions", 3.0, "must be k^2/4"),
         ("fabric", "core_copies", 2.0, "must be core_copies"),
         ("fabric", "aggregation_copies", 1.5, "must be whole"),
-        ("fabric", "edge_entries", 0.0, "must be at least 1"),
+        ("fabric", "edge_entries", -1.0, "must be at least 0"),
         ("fabric", "kind", "fat", "must be one of ab, standard, portland, tree"),
         ("members", "host", "h999", "no host of the fabric"),
         ("members", "group", "g999", "in no row of groups"),
