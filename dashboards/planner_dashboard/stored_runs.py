@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 import streamlit as st
@@ -13,6 +13,7 @@ from planner.errors import PlannerError
 from planner.reports.chart_style import COLOURS
 from planner.store.store import Store
 from planner_dashboard import rendering, session, worker
+from planner_dashboard.fields import field_label
 
 MAX_ROWS: Final = 1_000
 """Runs in the table; charts use all runs of the filter."""
@@ -72,7 +73,7 @@ def _show_runs(store: Store, where: str | None) -> None:
 
 def _show_lines(store: Store, where: str | None, metrics: list[str], settings: list[str]) -> None:
     columns = st.columns(4)
-    value = columns[0].selectbox("Metric", metrics, key="lines metric")
+    value = _choose_metric(columns[0], "Metric", metrics, key="lines metric")
     varied = _varied_settings(store, where, settings)
     horizontal = columns[1].selectbox(
         "By", [*varied, *(name for name in settings if name not in varied), "design", "system", "label"],
@@ -95,9 +96,15 @@ def _show_lines(store: Store, where: str | None, metrics: list[str], settings: l
             figure.add_trace(go.Scatter(x=x, y=y, name=str(name), mode="lines+markers", line_color=colour))
         else:
             figure.add_trace(go.Bar(x=x.astype(str), y=y, name=str(name), marker_color=colour))
-    figure.update_layout(xaxis_title=horizontal, yaxis_title=value, height=440, **LAYOUT)
+    figure.update_layout(xaxis_title=horizontal, yaxis_title=field_label(value), height=440, **LAYOUT)
     rendering.show_chart(figure, "lines")
     st.dataframe(frame)
+
+
+def _choose_metric(place: Any, label: str, metrics: list[str], **given: Any) -> str:
+    """Show a choice of metrics in words; return the chosen one's name."""
+    chosen: str = place.selectbox(label, metrics, format_func=field_label, **given)
+    return chosen
 
 
 def _varied_settings(store: Store, where: str | None, settings: list[str]) -> list[str]:
@@ -109,10 +116,9 @@ def _varied_settings(store: Store, where: str | None, settings: list[str]) -> li
 
 def _show_trade_off(store: Store, where: str | None, metrics: list[str]) -> None:
     columns = st.columns(2)
-    horizontal = columns[0].selectbox("Horizontal axis", metrics, key="points horizontal")
-    vertical = columns[1].selectbox(
-        "Vertical axis", metrics, index=min(1, len(metrics) - 1), key="points vertical"
-    )
+    second = min(1, len(metrics) - 1)
+    horizontal = _choose_metric(columns[0], "Horizontal axis", metrics, key="points horizontal")
+    vertical = _choose_metric(columns[1], "Vertical axis", metrics, key="points vertical", index=second)
     if horizontal == vertical:
         st.info("Choose two metrics.")
         return
@@ -130,13 +136,15 @@ def _show_trade_off(store: Store, where: str | None, metrics: list[str]) -> None
                 marker={"size": 6, "color": COLOURS[place % len(COLOURS)]},
             )
         )
-    figure.update_layout(xaxis_title=horizontal, yaxis_title=vertical, height=520, **LAYOUT)
+    figure.update_layout(
+        xaxis_title=field_label(horizontal), yaxis_title=field_label(vertical), height=520, **LAYOUT
+    )
     rendering.show_chart(figure, "points")
     st.caption(f"{len(frame):,} runs" + _limit_note(frame))
 
 
 def _show_distribution(store: Store, where: str | None, metrics: list[str]) -> None:
-    value = st.selectbox("Metric", metrics, key="distribution metric")
+    value = _choose_metric(st, "Metric", metrics, key="distribution metric")
     frame = store.runs(where, columns=["label", value], limit=MAX_POINTS).dropna()
     figure = go.Figure()
     for place, (label, rows) in enumerate(frame.groupby("label", sort=False)):
@@ -150,7 +158,7 @@ def _show_distribution(store: Store, where: str | None, metrics: list[str]) -> N
             )
         )  # fmt: skip
     figure.update_layout(
-        xaxis_title=value,
+        xaxis_title=field_label(value),
         showlegend=False,
         height=120 + 50 * max(2, frame["label"].nunique()),
         **LAYOUT,
