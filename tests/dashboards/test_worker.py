@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from planner.runs import compilation, run
 from planner.scenarios import scenario as scenarios
 from planner_dashboard import worker
 from planner_dashboard.question import Question
@@ -45,3 +46,26 @@ def test_an_answer_and_its_explanation_load_the_scenario_once(
     pickle.dumps((answer, explanation))  # both are sent to the page's process
     worker.compare(Question(scenario="traffic/abilene", designs=("ecmp",)), tmp_path, tmp_path / "out", None)
     assert len(loads) == len(problems) == 2, "another question loads its own scenario"
+
+
+def test_compiling_is_said_while_it_lasts_and_not_counted_as_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    activity, said = tmp_path / "answer.activity", []
+
+    def prepare(*_: Any) -> float:
+        if not compilation._observers:
+            return 0.0  # all is ready
+        for observe in compilation._observers:
+            observe("kernel")
+        said.append(activity.read_text())
+        return 100.0
+
+    monkeypatch.setattr(run, "prepare", prepare)
+    question = Question(scenario="traffic/abilene", designs=("ecmp",))
+    answer = worker.compare(question, tmp_path, tmp_path / "out", None, activity)
+    assert said == ["compiling (once)"]
+    assert not activity.exists()
+    assert answer.compile_s == pytest.approx(100.0, abs=10.0)
+    assert answer.designs[0].figures.compile_s == answer.compile_s
+    assert (answer.designs[0].figures.seconds or 0.0) < 50.0
