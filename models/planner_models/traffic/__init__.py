@@ -11,15 +11,22 @@ $$\max \sum_i U_i(x_i) \quad\text{s.t.}\quad
 \sum_{v:(s,v) \in E} f^{s,d}_{s,v} = \sum_{i: s \to d} x_i,\quad
 \sum_{s,d} f^{s,d}_{u,v} \le c_{uv}$$
 
-Objectives of `optimum`: `concurrent` (the largest $\lambda$ such that $\lambda$ times every demand
-fits), `utilization` (the smallest largest load over capacity), `total` (the most traffic) and
+Objectives of `optimum`: `delivered` (the most traffic, then the smallest largest load over capacity $U$:
+$\max \sum_i x_i - U \min_e c_e / 2$), `concurrent` (the largest $\lambda$ such that $\lambda$ times every
+demand fits), `utilization` (the smallest largest load over capacity), `total` (the most traffic) and
 `cost` (the cheapest); design `utility` takes concave $U_i$. `formulation` is that model in Pyomo;
 `optimum.route` solves it as sparse arrays, with one commodity for each target, or over given paths.
+
+What arrives is measured by one rule for all designs: each overloaded link drops its excess, the same
+share of all traffic on it, so that with arriving traffic $y_e$ a link passes $p_e = \min(1, c_e / y_e)$;
+$y$ follows from $p$ along the paths. With `overload = "max-min"` TCP slows the senders down instead.
+Demand that is not sent, for want of capacity or of a path, is shed and listed.
 
 Tables: `nodes(node, latitude?, longitude?)`, `links(tail, head, capacity_mbps, weight?, cost?,
 latency_ms?)`, `demands(source, target, rate_mbps)`; parallel links are rows with the same ends. A
 plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
-load_mbps, utilization)` and, over given paths, `routes(source, target, path, rate_mbps)`.
+load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)` and, where
+demand is left out, `shed(source, target, rate_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic
@@ -40,7 +47,6 @@ load_mbps, utilization)` and, over given paths, `routes(source, target, path, ra
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
-from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
@@ -51,7 +57,7 @@ from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan import what_if
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.drawing import draw
-from planner_models.traffic.plan.metrics import METRICS, measure
+from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.traffic.plan.plan import PLAN_TABLES, Routing, routing_from_tables
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
@@ -71,6 +77,7 @@ SYSTEM = System(
         sources=SOURCES,
         series={"matrices": series.read_matrices},
         presets=generators.PRESETS,
+        sample=generators.sample,
         adjust=adjust,
     ),
     plan=PlanType(
@@ -81,7 +88,8 @@ SYSTEM = System(
         measure=measure,
         realize=realize,
         draw=draw,
-        headline=Headline(metric="concurrent_flow", verb="reaches"),
+        headline=HEADLINE,
+        limits=LIMITS,
     ),
     designs=DESIGNS,
     formulation=formulation,

@@ -94,7 +94,7 @@ def test_roll_hands_the_last_decision_on() -> None:
     )
     runs = list(roll(SYSTEM, [problem, problem.scale_demands(0.5)], entry))
     assert seen == [None, runs[0].decision]
-    assert runs[1].metrics["total_flow_mbps"] == pytest.approx(runs[0].metrics["total_flow_mbps"] / 2)
+    assert runs[1].metrics["delivered_mbps"] == pytest.approx(runs[0].metrics["delivered_mbps"] / 2)
 
 
 def test_a_believed_problem_never_leaks_the_true_one() -> None:

@@ -45,12 +45,14 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedTrees,
 )
 from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_LENGTH: Final = 1e100  # lengths are scaled down when one grows beyond it
 
 
+@shed_unreachable
 def route(
     problem: Traffic,
     *,

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
@@ -22,6 +23,7 @@ COMPILED_ENTRIES = 100_000
 Seed = Annotated[int, Field(ge=0, description="of the hash that assigns each flow one of its equal paths")]
 
 
+@shed_unreachable
 def route(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
     """Split traffic evenly at every hop over the next hops on shortest paths, as OSPF with ECMP does.
 
@@ -38,6 +40,7 @@ def route(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
     return tcp.route_shares(problem, sp.csr_array(share), rates)
 
 
+@shed_unreachable
 def route_hashed(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) -> Decision[Routing]:
     """Route every demand unsplit on one equal-cost path: at each hop by a random next hop.
 
@@ -49,6 +52,7 @@ def route_hashed(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) ->
     return tcp.route_shares(problem, paths, rates)
 
 
+@shed_unreachable
 def route_single(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
     """Route every demand on one shortest path; among equal paths by the first link in the table.
 

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 Commodity = Literal["target", "pair"]
 
 
-def formulation(
-    problem: Traffic, *, objective: Objective = "concurrent", commodity: Commodity = "target"
+def formulation(  # noqa: C901 - one constraint after the other
+    problem: Traffic,
+    *,
+    objective: Objective = "delivered",
+    commodity: Commodity = "target",
+    least_mbps: float | None = None,
 ) -> pyo.ConcreteModel:
     """Return equation (1) of Sen et al. 2013 (LocalFlow) as a model.
 
@@ -30,15 +34,21 @@ def formulation(
     d, after the substitution f^d = sum over s of f^{s,d} (section 4.2). Links are numbered, so that
     parallel ones differ. The objective determines the send rates x and the utilities U:
 
+    delivered    0 <= x <= demand, maximize sum x - min(c) U / 2: most traffic, then least utilization U <= 1,
+                 since one Mbit/s less never lowers U by more than 1 / min(c)
     concurrent   x = lambda * demand, maximize lambda
     utilization  x = demand, minimize the largest link utilization (section 4: equivalent to (1) on
                  a symmetric network with given rates); U is relative to the capacities
     total        0 <= x <= demand, maximize sum x, that is U_i(x_i) = x_i
-    cost         x = demand, minimize the price of the traffic on all links
+    cost         x = demand, minimize the price of the traffic on all links; with `least_mbps` instead
+                 0 <= x <= demand and sum x at least that
+
+    Demands without a path have no x: they are shed.
     """
     import pyomo.environ as pyo  # only needed for the formal model
 
     m = pyo.ConcreteModel("multi-commodity flow")
+    problem = problem.routable
     tail, head, c = problem.tail.tolist(), problem.head.tolist(), problem.capacity_mbps.tolist()
     wanted = np.flatnonzero(problem.rate_mbps > 0).tolist()
     pairs = {(int(problem.source[k]), int(problem.target[k])): float(problem.rate_mbps[k]) for k in wanted}
@@ -64,8 +74,8 @@ def formulation(
     def conserves(m: pyo.ConcreteModel, *index: int) -> Any:
         *i, v = index
         name: Any = tuple(i) if commodity == "pair" else i[0]
-        if v == destination[name]:
-            return sum(m.f[name, e] for e in out_of[v]) == 0  # no flow leaves its target
+        if v == destination[name]:  # no flow leaves its target
+            return sum(m.f[name, e] for e in out_of[v]) == 0 if out_of[v] else pyo.Constraint.Skip
         leaves, enters = sum(m.f[name, e] for e in out_of[v]), sum(m.f[name, e] for e in into[v])
         supply = send_rate(m, name, v)
         if not out_of[v] and not into[v]:
@@ -75,28 +85,30 @@ def formulation(
     m.conserves = pyo.Constraint(m.I, m.V, rule=conserves)
     load = {e: sum(m.f[i, e] for i in m.I) for e in m.E}
 
-    def within(m: pyo.ConcreteModel, e: int) -> Any:  # noqa: ARG001
-        return load[e] <= c[e]
-
-    if objective == "concurrent":
-        m.factor = pyo.Var(domain=pyo.NonNegativeReals)
-        m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == m.factor * pairs[s, d])
-        m.capacity = pyo.Constraint(m.E, rule=within)
-        m.goal = pyo.Objective(expr=m.factor, sense=pyo.maximize)
-    elif objective == "utilization":
-        m.factor = pyo.Var(domain=pyo.NonNegativeReals)
-        m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == pairs[s, d])
-        m.capacity = pyo.Constraint(m.E, rule=lambda m, e: load[e] <= m.factor * c[e])
-        m.goal = pyo.Objective(expr=m.factor, sense=pyo.minimize)
-    elif objective == "total":
+    m.factor = pyo.Var(domain=pyo.NonNegativeReals)
+    is_limited = objective in ("delivered", "utilization")  # by the factor U, else by capacities alone
+    m.capacity = pyo.Constraint(m.E, rule=lambda m, e: load[e] <= (m.factor * c[e] if is_limited else c[e]))
+    if objective in ("delivered", "total") or least_mbps is not None:
         m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] <= pairs[s, d])
-        m.capacity = pyo.Constraint(m.E, rule=within)
-        m.goal = pyo.Objective(expr=sum(m.x[pair] for pair in m.SD), sense=pyo.maximize)
+    elif objective == "concurrent":
+        m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == m.factor * pairs[s, d])
     else:
-        price = link_cost(problem).tolist()
         m.sends = pyo.Constraint(m.SD, rule=lambda m, s, d: m.x[s, d] == pairs[s, d])
-        m.capacity = pyo.Constraint(m.E, rule=within)
+    delivered = sum(m.x[pair] for pair in m.SD)
+    if objective == "delivered":
+        m.factor.setub(1.0)
+        m.goal = pyo.Objective(expr=delivered - 0.5 * min(c) * m.factor, sense=pyo.maximize)
+    elif objective == "total":
+        m.goal = pyo.Objective(expr=delivered, sense=pyo.maximize)
+    elif objective == "cost":
+        price = link_cost(problem).tolist()
+        if least_mbps is not None:
+            m.total = pyo.Constraint(expr=delivered >= least_mbps)
         m.goal = pyo.Objective(expr=sum(price[e] * load[e] for e in m.E), sense=pyo.minimize)
+    else:
+        m.goal = pyo.Objective(
+            expr=m.factor, sense=pyo.maximize if objective == "concurrent" else pyo.minimize
+        )
     return m
 
 

@@ -16,6 +16,7 @@ from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.next_hops import draw_link, enlarge
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Fairness, Rates
@@ -33,6 +34,7 @@ Temperature = Annotated[
 ]
 
 
+@shed_unreachable
 def route_first_fit(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) -> Decision[Routing]:
     """Assign each demand its first equal-cost path with enough residual capacity (global first fit).
 
@@ -54,6 +56,7 @@ def route_first_fit(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0)
     return tcp.route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
 
 
+@shed_unreachable
 def route_annealing(
     problem: Traffic,
     *,

@@ -7,7 +7,7 @@ target is interchangeable, and the program smaller by a factor of |sources|.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -18,14 +18,15 @@ from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.tables import file_name
 from planner.errors import InputError
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
-Objective = Literal["concurrent", "utilization", "total", "cost"]
+Objective = Literal["delivered", "concurrent", "utilization", "total", "cost"]
 
 METRIC_OF: Final[dict[Objective, str]] = {
+    "delivered": "delivered_mbps",
     "concurrent": "concurrent_flow",
     "utilization": "max_utilization",
-    "total": "total_flow_mbps",
+    "total": "delivered_mbps",
     "cost": "cost",
 }
 
@@ -34,8 +35,7 @@ METRIC_OF: Final[dict[Objective, str]] = {
 class LinkFlowModel:
     """The program, and the commodity and link of each of its flow variables.
 
-    row, link  (n,) row of `problem.targets` and link of variable j < n; behind the flows come
-               lambda or U (objectives concurrent and utilization), or K served rates (total)
+    row, link  (n,) row of `problem.targets` and link of variable j < n
     """
 
     program: LinearProgram
@@ -48,108 +48,119 @@ class LinkFlowModel:
         return sp.coo_array((x[: len(self.link)], (self.row, self.link)), shape=self.shape)
 
 
-def build(problem: Traffic, objective: Objective) -> LinkFlowModel:
-    """Return the linear program of `objective` over all routes.
-
-    concurrent   max lambda, lambda times every demand fits the capacities
-    utilization  min U, every demand is served and no link carries more than U times its capacity
-    total        max traffic, of each demand at most its rate, within the capacities
-    cost         min price of the traffic on all links, every demand is served within the capacities
-    """
+def build(problem: Traffic, objective: Objective, *, least_mbps: float | None = None) -> LinkFlowModel:
+    """Return the linear program of `objective` over all routes, see `flow_program`."""
     targets, nodes, links = len(problem.targets), len(problem.nodes), len(problem.links)
     # no flow leaves its target, so links out of a commodity's target have no variable
     row, link = np.nonzero(problem.tail[None, :] != problem.targets[:, None])
     count = len(link)
     flow = np.arange(count)
-    target = problem.targets[row]
 
     # a row for each (target, node but the target): what leaves less what enters
     def balance_row(commodity: Ints, node: Ints) -> Ints:
         return commodity * (nodes - 1) + node - (node > problem.targets[commodity])
 
-    inner = problem.head[link] != target
-    rows = np.concatenate(
-        [balance_row(row, problem.tail[link]), balance_row(row[inner], problem.head[link][inner])]
-    )
-    signs = np.concatenate([np.ones(count), -np.ones(int(inner.sum()))])
+    inner = problem.head[link] != problem.targets[row]
+    rows = np.r_[balance_row(row, problem.tail[link]), balance_row(row[inner], problem.head[link][inner])]
+    signs = np.r_[np.ones(count), -np.ones(int(inner.sum()))]
     balances = targets * (nodes - 1)
-    conserve = sp.coo_array((signs, (rows, np.concatenate([flow, flow[inner]]))), shape=(balances, count))
-    load = sp.coo_array((np.ones(count), (link, flow)), shape=(links, count))
-
+    conserve = sp.coo_array((signs, (rows, np.r_[flow, flow[inner]])), shape=(balances, count))
     wanted = np.flatnonzero(problem.rate_mbps > 0)
     commodity = np.searchsorted(problem.targets, problem.target[wanted])
     source_row = balance_row(commodity, problem.source[wanted])
-    rate = problem.rate_mbps[wanted]
-    demand = sum_by_index(source_row, rate, balances)
-    capacity = problem.capacity_mbps
-
-    flow_columns = Columns(name="flow", count=count, labels=lambda: _flow_labels(problem, row, link))
-
-    def node_labels() -> Sequence[str]:
-        return _balance_labels(problem)
-
-    def link_labels() -> Sequence[str]:
-        return problem.link_labels
-
-    match objective:
-        case "concurrent":
-            program = LinearProgram.build(
-                sense="max",
-                cost=np.r_[np.zeros(count), 1.0],
-                rows=[
-                    Rows(
-                        "conserve", _hstack(conserve, -demand[:, None]), lower=0, upper=0, labels=node_labels
-                    ),
-                    Rows("capacity", _pad_columns(load, 1), upper=capacity, labels=link_labels),
-                ],
-                columns=[flow_columns, Columns(name="lambda", count=1)],
-                name="traffic concurrent",
-            )
-        case "utilization":
-            program = LinearProgram.build(
-                cost=np.r_[np.zeros(count), 1.0],
-                rows=[
-                    Rows(
-                        "conserve", _pad_columns(conserve, 1), lower=demand, upper=demand, labels=node_labels
-                    ),
-                    Rows("capacity", _hstack(load, -capacity[:, None]), upper=0, labels=link_labels),
-                ],
-                columns=[flow_columns, Columns(name="utilization", count=1)],
-                name="traffic utilization",
-            )
-        case "total":
-            served = sp.coo_array(
-                (-np.ones(len(wanted)), (source_row, np.arange(len(wanted)))), shape=(balances, len(wanted))
-            )
-            program = LinearProgram.build(
-                sense="max",
-                cost=np.r_[np.zeros(count), np.ones(len(wanted))],
-                rows=[
-                    Rows("conserve", _hstack(conserve, served), lower=0, upper=0, labels=node_labels),
-                    Rows("capacity", _pad_columns(load, len(wanted)), upper=capacity, labels=link_labels),
-                ],
-                columns=[
-                    flow_columns,
-                    Columns(
-                        name="served",
-                        count=len(wanted),
-                        labels=lambda: [problem.demand_labels[k] for k in wanted],
-                    ),
-                ],
-                upper=np.r_[np.full(count, np.inf), rate],
-                name="traffic total",
-            )
-        case "cost":
-            program = LinearProgram.build(
-                cost=link_cost(problem)[link],
-                rows=[
-                    Rows("conserve", conserve, lower=demand, upper=demand, labels=node_labels),
-                    Rows("capacity", load, upper=capacity, labels=link_labels),
-                ],
-                columns=[flow_columns],
-                name="traffic cost",
-            )
+    program = flow_program(
+        problem,
+        objective,
+        send=conserve,
+        of_demand=sp.coo_array(
+            (np.ones(len(wanted)), (source_row, np.arange(len(wanted)))), shape=(balances, len(wanted))
+        ),
+        wanted=wanted,
+        load=sp.coo_array((np.ones(count), (link, flow)), shape=(links, count)),
+        columns=Columns(name="flow", count=count, labels=lambda: _flow_labels(problem, row, link)),
+        rows=("conserve", lambda: _balance_labels(problem)),
+        price=link_cost(problem)[link] if objective == "cost" else None,
+        least_mbps=least_mbps,
+    )
     return LinkFlowModel(program=program, row=row, link=link, shape=(targets, links))
+
+
+def flow_program(
+    problem: Traffic,
+    objective: Objective,
+    *,
+    send: sp.coo_array,
+    of_demand: sp.coo_array,
+    wanted: Ints,
+    load: sp.coo_array,
+    columns: Columns,
+    rows: tuple[str, Callable[[], Sequence[str]]],
+    price: Floats | None = None,
+    least_mbps: float | None = None,
+    suffix: str = "",
+) -> LinearProgram:
+    """Return the linear program of `objective` over flows or paths x.
+
+    delivered    max traffic, then min U: sum of served rates - c U / 2 with the smallest capacity c. One
+                 Mbit/s less of a demand lowers U by at most 1 / c, so that this never pays
+    concurrent   max lambda, lambda times every demand fits the capacities
+    utilization  min U, every demand is served and no link carries more than U times its capacity
+    total        max traffic, of each demand at most its rate, within the capacities
+    cost         min price of the traffic on all links, every demand is served within the capacities; with
+                 `least_mbps` that much traffic of all demands together
+
+    send @ x = of_demand @ rates of the demands `wanted`; load @ x is the load of links; behind x come
+    lambda or U (concurrent, utilization), served rates (total, cost with `least_mbps`), or both (delivered)
+    """
+    rate, capacity = problem.rate_mbps[wanted], problem.capacity_mbps
+    count, served = send.shape[1], len(wanted)
+    supply = np.atleast_1d(of_demand @ rate)
+    has_served = objective in ("delivered", "total") or least_mbps is not None
+    factor = {"concurrent": "lambda", "utilization": "utilization", "delivered": "utilization"}.get(objective)
+    behind = served * has_served + (factor is not None)
+    # of lambda in the balance, of U in the capacities
+    of_lambda = [-supply[:, None]] if objective == "concurrent" else []
+    blocks = [send, *([-of_demand] if has_served else []), *of_lambda]
+    limit = [-capacity[:, None]] if factor == "utilization" else []
+    fixed = 0.0 if has_served or of_lambda else supply
+    wide = [load, *([sp.coo_array((len(capacity), served))] if has_served else []), *limit]
+    parts = [
+        Rows(rows[0], _hstack(blocks, count + behind), lower=fixed, upper=fixed, labels=rows[1]),
+        Rows(
+            "capacity",
+            _hstack(wide, count + behind),
+            upper=0.0 if limit else capacity,
+            labels=lambda: problem.link_labels,
+        ),
+    ]
+    cost, upper = np.zeros(count + behind), np.full(count + behind, np.inf)
+    all_columns = [columns]
+    if has_served:
+        upper[count : count + served] = rate
+        all_columns.append(
+            Columns(name="served", count=served, labels=lambda: [problem.demand_labels[k] for k in wanted])
+        )
+    if factor is not None:
+        all_columns.append(Columns(name=factor, count=1))
+    if objective in ("delivered", "total"):
+        cost[count : count + served] = 1.0
+    if objective == "delivered":
+        cost[-1], upper[-1] = -float(capacity.min()) / 2, 1.0
+    elif factor is not None:
+        cost[-1] = 1.0
+    if price is not None:
+        cost[:count] = price
+    if least_mbps is not None:
+        total = np.r_[np.zeros(count), np.ones(served)][None, :]
+        parts.append(Rows("total", sp.csr_array(total), lower=least_mbps))
+    return LinearProgram.build(
+        sense="max" if objective in ("delivered", "concurrent", "total") else "min",
+        cost=cost,
+        rows=parts,
+        columns=all_columns,
+        upper=upper,
+        name=f"traffic {objective}{suffix}",
+    )
 
 
 def link_cost(problem: Traffic) -> Floats:
@@ -161,14 +172,10 @@ def link_cost(problem: Traffic) -> Floats:
     return problem.links["cost"].to_numpy(float)
 
 
-def _hstack(left: sp.coo_array, right: sp.coo_array | Floats) -> sp.csr_array:
-    return sp.csr_array(sp.hstack([left, sp.coo_array(right)], format="csr"))
-
-
-def _pad_columns(matrix: sp.coo_array, columns: int) -> sp.csr_array:
-    """Return the matrix with that many zero columns appended."""
-    wide = sp.csr_array(matrix)
-    wide.resize((matrix.shape[0], matrix.shape[1] + columns))
+def _hstack(blocks: Sequence[sp.coo_array | Floats], width: int) -> sp.csr_array:
+    """Return the blocks beside each other, with columns of 0 behind them up to that width."""
+    wide = sp.csr_array(sp.hstack([sp.coo_array(block) for block in blocks], format="csr"))
+    wide.resize((wide.shape[0], width))
     return wide
 
 

@@ -18,6 +18,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.tables import Table, label, number
 from planner.options import Options
 from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -59,9 +60,10 @@ class WeightedRouting(Routing):
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables flows, links and weights."""
-        return {**super().to_tables(), "weights": self.weights}
+        return super().to_tables() | {"weights": self.weights}
 
 
+@shed_unreachable
 def route(
     problem: Traffic,
     *,

@@ -14,6 +14,7 @@ from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
@@ -36,6 +37,7 @@ DEFAULT_GAP: Final = 1e-5  # of the coupled optimum: mean utility per demand
 MAX_ITERATIONS: Final = 100_000
 
 
+@shed_unreachable
 def route(
     problem: Traffic, *, subflows: SubflowCount = 8, coupling: Coupling = "coupled", seed: Seed = 0
 ) -> Decision[Routing]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final, Literal
@@ -15,27 +16,33 @@ from planner.arrays import Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
-from planner.contract.proof import Proof
+from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand
-from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
+from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import PathChoice
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
+LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
+MAX_EXPLAINED_FLOWS: Final = 50_000
+"""Flow variables up to which conflicting rows explain that not all demand fits."""
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
+
+FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
 
 ObjectiveChoice = Annotated[
     Objective,
     Field(
-        description="concurrent: grow all demands together; utilization: least busiest link; "
-        "total: most traffic; cost: cheapest"
+        description="delivered: most traffic, then least busiest link; concurrent: grow all demands alike; "
+        "utilization: least busiest link; total: most traffic; cost: cheapest that delivers the most"
     ),
 ]
 PathCount = Annotated[
@@ -57,10 +64,11 @@ HopLimit = Annotated[
 ]
 
 
+@shed_unreachable
 def route(
     problem: Traffic,
     *,
-    objective: ObjectiveChoice = "concurrent",
+    objective: ObjectiveChoice = "delivered",
     paths: PathCount = "any",
     path_choice: Choice = "shortest",
     max_hops: HopLimit = None,
@@ -69,8 +77,11 @@ def route(
 ) -> Decision[Routing]:
     """Solve for the best routing for one objective, by linear programming.
 
-    The plan carries every demand at its rate where that fits; where it does not, `concurrent` serves
-    the same share of all demands, and `total` the shares with the largest sum. Rates are in Mbit/s.
+    The plan sends every demand at its rate where that fits. Where it does not, `delivered`, `total` and
+    `cost` shed as little traffic as possible, and `concurrent` serves the same share of all demands; with
+    `options.service` "all" the problem is infeasible instead. `delivered` solves `concurrent` first: where
+    all demands fit, that is the routing with the least utilization; where they do not, every routing that
+    delivers the most fills a link, and `total` finds one. Rates are in Mbit/s.
 
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on,
     where it was 4 to 100 times faster, unless a backend or an algorithm is chosen.
@@ -81,57 +92,143 @@ def route(
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
     _require_paths(paths, max_hops)
-    if method == "columns" and (paths != "any" or objective not in ("concurrent", "utilization")):
-        other = f"objective '{objective}'" if paths == "any" else "a number of paths"
-        raise InputError(f"method is 'columns', which does not know {other}: leave it at 'auto'")
+    _require_method(method, paths, objective)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
-    if objective in ("concurrent", "utilization") and (
-        method == "columns"
-        or (method == "auto" and paths == "any" and _is_column_generation_faster(problem, options))
-    ):
-        return column_generation.route(problem, objective=objective, options=options)
-    unit = _demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
-    if paths == "any":
-        solution, plan_of = _solve_over_links(problem, unit, objective, options)
+    if objective == "cost":
+        link_cost(problem)  # raises where links have none
+    search = _Search(problem, paths, path_choice, max_hops, method, options)
+    is_strict = options.service == "all"
+    if objective in ("concurrent", "utilization") and not is_strict:
+        return search.solve(objective)
+    together = search.solve("concurrent")
+    if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits
+        if objective in ("delivered", "total"):
+            return _as_delivered(problem, together, Status.OPTIMAL)
+        return together if objective == "concurrent" else search.solve(objective)
+    if is_strict:
+        return search.prove_infeasible(objective, together)
+    if together.proof.bound is None or together.proof.bound >= 1:  # the time limit came first
+        most = _as_delivered(problem, together, Status.FEASIBLE)
     else:
-        found = path_flow_program.find_paths(problem, count=paths, choice=path_choice, max_hops=max_hops)
-        solution, plan_of = _solve_over_paths(problem, unit, objective, found, options)
-    solution = _rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
-    metric = METRIC_OF[objective]
-    proof = Proof(
-        status=solution.status,
-        objective=solution.objective,
-        bound=solution.bound,
-        metric=metric,
-        bound_scope=None if paths == "any" else _bound_scope(paths, path_choice, max_hops),
-        seconds=None,
-        backend=solution.backend,
-        reasons=solution.reasons,
+        most = search.solve("total")
+        if most.plan is None and together.plan is not None:
+            most = _as_delivered(problem, together, Status.FEASIBLE, bound=most.proof.bound)
+    if objective == "cost" and most.proof.objective is not None:
+        return search.solve("cost", least_mbps=most.proof.objective * (1 - LEAST_TOLERANCE))
+    return most
+
+
+def _as_delivered(
+    problem: Traffic, decision: Decision[Routing], status: Status, bound: float | None = None
+) -> Decision[Routing]:
+    """Return a decision for the concurrent flow as one for delivered traffic."""
+    offered, share = float(problem.rate_mbps.sum()), decision.proof.objective
+    proof = replace(
+        decision.proof,
+        status=status if decision.plan is not None else decision.proof.status,
+        objective=None if share is None else min(share, 1.0) * offered,
+        bound=offered if bound is None else min(bound, offered),
+        metric="delivered_mbps",
     )
-    if plan_of is None:
+    return replace(decision, proof=proof)
+
+
+class _Search:
+    """The problem with the routes that traffic may take, and the way to solve it."""
+
+    def __init__(
+        self,
+        problem: Traffic,
+        paths: int | Literal["any"],
+        choice: PathChoice,
+        max_hops: int | None,
+        method: Method,
+        options: Options,
+    ) -> None:
+        self.problem, self.method, self.options = problem, method, options
+        self.started = time.perf_counter()
+        self.scope: str | None = None
+        self.found: path_flow_program.CandidatePaths | None = None
+        if paths != "any":
+            self.found = path_flow_program.find_paths(problem, count=paths, choice=choice, max_hops=max_hops)
+            self.scope = _bound_scope(paths, choice, max_hops)
+
+    def solve(self, objective: Objective, *, least_mbps: float | None = None) -> Decision[Routing]:
+        """Return the decision for an objective other than `delivered`, in the time that is left."""
+        problem, options = self.problem, self.options
+        if options.time_limit_s is not None:
+            passed = time.perf_counter() - self.started
+            options = replace(options, time_limit_s=max(options.time_limit_s - passed, 1e-3))
+        if (
+            objective in ("concurrent", "utilization")
+            and self.found is None
+            and (
+                self.method == "columns"
+                or (self.method == "auto" and _is_column_generation_faster(problem, options))
+            )
+        ):
+            return column_generation.route(problem, objective=objective, options=options)
+        unit = _demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
+        if self.found is None:
+            solution, plan_of = _solve_over_links(problem, unit, objective, options, least_mbps)
+        else:
+            solution, plan_of = _solve_over_paths(problem, unit, objective, self.found, options, least_mbps)
+        solution = _rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
+        proof = Proof(
+            status=solution.status,
+            objective=solution.objective,
+            bound=solution.bound,
+            metric=METRIC_OF[objective],
+            bound_scope=self.scope or (None if least_mbps is None else "plans that deliver the most"),
+            backend=solution.backend,
+            reasons=solution.reasons,
+        )
+        if plan_of is None:
+            return Decision(plan=None, proof=proof)
+        share = min(1.0, solution.objective or 0.0) if objective == "concurrent" else 1.0
+        guarantees = {"demand"} if objective == "utilization" else {"capacity", "demand"}
+        return Decision(plan=plan_of(share), proof=proof, guarantees=frozenset(guarantees))
+
+    def prove_infeasible(self, objective: Objective, together: Decision[Routing]) -> Decision[Routing]:
+        """Return the decision where not all demand fits, with the reason; undecided without proof."""
+        bound, metric = together.proof.bound, METRIC_OF[objective]
+        if bound is None or bound >= 1:
+            return Decision(plan=None, proof=replace(together.proof, status=Status.UNDECIDED, metric=metric))
+        reason = f"at most {bound:.4%} of every demand fits at the same time"
+        names: tuple[str, ...] = ()
+        if len(self.problem.targets) * len(self.problem.links) <= MAX_EXPLAINED_FLOWS:
+            fit = self._program("delivered")
+            fit.lower[fit.cost == 1.0] = fit.upper[fit.cost == 1.0]  # every demand at its rate
+            names = backends.solve(fit, replace(self.options, backend="highs")).reasons
+        proof = replace(
+            together.proof,
+            status=Status.INFEASIBLE,
+            objective=None,
+            bound=None,
+            metric=metric,
+            reasons=(reason, *names),
+        )
         return Decision(plan=None, proof=proof)
-    share = min(1.0, solution.objective or 0.0) if objective == "concurrent" else 1.0
-    guarantees = {
-        "concurrent": {"capacity", "demand"} if share == 1 else {"capacity"},
-        "utilization": {"demand"},
-        "total": {"capacity"},
-        "cost": {"capacity", "demand"},
-    }[objective]
-    return Decision(plan=plan_of(share), proof=proof, guarantees=frozenset(guarantees))
+
+    def _program(self, objective: Objective) -> LinearProgram:
+        if self.found is None:
+            return link_flow_program.build(self.problem, objective).program
+        return path_flow_program.build(self.problem, objective, self.found)
 
 
 def model(
     problem: Traffic,
     *,
-    objective: Objective = "concurrent",
+    objective: Objective = "delivered",
     paths: int | Literal["any"] = "any",
     path_choice: PathChoice = "shortest",
     max_hops: int | None = None,
     method: Method = "auto",  # noqa: ARG001 - the same program, whatever solves it
 ) -> LinearProgram:
-    """Return the linear program that `route` solves with the same parameters."""
+    """Return the linear program of which `route` finds the optimum with the same parameters."""
     _require_paths(paths, max_hops)
+    problem = problem.routable
     if paths == "any":
         return link_flow_program.build(problem, objective).program
     found = path_flow_program.find_paths(problem, count=paths, choice=path_choice, max_hops=max_hops)
@@ -165,18 +262,18 @@ def _rescale_solution(solution: Solution, unit: float) -> Solution:
 
 
 def _solve_over_links(
-    problem: Traffic, unit: float, objective: Objective, options: Options
+    problem: Traffic, unit: float, objective: Objective, options: Options, least_mbps: float | None
 ) -> tuple[Solution, PlanOf | None]:
     scaled = problem.scale_demands(unit)
     if options.backend.startswith("pyomo:"):
-        solution, flow, served = _solve_formulation(scaled, objective, options)
+        solution, flow, served = _solve_formulation(scaled, objective, options, least_mbps)
     else:
-        fast = link_flow_program.build(scaled, objective)
+        fast = link_flow_program.build(scaled, objective, least_mbps=least_mbps)
         solution = backends.solve(fast.program, options)
         if solution.x is None:
             return solution, None
         flow, served = fast.flow_mbps(solution.x), scaled.rate_mbps.copy()
-        if objective == "total":
+        if objective == "total" or least_mbps is not None:
             served[problem.rate_mbps > 0] = solution.x[len(fast.link) :]
     if flow is None:
         return solution, None
@@ -185,17 +282,17 @@ def _solve_over_links(
 
 
 def _solve_formulation(
-    problem: Traffic, objective: Objective, options: Options
+    problem: Traffic, objective: Objective, options: Options, least_mbps: float | None
 ) -> tuple[Solution, sp.coo_array | None, Floats]:
     """Solve the formal model through Pyomo: slow, an independent check of the fast program."""
     from planner.backends import pyomo
     from planner_models.traffic.designs.formulation import flow_mbps, formulation, rates_mbps
 
-    m = formulation(problem, objective=objective)
+    m = formulation(problem, objective=objective, least_mbps=least_mbps)
     solution = pyomo.solve_model(m, options)
     if solution.objective is None:
         return solution, None, problem.rate_mbps
-    served = rates_mbps(problem, m) if objective == "total" else problem.rate_mbps
+    served = rates_mbps(problem, m) if objective == "total" or least_mbps is not None else problem.rate_mbps
     return solution, flow_mbps(problem, m), served
 
 
@@ -205,14 +302,17 @@ def _solve_over_paths(
     objective: Objective,
     found: path_flow_program.CandidatePaths,
     options: Options,
+    least_mbps: float | None,
 ) -> tuple[Solution, PlanOf | None]:
-    solution = backends.solve(path_flow_program.build(problem.scale_demands(unit), objective, found), options)
+    program = path_flow_program.build(problem.scale_demands(unit), objective, found, least_mbps=least_mbps)
+    solution = backends.solve(program, options)
     if solution.x is None:
         return solution, None
     rate = np.clip(solution.x[: len(found.links)] / unit, 0.0, None)
 
     def plan(share: float) -> Routing:
-        exact = _exact_rates(problem, objective, found.demand, rate) * share
+        is_partial = objective == "total" or least_mbps is not None
+        exact = _exact_rates(problem, is_partial, found.demand, rate) * share
         flow = sp.csr_array(
             (exact, (found.demand, np.arange(len(exact)))), shape=(len(problem.demands), len(exact))
         )
@@ -223,10 +323,10 @@ def _solve_over_paths(
     return solution, plan
 
 
-def _exact_rates(problem: Traffic, objective: Objective, demand: Ints, rate: Floats) -> Floats:
+def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats) -> Floats:
     """Return the rates of the paths, scaled to add up exactly to each demand."""
     sent = sum_by_index(demand, rate, len(problem.demands))
-    wanted = np.minimum(sent, problem.rate_mbps) if objective == "total" else problem.rate_mbps
+    wanted = np.minimum(sent, problem.rate_mbps) if is_partial else problem.rate_mbps
     first = np.r_[True, np.diff(demand) != 0]
     # a demand below the solver's tolerance uses its first path
     rate = np.where(first & (sent[demand] <= 0), 1.0, rate)
@@ -267,6 +367,12 @@ def _is_column_generation_faster(problem: Traffic, options: Options) -> bool:
 def _require_paths(paths: int | Literal["any"], max_hops: int | None) -> None:
     if paths == "any" and max_hops is not None:
         raise InputError(f"max_hops is {max_hops}, but paths is 'any': a hop limit needs a number of paths")
+
+
+def _require_method(method: Method, paths: int | Literal["any"], objective: Objective) -> None:
+    if method == "columns" and (paths != "any" or objective in ("total", "cost")):
+        other = f"objective '{objective}'" if paths == "any" else "a number of paths"
+        raise InputError(f"method is 'columns', which does not know {other}: leave it at 'auto'")
 
 
 def _bound_scope(paths: int, choice: PathChoice, max_hops: int | None) -> str:

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra, yen
 
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import Columns, LinearProgram
 from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.errors import InputError
-from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.traffic.designs.link_flow_program import Objective, flow_program, link_cost
 from planner_models.traffic.problem.problem import Traffic
 
 PathChoice = Literal["shortest", "disjoint"]
@@ -82,69 +82,25 @@ def find_paths(
     )
 
 
-def build(problem: Traffic, objective: Objective, paths: CandidatePaths) -> LinearProgram:
-    """Return the linear program of `objective` (see `link_flow_program.build`) over the given paths.
-
-    Variables are the rates of the paths, then lambda or U for concurrent and utilization.
-    """
+def build(
+    problem: Traffic, objective: Objective, paths: CandidatePaths, *, least_mbps: float | None = None
+) -> LinearProgram:
+    """Return the linear program of `objective` over the rates of given paths, see `flow_program`."""
     count = len(paths.links)
     wanted, row = np.unique(paths.demand, return_inverse=True)
-    rate, capacity = problem.rate_mbps[wanted], problem.capacity_mbps
-    serve = sp.csr_array((np.ones(count), (row, np.arange(count))), shape=(len(wanted), count))
-    load = sp.csr_array(paths.uses.T)
-    columns = [Columns(name="path", count=count, labels=lambda: _path_labels(problem, paths))]
-
-    def demand_labels() -> list[str]:
-        return [problem.demand_labels[k] for k in wanted]
-
-    def link_labels() -> list[str]:
-        return problem.link_labels
-
-    def model(
-        served: Rows, carried: Rows, cost: Floats, factor: str | None = None, maximize: bool = False
-    ) -> LinearProgram:
-        return LinearProgram.build(
-            sense="max" if maximize else "min",
-            cost=cost,
-            rows=[served, carried],
-            columns=columns if factor is None else [*columns, Columns(name=factor, count=1)],
-            name=f"traffic {objective} over paths",
-        )
-
-    only_factor = np.r_[np.zeros(count), 1.0]
-    match objective:
-        case "concurrent":
-            served = sp.hstack([serve, sp.coo_array(-rate[:, None])])
-            carried = sp.hstack([load, sp.coo_array((len(capacity), 1))])
-            return model(
-                Rows("serve", served, lower=0, upper=0, labels=demand_labels),
-                Rows("capacity", carried, upper=capacity, labels=link_labels),
-                only_factor,
-                "lambda",
-                maximize=True,
-            )
-        case "utilization":
-            served = sp.hstack([serve, sp.coo_array((len(wanted), 1))])
-            carried = sp.hstack([load, sp.coo_array(-capacity[:, None])])
-            return model(
-                Rows("serve", served, lower=rate, upper=rate, labels=demand_labels),
-                Rows("capacity", carried, upper=0, labels=link_labels),
-                only_factor,
-                "utilization",
-            )
-        case "total":
-            return model(
-                Rows("serve", serve, upper=rate, labels=demand_labels),
-                Rows("capacity", load, upper=capacity, labels=link_labels),
-                np.ones(count),
-                maximize=True,
-            )
-        case "cost":
-            return model(
-                Rows("serve", serve, lower=rate, upper=rate, labels=demand_labels),
-                Rows("capacity", load, upper=capacity, labels=link_labels),
-                paths.uses @ link_cost(problem),
-            )
+    return flow_program(
+        problem,
+        objective,
+        send=sp.coo_array((np.ones(count), (row, np.arange(count))), shape=(len(wanted), count)),
+        of_demand=sp.eye_array(len(wanted), format="coo"),
+        wanted=wanted,
+        load=paths.uses.T.tocoo(),
+        columns=Columns(name="path", count=count, labels=lambda: _path_labels(problem, paths)),
+        rows=("serve", lambda: [problem.demand_labels[k] for k in wanted]),
+        price=paths.uses @ link_cost(problem) if objective == "cost" else None,
+        least_mbps=least_mbps,
+        suffix=" over paths",
+    )
 
 
 def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> pd.DataFrame:

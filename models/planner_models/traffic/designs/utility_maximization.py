@@ -19,6 +19,7 @@ from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.traffic.designs import link_flow_program
 from planner_models.traffic.designs.link_flow_program import LinkFlowModel
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -43,6 +44,7 @@ INITIAL_TANGENTS: Final = (
 SHARE_TOLERANCE: Final = 1e-7  # of a demand that counts as fully served
 
 
+@shed_unreachable
 def route(
     problem: Traffic,
     *,

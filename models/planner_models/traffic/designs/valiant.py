@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from pydantic import Field
 from scipy.sparse.csgraph import dijkstra
 
-from planner.arrays import Ints
+from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.errors import InputError, did_you_mean
 from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Rates
@@ -33,57 +34,71 @@ Split = Annotated[
 Seed = Annotated[int, Field(ge=0, description="with split = false: of the choice of node and path")]
 
 
+@shed_unreachable
 def route(
     problem: Traffic, *, via: Via = (), split: Split = True, rates: Rates = "given", seed: Seed = 0
 ) -> Decision[Routing]:
     """Route each demand on shortest paths to an intermediate node, and from there to its target.
 
-    Intermediate nodes are reachable from every source and reach every target.
+    Intermediate nodes are reachable from every source and reach every target. Where no node is, as in a
+    network of several parts, demands are grouped by the nodes that they can pass; a demand that can pass
+    none is shed.
 
     source  Zhang-Shen and McKeown 2004; VL2: Greenberg et al. 2009; Sen et al. 2013, section 1
     """
-    middle = _intermediate_nodes(problem, via)
-    if not len(middle):  # no demand has a rate
-        share = sp.csr_array((len(problem.demands), len(problem.links)))
-        return tcp.route_shares(problem, share, rates)
-    share = (
-        _even_shares(problem, middle)
-        if split
-        else _hashed_shares(problem, middle, np.random.default_rng(seed))
-    )
-    return tcp.route_shares(problem, share, rates)
+    share = sp.csr_array((len(problem.demands), len(problem.links)))
+    random = np.random.default_rng(seed)
+    remaining = problem.rate_mbps > 0
+    among = _match_nodes(problem, via)
+    while remaining.any():
+        part = problem.with_rates(np.where(remaining, problem.rate_mbps, 0.0))
+        served, middle = _intermediate_nodes(part, among, is_free=not via)
+        if not len(middle):
+            break
+        part = problem.with_rates(np.where(served, problem.rate_mbps, 0.0))
+        share = share + (_even_shares(part, middle) if split else _hashed_shares(part, middle, random))
+        remaining &= ~served
+    return tcp.route_shares(problem, sp.csr_array(share), rates)
 
 
-def _intermediate_nodes(problem: Traffic, via: tuple[str, ...]) -> Ints:
-    """Return the intermediate nodes; none where no demand has a rate."""
+def _match_nodes(problem: Traffic, via: tuple[str, ...]) -> Bools:
+    """Return the nodes that match one of the patterns, (N,): all where there are none."""
     names = problem.nodes["node"].tolist()
-    wanted = problem.rate_mbps > 0
-    ends = np.unique(np.r_[problem.source[wanted], problem.target[wanted]])
-    if not len(ends):
-        return ends
-    count = len(names)
+    chosen = np.full(len(names), not via)
+    for pattern in via:
+        rows = [
+            row for row, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)
+        ]
+        if not rows:
+            raise InputError(f"via: '{pattern}' matches no node" + did_you_mean(pattern, names))
+        chosen[rows] = True
+    return chosen
+
+
+def _intermediate_nodes(problem: Traffic, among: Bools, *, is_free: bool) -> tuple[Bools, Ints]:
+    """Return demands (K,) and the nodes that all of them can pass: as many demands as possible.
+
+    is_free  of the nodes, only those most links away from where demands start and end
+    """
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    count = len(problem.nodes)
     graph = sp.csr_array((np.ones(len(problem.links)), (problem.tail, problem.head)), shape=(count, count))
-    out = dijkstra(graph, indices=np.unique(problem.source[wanted]), unweighted=True)
-    back = dijkstra(sp.csr_array(graph.T), indices=np.unique(problem.target[wanted]), unweighted=True)
-    usable = np.isfinite(out).all(axis=0) & np.isfinite(back).all(axis=0)
-    if via:
-        chosen = np.zeros(count, dtype=bool)
-        for pattern in via:
-            rows = [
-                row for row, name in enumerate(names) if name == pattern or fnmatch.fnmatchcase(name, pattern)
-            ]
-            if not rows:
-                raise InputError(f"via: '{pattern}' matches no node" + did_you_mean(pattern, names))
-            chosen[rows] = True
-    else:
+    sources, source = np.unique(problem.source[wanted], return_inverse=True)
+    targets, target = np.unique(problem.target[wanted], return_inverse=True)
+    out = dijkstra(graph, indices=sources, unweighted=True)
+    back = dijkstra(sp.csr_array(graph.T), indices=targets, unweighted=True)
+    usable = among & np.isfinite(out).all(axis=0) & np.isfinite(back).all(axis=0)
+    served = problem.rate_mbps > 0
+    if not usable.any():
+        can_pass = among & np.isfinite(out)[source] & np.isfinite(back)[target]  # (wanted, N)
+        most = int(can_pass.sum(axis=0).argmax())
+        served[wanted] = can_pass[:, most]
+        usable = can_pass[can_pass[:, most]].all(axis=0) & can_pass[:, most].any()
+        out, back = out[np.unique(source[can_pass[:, most]])], back[np.unique(target[can_pass[:, most]])]
+    if is_free and usable.any():
         away = np.minimum(out.min(axis=0), back.min(axis=0))
-        chosen = usable & (away == away[usable].max(initial=-1.0))
-    if not (chosen & usable).any():
-        raise InputError(
-            "via: no node is reached by every source and reaches every target"
-            + (f", of those that match {', '.join(via)}" if via else "")
-        )
-    return np.flatnonzero(chosen & usable)
+        usable = usable & (away == away[usable].max())
+    return served, np.flatnonzero(usable)
 
 
 def _even_shares(problem: Traffic, middle: Ints) -> sp.csr_array:

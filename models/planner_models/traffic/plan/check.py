@@ -24,15 +24,21 @@ class VerifiedFlow:
     """Loads and served rates of a routing whose tables are proven to be a flow.
 
     load_mbps    (E,) traffic on each link
-    served_mbps  (K,) traffic of each demand that arrives
+    served_mbps  (K,) traffic of each demand that is sent, and arrives where no link drops any
+    flow_mbps    (C, E) flow of each commodity
+    commodity    (C,) its demand; where flows are per target, the target's node
+    by_demand    whether commodities are demands
     """
 
     load_mbps: Floats
     served_mbps: Floats
+    flow_mbps: sp.csr_array
+    commodity: Ints
+    by_demand: bool
 
 
 def check(problem: Traffic, plan: Routing) -> Violations:
-    """Return constraint violations: links above their capacity, and demands that are not fully served.
+    """Return violations: links above their capacity, and demands neither fully sent nor listed as shed.
 
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
             appears from nowhere, more traffic than a demand's rate, link totals that do not add up
@@ -47,15 +53,30 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         allowed=allowed[over],
         unit="Mbit/s",
     )
-    short = flow.served_mbps < problem.rate_mbps * (1 - TOLERANCE)
+    known = flow.served_mbps + _listed_as_shed(problem, plan)
+    short = known < problem.rate_mbps * (1 - TOLERANCE)
     demand = Violations.of(
         "demand",
         where=[problem.demand_labels[k] for k in np.flatnonzero(short)],
-        amount=flow.served_mbps[short],
+        amount=known[short],
         allowed=problem.rate_mbps[short],
         unit="Mbit/s",
     )
     return capacity + demand
+
+
+def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
+    """Return the demand that the plan lists as shed, (K,), Mbit/s; PlanRejected for an unknown demand."""
+    if plan.shed is None:
+        return np.zeros(len(problem.demands))
+    demand = problem.find_demands(plan.shed)
+    unknown = np.flatnonzero(demand < 0)
+    if len(unknown):
+        ends = plan.shed.iloc[unknown[0]]
+        raise PlanRejected(
+            f"shed row {unknown[0] + 1}: {ends['source']}->{ends['target']} is no demand of the problem"
+        )
+    return sum_by_index(demand, plan.shed["rate_mbps"].to_numpy(float), len(problem.demands))
 
 
 def verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
@@ -74,10 +95,13 @@ def verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     surplus = (flow @ problem.incidence.T).tocoo()  # (C, N): what each node injects, per commodity
     # the precision of a commodity is relative to its largest flow on a link
     tolerance_mbps = TOLERANCE * flow.max(axis=1).toarray().ravel()
-    served = _served_rates(problem, surplus, names, tolerance_mbps, by_demand="source" in flows)
-    if "source" not in flows:
+    by_demand = "source" in flows
+    served = _served_rates(problem, surplus, names, tolerance_mbps, by_demand=by_demand)
+    if not by_demand:
         served = _correct_rounding(problem, flow, names, served)
-    return VerifiedFlow(load_mbps=load, served_mbps=served)
+    return VerifiedFlow(
+        load_mbps=load, served_mbps=served, flow_mbps=flow, commodity=names, by_demand=by_demand
+    )
 
 
 def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> None:

@@ -6,90 +6,113 @@ from typing import Final
 
 import numpy as np
 
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Headline, Metric
 from planner_models.traffic.plan.check import TOLERANCE, verify_flow
+from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
+SHARES = "of the demands with a path"
+
+
+def _more(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="more", about=about, source=source)
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
 METRICS: Final = (
-    Metric(
-        name="concurrent_flow",
-        unit="x demand",
-        better="more",
-        about="factor by which all demands can grow before a link is full, with the plan's split ratios",
-        source="maximum concurrent flow (Shahrokhi and Matula 1990)",
+    _more(
+        "delivered_mbps", "Mbit/s", "traffic that arrives, once overloaded links have dropped their excess"
     ),
-    Metric(
-        name="max_utilization",
-        unit="",
-        better="less",
-        about="load over capacity of the busiest link",
-        source="Sen et al. 2013 (LocalFlow), section 4",
+    _more("offered_mbps", "Mbit/s", "sum of all demands"),
+    _more("delivered_share", "", "delivered over offered traffic"),
+    _less("lost_mbps", "Mbit/s", "traffic that is sent and does not arrive, for overloaded links"),
+    _less("shed_mbps", "Mbit/s", "demand that the plan leaves out, on purpose or for want of a path"),
+    _less("overloaded_links", "links", "links with more load than capacity"),
+    _less(
+        "max_utilization",
+        "",
+        "load over capacity of the busiest link, if no link dropped any traffic",
+        "Sen et al. 2013 (LocalFlow), section 4",
     ),
-    Metric(name="total_flow_mbps", unit="Mbit/s", better="more", about="traffic that the plan serves"),
-    Metric(
-        name="mean_path_stretch",
-        unit="x shortest",
-        better="less",
-        about="mean weight of the paths over that of the shortest paths, averaged by traffic",
+    _more(
+        "concurrent_flow",
+        "x demand",
+        f"factor by which all demands can grow before a link is full, with the plan's split ratios; {SHARES}",
+        "maximum concurrent flow (Shahrokhi and Matula 1990)",
     ),
-    Metric(
-        name="mean_latency_ms", unit="ms", better="less", about="mean delay of the paths, averaged by traffic"
+    _less(
+        "mean_path_stretch",
+        "x shortest",
+        "mean weight of the paths over that of the shortest paths, averaged by traffic",
     ),
-    Metric(name="cost", unit="", better="less", about="cost of the traffic on all links"),
-    Metric(name="overloaded_links", unit="links", better="less", about="links with more load than capacity"),
-    Metric(name="unserved_mbps", unit="Mbit/s", better="less", about="demand that the plan does not serve"),
-    Metric(
-        name="mean_rate_share",
-        unit="",
-        better="more",
-        about="served share of a demand, mean over demands",
-        source="Sen et al. 2013 (LocalFlow), section 7.2",
+    _less("mean_latency_ms", "ms", "mean delay of the paths, averaged by traffic"),
+    _less("cost", "", "cost of the traffic on all links"),
+    _more(
+        "mean_rate_share",
+        "",
+        f"delivered share of a demand, mean {SHARES}",
+        "Sen et al. 2013 (LocalFlow), section 7.2",
     ),
-    Metric(
-        name="min_rate_share",
-        unit="",
-        better="more",
-        about="served share of the demand with the smallest one",
-        source="Sen et al. 2013 (LocalFlow), section 7.2",
+    _more(
+        "min_rate_share",
+        "",
+        f"delivered share of the demand with the smallest one, {SHARES}",
+        "Sen et al. 2013 (LocalFlow), section 7.2",
     ),
-    Metric(
-        name="geometric_rate_share",
-        unit="",
-        better="more",
-        about="geometric mean of the served shares of demands, largest under proportional fairness",
-        source="Kelly, Maulloo and Tan 1998",
+    _more(
+        "geometric_rate_share",
+        "",
+        f"geometric mean of the delivered shares {SHARES}, largest under proportional fairness",
+        "Kelly, Maulloo and Tan 1998",
     ),
-    Metric(
-        name="rate_fairness",
-        unit="",
-        better="more",
-        about="Jain's fairness index of the served shares of demands, 1 where all are the same",
-        source="Jain, Chiu and Hawe 1984",
+    _more(
+        "rate_fairness",
+        "",
+        f"Jain's fairness index of the delivered shares {SHARES}, 1 where all are the same",
+        "Jain, Chiu and Hawe 1984",
     ),
 )
+HEADLINE: Final = Headline(
+    metric="delivered_mbps",
+    verb="delivers",
+    total="offered_mbps",
+    losses={"lost_mbps": "loses", "shed_mbps": "sheds"},
+    table=(
+        *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
+        *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
+    ),
+)
+LIMITS: Final = {"capacity": "overloaded links", "demand": "demands neither sent nor listed as shed"}
 
 
 def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[str, float | None]:  # noqa: ARG001
     """Return every metric of the plan, from the true problem and the plan alone."""
     flow = verify_flow(problem, plan)
-    load, served = flow.load_mbps, flow.served_mbps
+    load, served, rate = flow.load_mbps, flow.served_mbps, problem.rate_mbps
+    delivered = delivered_rates(problem, flow)
     utilization = load / problem.capacity_mbps
     busiest = float(utilization.max(initial=0.0))
-    wanted = problem.rate_mbps > 0
-    smallest_share = float((served[wanted] / problem.rate_mbps[wanted]).min()) if wanted.any() else None
-    total = float(served.sum())
+    counted = (rate > 0) & ~problem.unreachable
+    smallest_share = float((served[counted] / rate[counted]).min()) if counted.any() else None
+    sent, offered, arrived = float(served.sum()), float(rate.sum()), float(delivered.sum())
     shortest = _shortest_weight(problem, served)
     return {
-        "concurrent_flow": smallest_share / busiest if smallest_share is not None and busiest > 0 else None,
-        "max_utilization": busiest,
-        "total_flow_mbps": total,
-        "mean_path_stretch": float(problem.weight @ load) / shortest if shortest > 0 else None,
-        "mean_latency_ms": _per_link(problem, "latency_ms", load, total),
-        "cost": _per_link(problem, "cost", load, 1.0),
+        "delivered_mbps": arrived,
+        "offered_mbps": offered,
+        "delivered_share": arrived / offered if offered > 0 else None,
+        "lost_mbps": float((served - delivered).sum()),
+        "shed_mbps": float(np.where(rate - served > 1e-12 * rate, rate - served, 0.0).sum()),
         "overloaded_links": float((utilization > 1 + TOLERANCE).sum()),
-        "unserved_mbps": float(np.clip(problem.rate_mbps * (1 - 1e-12) - served, 0.0, None).sum()),
-        **_shares(served[wanted] / problem.rate_mbps[wanted]),
+        "max_utilization": busiest,
+        "concurrent_flow": smallest_share / busiest if smallest_share is not None and busiest > 0 else None,
+        "mean_path_stretch": float(problem.weight @ load) / shortest if shortest > 0 else None,
+        "mean_latency_ms": _per_link(problem, "latency_ms", load, sent),
+        "cost": _per_link(problem, "cost", load, 1.0),
+        **_shares(delivered[counted] / rate[counted]),
     }
 
 
@@ -110,7 +133,7 @@ def _shares(share: np.ndarray) -> dict[str, float | None]:
 
 def _shortest_weight(problem: Traffic, served: np.ndarray) -> float:
     """Return the sum of served rates times the weights of shortest paths."""
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    wanted = np.flatnonzero((served > 0) & (problem.rate_mbps > 0))
     row = np.searchsorted(problem.targets, problem.target[wanted])
     return float(served[wanted] @ problem.distance[row, problem.source[wanted]])
 

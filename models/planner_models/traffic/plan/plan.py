@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from planner.arrays import Ints
+from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import PlanRejected
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -58,7 +58,18 @@ LINKS: Final = Table(
         ),
     },
 )
-PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS)
+SHED: Final = Table(
+    name="shed",
+    about="demand that the plan leaves out, on purpose or for want of a path",
+    columns={
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+        "rate_mbps": number("Mbit/s that are not sent", at_least=0),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED)
+SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,16 +80,18 @@ class Routing:
             all demands to a target are one (then each node's surplus is its own demand)
     links   tail, head, parallel, load_mbps, utilization; one row for each link of the network
     routes  source, target, path, rate_mbps where traffic follows whole paths, else None
+    shed    source, target, rate_mbps of demand that is left out; None where all is sent
     """
 
     flows: pd.DataFrame
     links: pd.DataFrame
     routes: pd.DataFrame | None = None
+    shed: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables flows, links and, where there are any, routes."""
-        tables = {"flows": self.flows, "links": self.links}
-        return tables if self.routes is None else {**tables, "routes": self.routes}
+        """Return the tables flows, links and, where there are any, routes and shed."""
+        tables = {"flows": self.flows, "links": self.links, "routes": self.routes, "shed": self.shed}
+        return {name: table for name, table in tables.items() if table is not None}
 
 
 def routing_by_demand(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFrame | None = None) -> Routing:
@@ -88,7 +101,8 @@ def routing_by_demand(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFr
         "source": _node_names(problem, problem.source[flow.row]),
         "target": _node_names(problem, problem.target[flow.row]),
     }
-    return _build_routing(problem, flow, names, routes)
+    shed = list_shed(problem, _sent_by_demand(problem, flow))
+    return _build_routing(problem, flow, names, routes, shed)
 
 
 def routing_by_target(problem: Traffic, flow_mbps: sp.sparray) -> Routing:
@@ -97,7 +111,9 @@ def routing_by_target(problem: Traffic, flow_mbps: sp.sparray) -> Routing:
     flow.sum_duplicates()
     keep = flow.data > 0
     flow = sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
-    return _build_routing(problem, flow, {"target": _node_names(problem, problem.targets[flow.row])}, None)
+    shed = list_shed(problem, _sent_by_target(problem, sp.csr_array(flow)))
+    names = {"target": _node_names(problem, problem.targets[flow.row])}
+    return _build_routing(problem, flow, names, None, shed)
 
 
 def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routing:
@@ -109,11 +125,43 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         row = np.arange(len(flows))
         rate = flows["rate_mbps"].to_numpy(float)
         flow = sp.coo_array((rate, (row, link)), shape=(len(flows), len(problem.links)))
-        return _build_routing(problem, flow, names, tables.get("routes"), given=tables.get("links"))
+        shed = validate(SHED, tables["shed"], where="plan: shed") if "shed" in tables else None
+        return _build_routing(problem, flow, names, tables.get("routes"), shed, given=tables.get("links"))
     if "routes" in tables:
         routes = validate(ROUTES, tables["routes"], where="plan: routes")
         return routing_by_demand(problem, _flow_on_routes(problem, routes), routes)
     raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
+
+
+def list_shed(problem: Traffic, sent_mbps: Floats) -> pd.DataFrame | None:
+    """Return the table `shed` of a plan that sends these rates (K,), Mbit/s; None where it sends all."""
+    missing = problem.rate_mbps - sent_mbps
+    rows = np.flatnonzero(missing > SHED_TOLERANCE * problem.rate_mbps)
+    if not len(rows):
+        return None
+    ends = problem.demands[["source", "target"]].iloc[rows].reset_index(drop=True)
+    return ends.assign(rate_mbps=missing[rows])
+
+
+def _sent_by_demand(problem: Traffic, flow: sp.coo_array) -> Floats:
+    """Return what leaves the source of each demand, less what returns, of flows (K, E): shape (K,)."""
+    source = problem.source[flow.row]
+    sign = (problem.tail[flow.col] == source).astype(float) - (problem.head[flow.col] == source)
+    return sum_by_index(flow.row, flow.data * sign, len(problem.demands))
+
+
+def _sent_by_target(problem: Traffic, flow: sp.csr_array) -> Floats:
+    """Return what each demand sends, (K,), of flows per target (D, E); within rounding errors its rate."""
+    row = np.searchsorted(problem.targets, problem.target)
+    known = np.flatnonzero(problem.rate_mbps > 0)
+    places = (row[known], problem.source[known])
+    sent = np.zeros(len(problem.demands))
+    surplus, passing = (
+        sp.csr_array(flow @ incidence.T)[places] for incidence in (problem.incidence, abs(problem.incidence))
+    )
+    # the surplus of a small demand drowns in the rounding errors of much traffic through its source
+    sent[known] = np.asarray(surplus).ravel() + 1e-12 * np.asarray(passing).ravel()
+    return sent
 
 
 def flow_by_demand(problem: Traffic, plan: Routing) -> sp.csr_array:
@@ -171,6 +219,7 @@ def _build_routing(
     flow: sp.coo_array,
     names: Mapping[str, pd.Series | pd.Categorical],
     routes: pd.DataFrame | None,
+    shed: pd.DataFrame | None,
     given: pd.DataFrame | None = None,
 ) -> Routing:
     flows = pd.DataFrame(
@@ -183,7 +232,9 @@ def _build_routing(
         }
     )
     if given is not None:
-        return Routing(flows=flows, links=validate(LINKS, given, where="plan: links"), routes=routes)
+        return Routing(
+            flows=flows, links=validate(LINKS, given, where="plan: links"), routes=routes, shed=shed
+        )
     load = sum_by_index(flow.col, flow.data, len(problem.links))
     links = pd.DataFrame(
         {
@@ -194,7 +245,7 @@ def _build_routing(
             "utilization": load / problem.capacity_mbps,
         }
     )
-    return Routing(flows=flows, links=links, routes=routes)
+    return Routing(flows=flows, links=links, routes=routes, shed=shed)
 
 
 def _node_names(problem: Traffic, places: Ints) -> pd.Categorical:

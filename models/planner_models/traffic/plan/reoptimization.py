@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.proof import Status
 from planner.contract.studies import Decided
 from planner.contract.what_if import Change, Reoptimization, Trial
-from planner.errors import InputError, PlannerError, SolverFailure
+from planner.errors import PlannerError, SolverFailure
 from planner.options import Options
 from planner_models.traffic.plan.metrics import METRICS, measure
 from planner_models.traffic.problem.problem import Traffic
@@ -55,11 +55,16 @@ class CapacityReoptimization(Reoptimization[Traffic]):
     """
 
     def __init__(self, problem: Traffic, decided: Decided, options: Options) -> None:
-        name = decided.decision.proof.metric or "concurrent_flow"
+        name = decided.decision.proof.metric or "delivered_mbps"
+        self._parameters: dict[str, str] = {}
+        if name == "delivered_mbps":  # where all arrives, the question is how far demands can grow
+            name = "concurrent_flow" if _delivers_all(decided) else "delivered_mbps"
+            if "objective" in decided.design.parameters:
+                self._parameters["objective"] = "concurrent" if name == "concurrent_flow" else "total"
         metric = next(metric for metric in METRICS if metric.name == name)
         super().__init__(decided, metric=metric, measure=measure, options=options)
         self._problem = problem
-        self._session = _open_session(problem, decided, options)
+        self._session = _open_session(problem, decided, self._parameters, options)
         uses_session = (decided.decision.proof.backend or "highs").startswith("highs")
         self._runs_again = self._session is None or not uses_session
         self.objective = (self.value or 0.0) if self._session is None else self._session.objective
@@ -116,11 +121,10 @@ class CapacityReoptimization(Reoptimization[Traffic]):
             return self._session.solve_at(capacity_mbps)
         up = capacity_mbps > 0
         links = self._problem.links.assign(capacity_mbps=capacity_mbps)[up].reset_index(drop=True)
-        try:
-            changed = Traffic(nodes=self._problem.nodes, links=links, demands=self._problem.demands)
-        except InputError:  # a demand has lost its last path
-            return 0.0 if self.metric.name == "concurrent_flow" else None
-        trial = super().solve(Change(name="capacity", problem=changed))
+        changed = replace(self._problem, links=links)
+        if self.metric.name != "delivered_mbps" and (changed.unreachable > self._problem.unreachable).any():
+            return 0.0 if self.metric.name == "concurrent_flow" else None  # a demand has lost its last path
+        trial = super().solve(Change(name="capacity", problem=changed, parameters=self._parameters))
         return trial.metrics[self.metric.name] if trial.metrics else None
 
 
@@ -193,15 +197,23 @@ class ProgramSession:
         return 0.0 if abs(value) < ZERO_TOLERANCE else value
 
 
-def _open_session(problem: Traffic, decided: Decided, options: Options) -> ProgramSession | None:
-    """Return a session of the design's linear program; None without one, or if its first solve times out."""
+def _delivers_all(decided: Decided) -> bool:
+    """Return whether the plan delivers all demand, but for rounding."""
+    delivered, offered = (decided.metrics[name] or 0.0 for name in ("delivered_mbps", "offered_mbps"))
+    return delivered >= offered * (1 - GAIN_TOLERANCE)
+
+
+def _open_session(
+    problem: Traffic, decided: Decided, parameters: Mapping[str, str], options: Options
+) -> ProgramSession | None:
+    """Return a session of the design's linear program; None without one, or without a solution in time."""
     design = decided.design
     over_links = decided.parameters.get("paths", "any") == "any"
     size = len(problem.targets) * len(problem.links) if over_links else len(problem.demands)
     if design.model is not None and options.backend == "highs" and 0 < size <= MAX_VARIABLES:
-        program = design.model(problem, **decided.parameters)
+        program = design.model(problem, **{**decided.parameters, **parameters})
         block = [block for block in program.row_blocks if block.name == "capacity"]
         if block and not program.is_integer:
-            with contextlib.suppress(OutOfTime):
+            with contextlib.suppress(SolverFailure):  # out of time, or the program does not shed demand
                 return ProgramSession(problem, program, block[0].start, options)
     return None

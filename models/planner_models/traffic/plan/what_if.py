@@ -17,6 +17,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Trial
 from planner.options import Options
@@ -92,7 +93,7 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
         order = binding[np.argsort(-dual_value[binding], kind="stable")]
         frame["shadow_price"] = again.price
         frame["elasticity"] = again.price * capacity / value if value else math.nan
-        unit = metric.unit or metric.name
+        unit = metric.unit or _words(metric)
         units |= {"shadow_price": f"{unit} per Mbit/s".strip(), "elasticity": "% per %"}
         kind = "with a shadow price"
         note = "where shadow prices are not unique, those of the solver"
@@ -105,7 +106,7 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
     if len(order) > MAX_ROWS:
         note = f"the first {MAX_ROWS} of {len(order)}; {note}"
     limits = f"{_count(len(order), 'link')} of {len(load)} {kind}" if len(order) else "no link limits it"
-    sentence = f"{metric.name} is {_number(value)} {metric.unit}".rstrip() + f": {limits}"
+    sentence = f"{metric.label} is {_number(value)} {metric.unit}".rstrip() + f": {limits}"
     if len(order):
         names = [problem.link_labels[link] for link in order[:3]]
         sentence += ", " + ", ".join(names) + (" and others" if len(order) > len(names) else "")
@@ -243,18 +244,17 @@ def _describe_losses(again: CapacityReoptimization, trials: Sequence[Trial[Traff
 
 def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
     """Return the metric before and after a change, in words."""
-    name = again.metric.name
-    value = trial.metrics[name] if trial.metrics else None
+    value = trial.metrics[again.metric.name] if trial.metrics else None
     if value is None:
         return "no plan serves all demands"
-    return f"{name} {_number(again.objective)} -> {_number(value)}"
+    return f"{_words(again.metric)} {_number(again.objective)} -> {_number(value)}"
 
 
 def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tuple[tuple[Section, ...], str]:
     """Compare the plan to another: metrics, and the links with the largest changes of load."""
     old, new = measure(problem, before, None), measure(problem, plan, None)
     metrics = [
-        {"metric": m.name, "unit": m.unit, "better": m.better, "before": old[m.name], "now": new[m.name]}
+        {"metric": m.label, "unit": m.unit, "better": m.better, "before": old[m.name], "now": new[m.name]}
         for m in METRICS
         if old[m.name] is not None or new[m.name] is not None
     ]
@@ -296,6 +296,11 @@ def _moved_share(problem: Traffic, before: Routing, plan: Routing) -> float:
     more = (new - old).tocoo().data
     total = float(new.sum())
     return float(more[more > 0].sum()) / total if total > 0 else 0.0
+
+
+def _words(metric: Metric) -> str:
+    """Return the metric's label within a sentence."""
+    return metric.label[0].lower() + metric.label[1:]
 
 
 def _count(number: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -9,7 +10,7 @@ from pydantic import Field
 
 from planner.errors import InputError
 from planner_models.traffic.problem import failures
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.problem import Overload, Traffic
 
 
 def adjust(
@@ -28,7 +29,15 @@ def adjust(
     fail_random_nodes: failures.RandomNodes = 0,
     fail_random_groups: failures.RandomGroups = 0,
     failure_seed: failures.FailureSeed = 0,
-    lost_demands: failures.LostDemands = "error",
+    lost_demands: failures.LostDemands = "shed",
+    overload: Annotated[
+        Overload,
+        Field(
+            description="what happens on overloaded links; drop: senders keep their rates, and each link "
+            "drops its excess, the same share of all traffic on it; max-min: TCP slows the senders down to "
+            "max-min fair rates"
+        ),
+    ] = "drop",
 ) -> Traffic:
     """Scale demands and capacities, then remove what fails; nodes stay in the table, without links.
 
@@ -37,9 +46,11 @@ def adjust(
     Shares in `down_rate` are of scaled capacities.
 
     raises  InputError for names that match nothing, for more failures than there are elements, and,
-            unless `lost_demands` is "drop", for demands that lose their last path
+            with `lost_demands` "error", for demands that lose their last path
     """
     problem = problem.scale_demands(scale).scale_capacity(capacity_scale)
+    if overload != problem.overload:
+        problem = replace(problem, overload=overload)
     random_failures = fail_random_links or fail_random_nodes or fail_random_groups
     if not (fail_links or fail_nodes or fail_groups or down_rate or random_failures):
         return problem

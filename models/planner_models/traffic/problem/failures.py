@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -19,7 +20,7 @@ from planner.io.table_files import read_table
 from planner_models.traffic.problem.duplex_lines import DuplexLines
 from planner_models.traffic.problem.problem import Traffic
 
-LostDemandPolicy = Literal["error", "drop"]
+LostDemandPolicy = Literal["shed", "drop", "error"]
 
 RISK_GROUPS: Final = Table(
     name="risk_groups",
@@ -62,7 +63,10 @@ RandomGroups = Annotated[
 FailureSeed = Annotated[int, Field(ge=0, description="seed of random failures")]
 LostDemands = Annotated[
     LostDemandPolicy,
-    Field(description="demands that lose their last path: error, or drop them from the problem"),
+    Field(
+        description="demands that lose their last path: shed (the plan lists them, and they count as not "
+        "served), drop them from the problem, or error"
+    ),
 ]
 
 
@@ -239,11 +243,11 @@ def remove_failed(problem: Traffic, down: Bools, share: Floats, lost_demands: Lo
     links = problem.links.assign(capacity_mbps=problem.capacity_mbps * share)[~down]
     lost = problem.disconnected_demands(~down)
     demands = problem.demands
-    if lost.any():
+    if lost_demands != "shed" and lost.any():
         if lost_demands == "error":
             faults = [
                 f"problem: failures leave demand {problem.demand_labels[k]} without a path"
-                + ("; lost_demands = 'drop' leaves such demands out" if place == 0 else "")
+                + ("; lost_demands = 'shed' lists such demands in the plan" if place == 0 else "")
                 for place, k in enumerate(np.flatnonzero(lost).tolist())
             ]
             raise InputError(*shorten_faults(faults, "problem", "of demands without a path"))
@@ -252,4 +256,4 @@ def remove_failed(problem: Traffic, down: Bools, share: Floats, lost_demands: Lo
         demands = demands[~lost]
     for old, new in ((problem.links, links), (problem.demands, demands)):
         new.attrs |= old.attrs
-    return Traffic(nodes=problem.nodes, links=links, demands=demands)
+    return replace(problem, links=links, demands=demands)

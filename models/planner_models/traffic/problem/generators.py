@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Final
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from planner_models.traffic.problem import topologies, workloads
@@ -133,6 +134,20 @@ def _build_problem(
         random=np.random.default_rng(seed),
     )
     return Traffic(nodes=network.nodes, links=network.links, demands=demands)
+
+
+def sample() -> Traffic:
+    """Return a tiny problem, with equal paths and one overloaded link, that runs every design's kernels."""
+    ring = [("a", "b", 4.0), ("b", "c", 4.0), ("c", "d", 1.0), ("d", "a", 4.0)]
+    ends = pd.DataFrame(ring, columns=["tail", "head", "capacity_mbps"])
+    back = ends.rename(columns={"tail": "head", "head": "tail"})
+    demands = [("a", "c", 2.0), ("b", "d", 2.0), ("c", "d", 2.0)]
+    return Traffic.from_tables(
+        {
+            "links": pd.concat([ends, back], ignore_index=True),
+            "demands": pd.DataFrame(demands, columns=["source", "target", "rate_mbps"]),
+        }
+    )
 
 
 PRESETS: Final[dict[str, Callable[..., Traffic]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -59,8 +59,21 @@ DEMANDS: Final = Table(
     key=("source", "target"),
 )
 TABLES: Final = (NODES, LINKS, DEMANDS)
+
+Overload = Literal["drop", "max-min"]
 RATE_INDEPENDENT: Final = {
-    *("nodes", "links", "tail", "head", "source", "target", "capacity_mbps", "weight", "incidence"),
+    *(
+        "nodes",
+        "links",
+        "overload",
+        "tail",
+        "head",
+        "source",
+        "target",
+        "capacity_mbps",
+        "weight",
+        "incidence",
+    ),
     *("parallel", "link_labels", "demand_labels", "node_index", "link_weights", "_pairs", "_triples"),
 }
 """Attributes of a problem that stay valid when only its rates change."""
@@ -99,23 +112,23 @@ class Traffic:
     nodes    one row a node: node, latitude?, longitude?
     links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?
     demands  one row a pair: source, target, rate_mbps
+    overload  what happens on overloaded links, see `planner_models.traffic.plan.delivery`
 
     Below, N, E and K are their numbers of rows; arrays refer to nodes, links and demands by row.
 
     raises   InputError with every fault: a value out of range, a node that is not in `nodes`, a
-             link or a demand from a node to itself, a demand without a path
+             link or a demand from a node to itself
     """
 
     nodes: pd.DataFrame
     links: pd.DataFrame
     demands: pd.DataFrame
+    overload: Overload = "drop"
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
         if not faults:
             faults += self._unknown_nodes()
-        if not faults:
-            faults += self._unreachable()
         if faults:
             raise InputError(*faults)
 
@@ -158,7 +171,7 @@ class Traffic:
         demands = self.demands.assign(rate_mbps=rate)
         if not (np.isfinite(rate) & (rate >= 0)).all():
             return replace(self, demands=demands)  # the validation reports the faults
-        # the network and the demands' ends are valid already: only new positive rates can lack a path
+        # the network and the demands' ends are valid already
         for name in PRECOMPUTED:
             getattr(self, name)
         other = object.__new__(Traffic)
@@ -166,8 +179,6 @@ class Traffic:
         other.__dict__["demands"] = demands
         if np.array_equal(self.targets, other.targets):
             other.__dict__["distance"] = self.distance
-        if (other.rate_mbps[self.rate_mbps <= 0] > 0).any() and (faults := list(other._unreachable())):
-            raise InputError(*faults)
         return other
 
     # --- as arrays ------------------------------------------------------------------------
@@ -294,6 +305,24 @@ class Traffic:
         """(N, N) weight from tail to head; of parallel links the smallest."""
         return lightest_links(len(self.nodes), self.tail, self.head, self.weight)
 
+    @cached_property
+    def unreachable(self) -> Bools:
+        """(K,) whether a demand has a rate, but no path."""
+        wanted = np.flatnonzero(self.rate_mbps > 0)
+        row = np.searchsorted(self.targets, self.target[wanted])
+        found = np.zeros(len(self.demands), dtype=bool)
+        found[wanted] = np.isinf(self.distance[row, self.source[wanted]])
+        return found
+
+    @cached_property
+    def routable(self) -> Traffic:
+        """The same problem, in which demands without a path have rate 0; itself where all have one."""
+        if not self.unreachable.any():
+            return self
+        other = self.with_rates(np.where(self.unreachable, 0.0, self.rate_mbps))
+        other.__dict__["routable"] = other
+        return other
+
     def disconnected_demands(self, up: Bools) -> Bools:
         """Return demands with a rate and without a path over the links that are up, shape (K,)."""
         count = len(self.nodes)
@@ -323,16 +352,3 @@ class Traffic:
                 for row in loops
             ]
             yield from shorten_faults(faults, where, f"where {start} and {end} are the same")
-
-    def _unreachable(self) -> Iterator[str]:
-        """Yield a fault for each demand with a rate and without a path."""
-        wanted = np.flatnonzero(self.rate_mbps > 0)
-        row = np.searchsorted(self.targets, self.target[wanted])
-        lost = wanted[np.isinf(self.distance[row, self.source[wanted]])]
-        names = self.demands[["source", "target"]]
-        faults = [
-            f"{row_name(self.demands, 'demands', k)}: "
-            f"no path from '{names['source'].iloc[k]}' to '{names['target'].iloc[k]}'"
-            for k in lost.tolist()
-        ]
-        yield from shorten_faults(faults, file_name(self.demands, "demands"), "without a path")

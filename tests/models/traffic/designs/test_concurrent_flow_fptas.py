@@ -18,7 +18,7 @@ from tests.models.traffic.networks import both_ways, network, problems
 
 
 def best(problem: Traffic) -> float:
-    value = optimum.route(problem, method="lp").proof.objective
+    value = optimum.route(problem, objective="concurrent", method="lp").proof.objective
     assert value is not None
     return value
 

@@ -93,7 +93,7 @@ def test_a_demand_never_gets_more_than_it_wants() -> None:
     for coupling in ("coupled", "uncoupled"):
         plan = mptcp.route(problem, coupling=coupling).plan
         assert plan is not None
-        assert measure(problem, plan, None)["total_flow_mbps"] == pytest.approx(0.5, rel=1e-4)
+        assert measure(problem, plan, None)["delivered_mbps"] == pytest.approx(0.5, rel=1e-4)
         assert check(problem, plan).of_limits({"capacity"}).frame.empty
 
 

@@ -9,16 +9,17 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from planner import Options, Status
+from planner import Options, Status, backends
+from planner.backends import pyomo
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
-from planner_models.traffic import SYSTEM, Traffic, check, measure
+from planner_models.traffic import SYSTEM, Traffic, check, formulation, measure
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs import path_flow_program as candidates
 from tests.models.traffic.networks import as_graph, both_ways, network, problems
@@ -78,23 +79,81 @@ def test_demands_that_do_not_fit_are_cut_by_the_same_share() -> None:
     problem = network([("s", "t", 10.0)], [("s", "t", 40.0)])
     run = solve(problem, objective="concurrent")
     assert run.metrics["concurrent_flow"] == pytest.approx(0.25)
-    assert run.metrics["total_flow_mbps"] == pytest.approx(10.0)
-    assert run.violations.frame["limit"].tolist() == ["demand"]
+    assert run.metrics["delivered_mbps"] == pytest.approx(10.0)
+    assert run.metrics["shed_mbps"] == pytest.approx(30.0)
+    assert run.plan.shed["rate_mbps"].tolist() == pytest.approx([30.0])
+    assert not len(run.violations), "what is listed as shed is left out on purpose"
 
 
 def test_overload_under_utilization_is_a_result() -> None:
     run = solve(network([("s", "t", 10.0)], [("s", "t", 40.0)]), objective="utilization")
     assert run.metrics["max_utilization"] == pytest.approx(4.0)
-    assert run.metrics["unserved_mbps"] == 0
+    assert run.metrics["shed_mbps"] == 0
+    assert run.metrics["delivered_mbps"] == pytest.approx(10.0)
+    assert run.metrics["lost_mbps"] == pytest.approx(30.0)
     assert run.violations.sentences() == ["capacity: violated 1 time, worst s->t 40 against 10 Mbit/s"]
 
 
 def test_an_infeasible_cost_problem_is_explained() -> None:
     problem = network([("s", "t", 10.0), ("t", "s", 9.0)], [("s", "t", 40.0)], cost=[1.0, 1.0])
-    decision = optimum.route(problem, objective="cost")
+    decision = optimum.route(problem, objective="cost", options=Options(service="all"))
     assert decision.proof.status is Status.INFEASIBLE
     assert decision.plan is None
+    assert decision.proof.reasons[0] == "at most 25.0000% of every demand fits at the same time"
     assert any("capacity[s->t]" in reason for reason in decision.proof.reasons)
+
+
+@pytest.mark.parametrize("goal", ["delivered", *OBJECTIVES])
+@pytest.mark.parametrize("paths", ["any", 2])
+def test_strict_service_serves_all_or_proves_that_it_cannot(goal: Any, paths: Any) -> None:
+    problem = network(DIAMOND, [("s", "t", 12.0)], cost=[1.0, 1.0, 3.0, 3.0])
+    strict = Options(service="all")
+    fits = optimum.route(problem, objective=goal, paths=paths, options=strict)
+    assert fits.proof.status is Status.OPTIMAL
+    assert fits.proof.objective == pytest.approx(optimum.route(problem, objective=goal).proof.objective)
+    proof = optimum.route(problem.scale_demands(2), objective=goal, paths=paths, options=strict).proof
+    assert proof.status is Status.INFEASIBLE
+    assert proof.reasons[0] == "at most 62.5000% of every demand fits at the same time"
+
+
+# --- the most traffic, then the least utilization ------------------------------------------
+
+
+def test_the_default_delivers_the_most_and_then_loads_links_the_least() -> None:
+    problem = network(DIAMOND, [("s", "t", 12.0)])
+    fits, scarce = solve(problem), solve(problem.scale_demands(2))
+    assert fits.proof.metric == scarce.proof.metric == "delivered_mbps"
+    assert fits.proof.objective == fits.proof.bound == pytest.approx(12.0)
+    assert fits.metrics["max_utilization"] == pytest.approx(12 / 15)
+    assert scarce.proof.objective == scarce.proof.bound == pytest.approx(15.0)
+    assert scarce.metrics["shed_mbps"] == pytest.approx(9.0)
+    assert scarce.constraints.met
+
+
+def test_the_cheapest_plan_of_those_that_deliver_the_most() -> None:
+    # 15 of 24 fit; on the cheap route 10, on the dear one 5
+    problem = network(DIAMOND, [("s", "t", 24.0)], cost=[1.0, 1.0, 3.0, 3.0])
+    for paths in ("any", 2):
+        run = solve(problem, objective="cost", paths=paths)
+        assert run.proof.objective == pytest.approx(10 * 2 + 5 * 6)
+        assert run.metrics["cost"] == pytest.approx(10 * 2 + 5 * 6)
+        assert run.metrics["delivered_mbps"] == pytest.approx(15.0, rel=1e-6)
+        assert run.proof.bound_scope is not None
+
+
+@settings(max_examples=20)
+@given(problem=problems(max_nodes=5), factor=st.sampled_from([0.1, 1.0, 4.0]))
+def test_formal_model_and_exported_model_agree_with_the_default(problem: Traffic, factor: float) -> None:
+    """Both are one program, whose objective is traffic - smallest capacity * utilization / 2."""
+    problem = problem.scale_demands(factor)
+    run = solve(problem)
+    value = run.proof.objective - 0.5 * problem.capacity_mbps.min() * run.metrics["max_utilization"]
+    exported = backends.solve(optimum.model(problem), Options())
+    formal = pyomo.solve_model(formulation(problem), Options())
+    assert exported.objective == pytest.approx(value, rel=1e-6, abs=1e-6)
+    assert formal.objective == pytest.approx(value, rel=1e-6, abs=1e-6)
+    over_paths = backends.solve(optimum.model(problem, paths=60), Options())
+    assert over_paths.objective == pytest.approx(value, rel=1e-6, abs=1e-6)
 
 
 def test_no_demand_at_all() -> None:
@@ -106,7 +165,7 @@ def test_no_demand_at_all() -> None:
 def test_tiny_demands_are_served_too() -> None:
     problem = network(DIAMOND, [("s", "t", 1e4), ("a", "t", 1e-5)]).scale_demands(1e-3)
     run = solve(problem, objective="concurrent")
-    assert run.metrics["unserved_mbps"] == 0
+    assert run.metrics["shed_mbps"] == 0
     assert run.metrics["concurrent_flow"] == pytest.approx(run.proof.objective, rel=1e-6)
 
 
@@ -123,7 +182,7 @@ def test_a_hop_limit_needs_paths() -> None:
 # --- independent witnesses ----------------------------------------------------------------
 
 
-def by_all_paths(problem: Traffic, goal: str) -> float | None:
+def by_all_paths(problem: Traffic, goal: str) -> float:
     """Return the optimum over every simple path, by SciPy: small networks only."""
     graph = as_graph(problem)
     paths: list[tuple[int, list[int]]] = []
@@ -159,18 +218,22 @@ def by_all_paths(problem: Traffic, goal: str) -> float | None:
         return float(-result.fun)
     price = problem.links["cost"].to_numpy(float)
     result = linprog(price @ uses, A_ub=uses, b_ub=capacity, A_eq=serves, b_eq=rate)
-    return float(result.fun) if result.status == 0 else None
+    if result.status != 0:  # the cheapest of the plans that deliver the most
+        least = by_all_paths(problem, "total") * (1 - 1e-7)
+        limits = np.r_[capacity, rate, -least]
+        result = linprog(price @ uses, A_ub=np.r_[uses, serves, -np.ones((1, len(paths)))], b_ub=limits)
+    return float(result.fun)
 
 
-@pytest.mark.parametrize("goal", OBJECTIVES)
+@pytest.mark.parametrize("goal", ["delivered", *OBJECTIVES])
 @given(problem=problems(max_nodes=5, costs=True))
 def test_equals_the_best_mix_of_all_simple_paths(goal: str, problem: Traffic) -> None:
     decision = optimum.route(problem, objective=goal)
-    expected = by_all_paths(problem, goal)
-    if expected is None:
-        assert decision.proof.status is Status.INFEASIBLE
-    else:
-        assert objective(decision) == pytest.approx(expected, rel=1e-6, abs=1e-7)
+    expected = by_all_paths(problem, "total" if goal == "delivered" else goal)
+    assert objective(decision) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    fits = by_all_paths(problem, "concurrent") >= 1
+    strict = optimum.route(problem, objective=goal, options=Options(service="all")).proof.status
+    assert strict is (Status.OPTIMAL if fits else Status.INFEASIBLE)
 
 
 @pytest.mark.parametrize(("goal", "backend"), list(itertools.product(OBJECTIVES, BACKENDS[1:])))
@@ -193,7 +256,10 @@ def test_plans_pass_the_check_and_are_worth_what_they_claim(problem: Traffic, go
 @given(problem=problems(), factor=st.sampled_from([1e-9, 1e-6, 0.1, 3.0, 1e6, 1e9]))
 def test_twice_the_demand_is_half_the_growth(problem: Traffic, factor: float) -> None:
     for paths in ("any", 2):
-        one, other = solve(problem, paths=paths), solve(problem.scale_demands(factor), paths=paths)
+        one, other = (
+            solve(one, objective="concurrent", paths=paths)
+            for one in (problem, problem.scale_demands(factor))
+        )
         assert other.proof.objective * factor == pytest.approx(one.proof.objective, rel=1e-6)
         assert other.proof.gap <= 1e-6
 
@@ -254,8 +320,8 @@ def test_routes_alone_make_the_plan_again() -> None:
 
 def test_a_hop_limit_leaves_the_long_way_out() -> None:
     problem = network([("s", "t", 1.0), ("s", "a", 9.0), ("a", "b", 9.0), ("b", "t", 9.0)], [("s", "t", 1.0)])
-    assert objective(optimum.route(problem, paths=4)) == pytest.approx(10)
-    assert objective(optimum.route(problem, paths=4, max_hops=2)) == pytest.approx(1)
+    assert objective(optimum.route(problem, objective="concurrent", paths=4)) == pytest.approx(10)
+    assert objective(optimum.route(problem, objective="concurrent", paths=4, max_hops=2)) == pytest.approx(1)
     longer = network([("s", "a", 9.0), ("a", "b", 9.0), ("b", "t", 9.0)], [("s", "t", 1.0)])
     with pytest.raises(InputError, match=r"demands row 1: no path for s->t within max_hops 2"):
         optimum.route(longer, paths=4, max_hops=2)

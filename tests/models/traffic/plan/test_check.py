@@ -182,7 +182,7 @@ def test_noise_makes_overload_a_result() -> None:
     best = optimum.route(problem, objective="utilization").proof.objective
     assert not run.omniscient
     assert run.metrics["max_utilization"] > best * 1.01, "it optimized what it observed, not what is"
-    assert run.metrics["unserved_mbps"] == pytest.approx(0, abs=1e-6)
+    assert run.metrics["shed_mbps"] == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ OBJECTIVES = ["concurrent", "utilization", "total", "cost"]
 def test_every_change_agrees_with_a_cold_solve(problem: Traffic, objective: str, upgrade: float) -> None:
     problem = replace(problem, links=problem.links.assign(cost=1.0 + np.arange(len(problem.links)) % 3))
     if objective == "cost":  # so that everything fits
-        factor = optimum.route(problem).proof.objective
+        factor = optimum.route(problem, objective="concurrent").proof.objective
         assert factor is not None
         problem = problem.scale_demands(0.9 * factor)
     found = explain(problem, parameters={"objective": objective}, candidates=10_000, upgrade=upgrade)
@@ -162,8 +162,8 @@ def test_a_bottleneck_by_hand() -> None:
     assert losses.set_index("line")["objective"].to_dict() == pytest.approx(
         {"a<->b": 0.5, "a<->z": 0.5, "b<->z": 0.25}
     )
-    assert metrics.set_index("metric").loc["concurrent_flow", "before"] == pytest.approx(0.5)
-    assert metrics.set_index("metric").loc["concurrent_flow", "now"] == pytest.approx(1.0)
+    assert metrics.set_index("metric").loc["Concurrent flow", "before"] == pytest.approx(0.5)
+    assert metrics.set_index("metric").loc["Concurrent flow", "now"] == pytest.approx(1.0)
     change = loads.set_index("link")["change_mbps"].to_dict()
     assert change == pytest.approx({"a->z": -1.0, "a->b": 1.0, "b->z": 1.0})
 
@@ -171,10 +171,10 @@ def test_a_bottleneck_by_hand() -> None:
 def test_sentences_about_one_way_lines() -> None:
     found = explain(bottleneck(), both_ways=False, upgrade=0.5, candidates=2)
     assert "\n".join(found.sentences) == (
-        "concurrent_flow is 1 x demand: 2 links of 6 with a shadow price, a->z, a->b\n"
-        "50% more capacity gains most on a->z: concurrent_flow 1 -> 1.25, 25.0% better "
+        "Concurrent flow is 1 x demand: 2 links of 6 with a shadow price, a->z, a->b\n"
+        "50% more capacity gains most on a->z: concurrent flow 1 -> 1.25, 25.0% better "
         "(proven best of all 6 lines)\n"
-        "the loss of a->z hurts most: concurrent_flow 1 -> 0.5 (worst of 2 of 3 lines tried, not proven)\n"
+        "the loss of a->z hurts most: concurrent flow 1 -> 0.5 (worst of 2 of 3 lines tried, not proven)\n"
         "against equal-cost multipath, 40.0% of the load is on links that its traffic did not use before, "
         "3 of 6 links change their load"
     )
@@ -210,11 +210,11 @@ def test_a_design_without_a_linear_program_runs_again(design: str) -> None:
     assert limits["link"].tolist() == ["a->z"]
     assert "shadow_price" not in limits
     assert upgrades.iloc[0]["line"] == "a<->z"
-    assert upgrades.iloc[0]["objective"] == pytest.approx(1.0)  # both demands of 2 fit
-    assert losses.set_index("line")["objective"].to_dict() == pytest.approx({"a<->z": 0.5, "b<->z": 0.25})
+    assert upgrades.iloc[0]["objective"] == pytest.approx(4.0)  # both demands of 2 fit
+    assert losses.set_index("line")["objective"].to_dict() == pytest.approx({"a<->z": 3.0, "b<->z": 1.0})
     before = metrics.set_index("metric")
-    assert before.loc["concurrent_flow", "before"] == pytest.approx(0.5)
-    assert before.loc["concurrent_flow", "now"] == pytest.approx(0.5)
+    assert before.loc["Concurrent flow", "before"] == pytest.approx(0.5)
+    assert before.loc["Concurrent flow", "now"] == pytest.approx(0.5)
 
 
 def test_runs_again_by_other_backends_agree() -> None:
@@ -250,7 +250,7 @@ def test_a_design_with_its_own_method_verifies_itself() -> None:
 
 
 def test_given_paths_stay_the_same() -> None:
-    found = explain(bottleneck(), parameters={"paths": 1})
+    found = explain(bottleneck(), parameters={"objective": "concurrent", "paths": 1})
     _, _, losses, _, _ = frames(found)
     assert losses.set_index("line")["objective"].to_dict() == pytest.approx({"a<->z": 0.0, "b<->z": 0.0})
 
@@ -297,22 +297,23 @@ def test_without_candidates_nothing_is_solved() -> None:
 def test_demands_of_rate_zero() -> None:
     problem = bottleneck().scale_demands(0.0)
     found = explain(problem, parameters={"objective": "utilization"})
-    assert found.sentences[0] == "max_utilization is 0: no link limits it"
+    assert found.sentences[0] == "Max utilization is 0: no link limits it"
     assert found.sentences[2] == "no line has a load, so no loss matters"
 
 
 def test_the_best_upgrade_of_abilene() -> None:
     """Two solves prove it best; compared with solves of all 15 lines."""
     problem = generators.abilene(peak_utilization=1.2)
-    _, upgrades, _, _, _ = frames(explain(problem))
+    _, upgrades, _, _, _ = frames(explain(problem, parameters={"objective": "concurrent"}))
     assert len(upgrades) == 2
-    value = optimum.route(problem).proof.objective
+    value = optimum.route(problem, objective="concurrent").proof.objective
     assert value is not None
     gains = {}
     for line in dict.fromkeys(map(line_of, problem.link_labels)):
         name = "<->".join(sorted(line[0])) + (f"#{line[1]}" if line[1] else "")
         links = problem.links.assign(capacity_mbps=change_line(problem, name, 2.0))
-        objective = optimum.route(replace(problem, links=links)).proof.objective
+        changed = replace(problem, links=links)
+        objective = optimum.route(changed, objective="concurrent").proof.objective
         assert objective is not None
         gains[line] = objective - value
     assert upgrades["gain"].iloc[0] == pytest.approx(max(gains.values()), abs=1e-6)
@@ -345,7 +346,7 @@ def test_command_as_json(scenario: Path) -> None:
     result = invoke(str(scenario), "--json", "--with", "candidates=1", "--with", "upgrade=0.5")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    assert document["runs"][0]["objective"] == pytest.approx(1.0)
+    assert document["runs"][0]["objective"] == pytest.approx(4.0)
     explanation = document["explanation"]
     assert len(explanation["sentences"]) == 4
     upgrades = explanation["sections"][1]
@@ -395,17 +396,24 @@ def test_errors_of_the_command(
 
 
 def test_without_a_plan_there_is_no_explanation(scenario: Path) -> None:
-    result = invoke(str(scenario), "--set", "designs.optimum.objective=cost", "--set", "problem.scale=10")
+    scarce = [str(scenario), "--set", "designs.optimum.objective=cost", "--set", "problem.scale=10"]
+    result = invoke(*scarce)
     assert result.exit_code == 1  # links without a cost
     links = pd.read_csv(scenario.parent / "links.csv").assign(cost=1.0)
     links.to_csv(scenario.parent / "links.csv", index=False)
-    result = invoke(str(scenario), "--set", "designs.optimum.objective=cost", "--set", "problem.scale=10")
+    assert invoke(*scarce).exit_code == 0  # what does not fit is shed
+    strict = [*scarce, "--set", "solver.service=all"]
+    result = invoke(*strict)
     assert result.exit_code == 3
     assert "infeasible" in result.stdout
-    result = invoke(
-        str(scenario), "--set", "designs.optimum.objective=cost", "--set", "problem.scale=10", "--json"
-    )
-    assert json.loads(result.stdout)["explanation"] is None
+    assert json.loads(invoke(*strict, "--json").stdout)["explanation"] is None
+
+
+def test_an_overloaded_plan_is_explained_by_delivered_traffic() -> None:
+    found = explain(bottleneck().scale_demands(2))
+    assert found.sentences[0].startswith("Delivered is 6 Mbit/s: ")
+    assert "100% more capacity gains most on a<->" in found.sentences[1]
+    assert found.sections[1].frame["gain"].iloc[0] == pytest.approx(1.0)
 
 
 def test_a_system_without_explanations(scenario: Path) -> None:

@@ -135,10 +135,10 @@ def test_random_nodes_are_no_ends_of_demands() -> None:
             ),
         ),
         (
-            {"fail_nodes": ("c",)},
+            {"fail_nodes": ("c",), "lost_demands": "error"},
             (
                 "problem: failures leave demand c->b without a path; "
-                "lost_demands = 'drop' leaves such demands out"
+                "lost_demands = 'shed' lists such demands in the plan"
             ),
         ),
         ({"fail_nodes": ("*",)}, "problem: failures leave no link"),

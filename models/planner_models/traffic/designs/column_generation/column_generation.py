@@ -50,6 +50,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
+from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -78,6 +79,7 @@ MinMaxObjective = Annotated[
 ]
 
 
+@shed_unreachable
 def route(
     problem: Traffic,
     *,

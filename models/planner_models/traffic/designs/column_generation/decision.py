@@ -43,7 +43,7 @@ def make_decision(
     utilization = float(plan.links["utilization"].max())
     share = min(1.0, 1.0 / utilization) if objective == "concurrent" else 1.0
     if share < 1.0:
-        plan = scale_plan(plan, share)
+        plan = scale_plan(reduced.problem, plan, share)
     value = 1.0 / utilization if objective == "concurrent" else utilization
     # rounding may put the bound on the wrong side of the value
     if utilization * (1 - MIN_GAP) < bound < utilization * (1 + MIN_GAP):
@@ -65,13 +65,13 @@ def make_decision(
     return Decision(plan=plan, proof=proof, guarantees=frozenset(guarantees))
 
 
-def scale_plan(plan: Routing, share: float) -> Routing:
-    """Return the plan with all rates multiplied by `share`."""
+def scale_plan(problem: Traffic, plan: Routing, share: float) -> Routing:
+    """Return the plan, which serves all demands, with all rates multiplied by `share`."""
     flows = plan.flows.assign(rate_mbps=plan.flows["rate_mbps"] * share)
     links = plan.links.assign(
         load_mbps=plan.links["load_mbps"] * share, utilization=plan.links["utilization"] * share
     )
-    return Routing(flows=flows, links=links)
+    return Routing(flows=flows, links=links, shed=routing.list_shed(problem, share * problem.rate_mbps))
 
 
 def decide_without_demand(problem: Traffic, objective: Objective) -> Decision[Routing]:

@@ -36,7 +36,7 @@ def search_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def concurrent_flow(problem: Traffic) -> float:
-    value = optimum.route(problem, method="lp").proof.objective
+    value = optimum.route(problem, objective="concurrent", method="lp").proof.objective
     assert value is not None
     return value
 
@@ -44,7 +44,9 @@ def concurrent_flow(problem: Traffic) -> float:
 def solve(problem: Traffic, system: System = SYSTEM, **parameters: Any) -> Any:
     """Run `optimum` by columns: the engine recomputes the metrics of the plan."""
     entry = Entry(
-        label="optimum", design=system.design("optimum"), parameters={"method": "columns", **parameters}
+        label="optimum",
+        design=system.design("optimum"),
+        parameters={"objective": "concurrent", "method": "columns", **parameters},
     )
     return evaluate(system, problem, entry)
 
@@ -152,7 +154,7 @@ def test_a_plan_per_target_is_realized_with_its_splits(monkeypatch: pytest.Monke
     plan = column_generation.route(observed).plan
     assert plan is not None
     realized = realize(truth, observed, plan)
-    assert SYSTEM.plan.measure(truth, realized, None)["unserved_mbps"] == pytest.approx(0, abs=1e-6)
+    assert SYSTEM.plan.measure(truth, realized, None)["shed_mbps"] == pytest.approx(0, abs=1e-6)
     # with the demands as observed it is realized as planned, except for traffic in cycles
     same = realize(observed, observed, plan).links["load_mbps"]
     assert (same <= plan.links["load_mbps"] * (1 + 1e-9) + 1e-6).all()

@@ -40,7 +40,7 @@ def test_passes_serve_every_pair_in_full_and_find_the_optimum(problem: Traffic) 
         wanted = np.zeros(small.graph.nodes)
         wanted[node[c]], wanted[small.roots[row[c]]] = 1, -1
         np.testing.assert_allclose(surplus, wanted, atol=1e-9)
-    best = optimum.route(problem, method="lp").proof.objective
+    best = optimum.route(problem, objective="concurrent", method="lp").proof.objective
     assert best is not None
     value = max(float((paths.load / small.capacity_mbps).max()), small.fixed_utilization)
     assert value >= (1 - 1e-9) / best

@@ -33,7 +33,7 @@ def without_cables(problem: Traffic, share: float, seed: int) -> Traffic:
 
 def check_optimum(problem: Traffic) -> None:
     """Check that the reduced network has the optimum of the linear program and gives a valid plan."""
-    plain = optimum.route(problem, method="lp").proof.objective
+    plain = optimum.route(problem, objective="concurrent", method="lp").proof.objective
     decision = column_generation.route(problem)
     assert plain is not None
     assert decision.proof.objective == pytest.approx(plain, rel=2e-6)

@@ -1,0 +1,182 @@
+"""Delivered traffic of a routing: what arrives when links cannot carry their load.
+
+The rule is the same for every design, and belongs to the problem (`Traffic.overload`):
+
+- "drop": senders keep their rates, and each overloaded link drops its excess, the same share of all
+  traffic on it (fluid). Traffic that is dropped loads no later link, so the shares that links pass are a
+  fixed point: with arriving traffic x(p), p = min(1, capacity / x(p)).
+- "max-min": TCP slows the senders down to max-min fair rates over the plan's routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner.arrays import Bools, Floats
+from planner.errors import SolverFailure
+from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+PRECISION: Final = 1e-12  # of the logarithm of the share that a link passes
+SMALLEST_REST: Final = 1e-16  # of all traffic; less than this still on its way has arrived
+PLAIN_STEPS: Final = 8  # of the fixed point, before they are accelerated; exact where no links form a cycle
+MEMORY: Final = 8  # past steps that the acceleration combines
+MAX_STEPS: Final = 2_000
+MAX_HOPS: Final = 20_000  # flows with cycles need many
+
+
+def delivered_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
+    """Return the traffic of each demand that arrives, shape (K,), Mbit/s; at most `flow.served_mbps`.
+
+    A link whose load exceeds its capacity by less than the tolerance of `check` drops nothing.
+    """
+    overloaded = flow.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
+    if not overloaded.any():
+        return flow.served_mbps
+    return (_slowed_rates if problem.overload == "max-min" else _rates_after_drops)(problem, flow, overloaded)
+
+
+def _slowed_rates(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> Floats:  # noqa: ARG001
+    from planner_models.traffic.plan.tcp_rates import max_min_rates  # compiled, and seldom needed
+
+    served, by_demand = flow.served_mbps, flow.flow_mbps
+    if not flow.by_demand:
+        by_target = sp.csr_array((len(problem.targets), len(problem.links)))
+        row = np.searchsorted(problem.targets, flow.commodity)
+        pick = sp.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), (len(problem.targets), len(row)))
+        by_target = cycle_removal.remove_cycles(problem, (pick @ flow.flow_mbps).tocoo())
+        ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
+        by_demand = split_ratios.apply_ratios(problem, ratios, served)
+    wanted = np.flatnonzero(served > 0)
+    share = sp.diags_array(1 / served[wanted]) @ sp.csr_array(by_demand)[wanted]
+    rate = np.zeros(len(served))
+    rate[wanted] = max_min_rates(share, problem.capacity_mbps, served[wanted])
+    return np.minimum(rate, served)
+
+
+def _rates_after_drops(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> Floats:
+    moves = _Moves(problem, flow, overloaded)
+    served = flow.served_mbps
+    delivered = served.copy()
+    delivered[moves.demand] *= moves.arriving_share(solve_drops(moves, problem.capacity_mbps, overloaded))
+    return np.minimum(delivered, served)
+
+
+def solve_drops(moves: _Moves, capacity: Floats, overloaded: Bools) -> Floats:
+    """Return the share of arriving traffic that each link passes, shape (E,)."""
+    passed = np.ones(len(capacity))
+    links = np.flatnonzero(overloaded)
+
+    def step(log_passed: Floats) -> Floats:
+        passed[links] = np.exp(log_passed)
+        load = moves.arriving_load(passed)[links]
+        return np.minimum(0.0, np.log(capacity[links] / np.maximum(load, capacity[links] * 1e-300)))
+
+    passed[links] = np.exp(_fixed_point(step, np.zeros(len(links))))
+    return passed
+
+
+def _fixed_point(step: Callable[[Floats], Floats], start: Floats) -> Floats:
+    """Return the y at most 0 with y = step(y): by plain steps, then by Anderson acceleration.
+
+    source  Walker and Ni, "Anderson acceleration for fixed-point iterations" (2011)
+    """
+    y = start
+    points: list[Floats] = []
+    changes: list[Floats] = []
+    damping, smallest = 1.0, np.inf
+    for number in range(MAX_STEPS):
+        change = step(y) - y
+        error = float(np.abs(change).max(initial=0.0))
+        if error <= PRECISION:
+            return y + change
+        if number < PLAIN_STEPS:
+            y = y + change
+            continue
+        # where the error has not become smaller for long, shorter steps: the map may swing
+        if error < 0.99 * smallest:
+            smallest, stalled = error, 0
+        else:
+            stalled += 1
+            if stalled % (2 * MEMORY) == 0:
+                damping, points, changes = max(0.5 * damping, 0.02), [], []
+        points, changes = [*points[-MEMORY:], y], [*changes[-MEMORY:], change]
+        y = y + damping * change
+        if len(points) > 1:
+            dy, dc = np.diff(np.array(points), axis=0), np.diff(np.array(changes), axis=0)
+            weight, *_ = np.linalg.lstsq(dc.T, change, rcond=1e-10)
+            y = y - weight @ (dy + damping * dc)
+        y = np.minimum(y, 0.0)
+    raise SolverFailure(f"delivered traffic: {MAX_STEPS} steps leave an error of {error:.1e}")
+
+
+class _Moves:
+    """The hops of all traffic that passes an overloaded link; other traffic is constant load.
+
+    A place is a commodity at a node. demand (n,) the demands with such traffic.
+    """
+
+    def __init__(self, problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> None:
+        nodes, entries = len(problem.nodes), flow.flow_mbps.tocoo()
+        commodity, link, amount = entries.row.astype(np.int64), entries.col, entries.data
+        target = problem.target[flow.commodity] if flow.by_demand else flow.commodity
+        used = (amount > 0) & (problem.tail[link] != target[commodity])
+        meets = np.zeros(len(flow.commodity), dtype=bool)
+        meets[commodity[used & overloaded[link]]] = True
+        constant = used & ~meets[commodity]
+        self.constant_load = sum_by_index(link[constant], amount[constant], len(problem.links))
+        moving = used & meets[commodity]
+        commodity, self.link, amount = commodity[moving], link[moving], amount[moving]
+        tail, head = commodity * nodes + problem.tail[self.link], commodity * nodes + problem.head[self.link]
+        key = np.unique(np.r_[tail, head])
+        self.tail, head = np.searchsorted(key, tail), np.searchsorted(key, head)
+        self.share = amount / sum_by_index(self.tail, amount, len(key))[self.tail]
+        self.is_target = key % nodes == target[key // nodes]
+        if flow.by_demand:
+            row = np.arange(len(problem.demands))
+        else:
+            row = np.minimum(np.searchsorted(flow.commodity, problem.target), len(flow.commodity) - 1)
+            row = np.where(flow.commodity[row] == problem.target, row, -1)
+        sent = (flow.served_mbps > 0) & (row >= 0)
+        self.demand = np.flatnonzero(sent)[meets[row[sent]]]
+        self.source = np.searchsorted(key, row[self.demand] * nodes + problem.source[self.demand])
+        self.injected = sum_by_index(self.source, flow.served_mbps[self.demand], len(key))
+        # hops by the place where they end, without those out of targets
+        self._order = np.argsort(head, kind="stable")
+        start = np.searchsorted(head[self._order], np.arange(len(key) + 1))
+        self._hops = sp.csr_array(
+            (np.ones(len(head)), self.tail[self._order], start), shape=(len(key), len(key))
+        )
+
+    def _pass(self, passed: Floats) -> sp.csr_array:
+        """Return the matrix of one hop, (places, places), when links pass these shares (E,)."""
+        self._hops.data[:] = (self.share * passed[self.link])[self._order]
+        return self._hops
+
+    def arriving_load(self, passed: Floats) -> Floats:
+        """Return the traffic that arrives at each link, (E,) Mbit/s, when links pass these shares (E,)."""
+        at = _sum_powers(self._pass(passed), self.injected)
+        moving = sum_by_index(self.link, at[self.tail] * self.share, len(passed))
+        return self.constant_load + moving
+
+    def arriving_share(self, passed: Floats) -> Floats:
+        """Return the share of each of `demand` that arrives at its target, (n,)."""
+        arrives = _sum_powers(sp.csr_array(self._pass(passed).T), self.is_target.astype(float))
+        return arrives[self.source]
+
+
+def _sum_powers(matrix: sp.csr_array, start: Floats) -> Floats:
+    """Return start + M start + M M start + ..., hop by hop."""
+    total, moving = start.copy(), start
+    smallest = SMALLEST_REST * float(start.max(initial=0.0))
+    for _ in range(MAX_HOPS):
+        moving = matrix @ moving
+        if moving.max(initial=0.0) <= smallest:
+            return total
+        total += moving
+    return total

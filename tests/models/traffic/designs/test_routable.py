@@ -1,0 +1,70 @@
+"""Demands without a path are shed and listed by every design; strict service proves them infeasible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner import Options, Status
+from planner.contract.design import Design
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.traffic import SYSTEM, Traffic
+from planner_models.traffic.designs import optimum
+from planner_models.traffic.problem.adjustments import adjust
+from tests.models.traffic.networks import both_ways, network, problems
+
+FAST: dict[str, dict[str, Any]] = {"weights": {"evaluations": 50}, "hedera_annealing": {"iterations": 5}}
+PARTS = network(
+    both_ways([("a", "b", 4.0), ("b", "c", 4.0), ("x", "y", 2.0)]),
+    [("a", "c", 2.0), ("a", "x", 1.5), ("y", "x", 1.0), ("c", "y", 0.5)],
+)
+
+
+def ran(problem: Traffic, design: Design, **parameters: Any) -> Any:
+    known = {**FAST.get(design.name, {}), **parameters}
+    return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=known))
+
+
+@pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
+def test_every_design_sheds_and_lists_what_has_no_path(design: Design) -> None:
+    run = ran(PARTS, design)
+    assert run.plan.shed[["source", "target"]].to_numpy().tolist() == [["a", "x"], ["c", "y"]]
+    assert run.plan.shed["rate_mbps"].tolist() == pytest.approx([1.5, 0.5])
+    assert run.metrics["delivered_mbps"] == pytest.approx(3.0, rel=1e-4)
+    assert run.metrics["shed_mbps"] == pytest.approx(2.0, rel=1e-4)
+    assert run.metrics["lost_mbps"] == pytest.approx(0.0, abs=1e-9)
+    assert run.metrics["min_rate_share"] == pytest.approx(1.0, rel=1e-4)
+    assert run.constraints.met
+
+
+@pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
+def test_the_demands_of_a_failed_node_are_shed(design: Design) -> None:
+    links = both_ways([("a", "b", 4.0), ("b", "c", 4.0), ("c", "a", 4.0)])
+    whole = network(links, [("a", "b", 3.0), ("c", "b", 1.0), ("c", "a", 1.0)])
+    run = ran(adjust(whole, fail_nodes=("c",)), design)
+    assert run.metrics["delivered_mbps"] == pytest.approx(3.0, rel=1e-4)
+    assert run.metrics["shed_mbps"] == pytest.approx(2.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
+@settings(max_examples=5)
+@given(problem=problems(max_nodes=5), scale=st.sampled_from([0.2, 1e-6]))
+def test_every_design_has_a_plan_under_any_overload(problem: Traffic, design: Design, scale: float) -> None:
+    scarce = adjust(problem, capacity_scale=scale)
+    run = ran(scarce, design)
+    total = sum(run.metrics[name] for name in ("delivered_mbps", "lost_mbps", "shed_mbps"))
+    assert total == pytest.approx(run.metrics["offered_mbps"])
+    most = optimum.route(scarce).proof.bound
+    assert most is not None
+    assert run.metrics["delivered_mbps"] <= most * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("objective", ["delivered", "concurrent", "utilization", "total"])
+def test_strict_service_proves_that_a_demand_has_no_path(objective: Any) -> None:
+    proof = optimum.route(PARTS, objective=objective, options=Options(service="all")).proof
+    assert proof.status is Status.INFEASIBLE
+    assert proof.reasons == ("demand a->x has no path", "demand c->y has no path")
