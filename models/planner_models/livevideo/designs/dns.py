@@ -16,8 +16,7 @@ from planner_models.livevideo.plan.streams import SLACK, Streams, requests_by_ar
 from planner_models.livevideo.problem.problem import LiveVideo
 
 CDN_TTL_S: Final = 30.0
-CDN_1S_TTL_S: Final = 1.0
-"""Lifetime of an answer in a CDN and in the variant CDN-1 (4.7.1)."""
+CDN_1S_TTL_S: Final = 1.0  # lifetime of an answer in a CDN and in the variant CDN-1 (4.7.1)
 
 Seed = Annotated[int, Field(ge=0, description="seed of the choice between equal parents")]
 Ttl = Annotated[float, Field(gt=0, description="lifetime of a DNS answer, s")]

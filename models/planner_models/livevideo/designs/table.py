@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
@@ -18,34 +18,38 @@ from planner_models.livevideo.designs.admission import with_service
 from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.information import observe, signalling
 
+CENTRAL: Final[dict[str, Any]] = {
+    "observe": observe.observe_centrally,
+    "signalling": signalling.count_central,
+    "mechanism": Mechanism.TRANSPARENCY,
+}
+REACTIVE: Final[dict[str, Any]] = {"observe": observe.observe_announcements, "mechanism": Mechanism.REACTION}
+RIVALS: Final = "Mukerjee 2018, section 4.7.1"
+
 DESIGNS: Final = (
     Design(
         name="vdn",
         decide=with_service(decomposition.distribute, pins=True),
-        observe=observe.observe_centrally,
-        signalling=signalling.count_central,
-        mechanism=Mechanism.TRANSPARENCY,
         messages="every cluster reports its links and requests to a central controller; the controller sends "
         "every cluster the next hop of each object",
         source="Mukerjee 2018, section 4.5",
         model=lambda problem, most_moved=None: optimum.build_model(problem),  # noqa: ARG005
+        **CENTRAL,
     ),
     Design(
         name="optimum",
         decide=with_service(optimum.distribute, pins=True),
-        observe=observe.observe_centrally,
-        signalling=signalling.count_central,
-        mechanism=Mechanism.TRANSPARENCY,
         messages="as vdn",
         source="Mukerjee 2018, Fig. 4.8",
         model=optimum.build_model,
+        **CENTRAL,
     ),
     Design(
         name="everything_everywhere",
         decide=with_service(everywhere.distribute),
         signalling=no_signalling,
         mechanism=Mechanism.NONE,
-        source="Mukerjee 2018, section 4.7.1",
+        source=RIVALS,
     ),
     Design(
         name="overlay_multicast",
@@ -54,45 +58,40 @@ DESIGNS: Final = (
         signalling=signalling.count_per_channel,
         mechanism=Mechanism.NONE,
         messages="every cluster reports to every channel its links and the requests for that channel only",
-        source="Mukerjee 2018, section 4.7.1",
+        source=RIVALS,
     ),
     Design(
         name="cdn",
         decide=with_service(dns.distribute),
-        observe=observe.observe_announcements,
         signalling=signalling.count_dns(dns.CDN_TTL_S),
-        mechanism=Mechanism.REACTION,
         messages="clusters report load and subscriptions once a minute, and query DNS for their parents; "
         "answers are cached for 30 seconds",
-        source="Mukerjee 2018, section 4.7.1",
+        source=RIVALS,
+        **REACTIVE,
     ),
     Design(
         name="cdn_1s",
         decide=with_service(dns.distribute_1s),
-        observe=observe.observe_announcements,
         signalling=signalling.count_dns(dns.CDN_1S_TTL_S),
-        mechanism=Mechanism.REACTION,
         messages="as cdn, with answers cached for one second",
-        source="Mukerjee 2018, section 4.7.1",
+        source=RIVALS,
+        **REACTIVE,
     ),
     Design(
         name="distributed",
         decide=with_service(distributed.distribute),
-        observe=observe.observe_announcements,
         signalling=signalling.count_distributed,
-        mechanism=Mechanism.REACTION,
         messages="clusters announce distance and path capacity of each object to those one tier down, every "
         "second",
         source="Mukerjee 2018, Algorithm 1",
+        **REACTIVE,
     ),
     Design(
         name="centralized",
         decide=with_service(decomposition.distribute, pins=True),
-        observe=observe.observe_with_age,
-        signalling=signalling.count_central,
-        mechanism=Mechanism.TRANSPARENCY,
         messages="as vdn; requests of the last seconds are not observed yet and stay unserved",
         source="Mukerjee 2018, section 4.7.2",
+        **CENTRAL | {"observe": observe.observe_with_age},
     ),
     Design(
         name="hybrid",

@@ -26,8 +26,7 @@ from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.tables import VideoTables
 
 WINDOW_S: Final = 60.0
-DECISION_PERIOD_S: Final = 10.0
-"""Default age of information of a central controller."""
+DECISION_PERIOD_S: Final = 10.0  # default age of information of a central controller
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -21,14 +21,9 @@ from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.plan.streams import Streams, requests_by_arrival
 from planner_models.livevideo.problem.problem import LiveVideo
 
-OBJECT_BYTES: Final = NAME + FIGURE
-"""Channel and bitrate."""
-
-LINK_BYTES: Final = NAME + FIGURE
-"""Other end of a link and its capacity."""
-
-ANNOUNCEMENT_PERIOD_S: Final = 1.0
-"""Between two announcements of a cluster (Mukerjee 2018, 4.4.2)."""
+OBJECT_BYTES: Final = NAME + FIGURE  # channel and bitrate
+LINK_BYTES: Final = NAME + FIGURE  # other end of a link and its capacity
+ANNOUNCEMENT_PERIOD_S: Final = 1.0  # between two announcements of a cluster (Mukerjee 2018, 4.4.2)
 
 
 def count_central(problem: LiveVideo, plan: Trees) -> Signalling:

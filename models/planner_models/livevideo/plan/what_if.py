@@ -21,8 +21,7 @@ from planner_models.livevideo.problem.adjustments import remove_failed
 from planner_models.livevideo.problem.problem import LiveVideo
 
 SHOWN_ROWS: Final = 10
-FULL: Final = 0.98
-"""Utilization from which a link counts as full."""
+FULL: Final = 0.98  # utilization from which a link counts as full
 
 
 def explain(

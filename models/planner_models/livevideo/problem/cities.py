@@ -15,8 +15,7 @@ from planner_models import globe
 
 EARTH_KM = 6371.0
 distance_km: Final = functools.partial(globe.distance_km, radius_km=EARTH_KM)
-FIBER_KM_PER_MS = 200.0
-"""Speed of light in fibre, about."""
+FIBER_KM_PER_MS = 200.0  # speed of light in fibre, about
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

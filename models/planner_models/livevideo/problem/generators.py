@@ -54,8 +54,7 @@ Country = Annotated[
 Seed = Annotated[int, Field(ge=0, description="seed of network and requests")]
 
 WINDOW_S = 60.0
-TESTBED_KBPS = (600.0, 200.0)
-"""Bitrates below the highest, 1,400 kbit/s (4.7.2)."""
+TESTBED_KBPS = (600.0, 200.0)  # bitrates below the highest, 1,400 kbit/s (4.7.2)
 
 
 def heavy_tail(

@@ -6,8 +6,7 @@ import pandas as pd
 
 from planner_models.livevideo.problem.problem import LiveVideo
 
-GROUPS = 10
-"""Groups that request the first object: more than any dynamic program over sets of groups takes."""
+GROUPS = 10  # groups that request the first object: more than any dynamic program over sets of groups takes
 
 
 def create_sample() -> LiveVideo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,60 @@ from planner_models.livevideo.problem.schema import (
     default_settings,
     empty_table,
 )
-from planner_models.livevideo.problem.tiers import linked_tiers, order_tiers
+
+Pair = tuple[str, str]
+
+
+def linked_tiers(tail_tier: np.ndarray, head_tier: np.ndarray) -> dict[Pair, int]:
+    """Return the pairs of tiers that links connect, each with its first link.
+
+    tail_tier, head_tier  (L,) tiers of both ends of each link
+    """
+    pairs = pd.DataFrame({"tail": tail_tier, "head": head_tier})
+    first = np.flatnonzero(~pairs.duplicated().to_numpy()).tolist()
+    return {(str(tail_tier[row]), str(head_tier[row])): row for row in first}
+
+
+def order_tiers(pairs: Iterable[Pair]) -> list[str] | None:
+    """Return the tiers in the order of the links between them; None where they form no single chain."""
+    pairs = list(pairs)
+    after = dict(pairs)
+    first = set(after) - set(after.values())
+    if len(after) != len(pairs) or len(first) != 1:
+        return None
+    chain = [first.pop()]
+    while chain[-1] in after and len(chain) <= len(after):
+        chain.append(after[chain[-1]])
+    return chain if len(chain) == len(after) + 1 and len(set(chain)) == len(chain) else None
+
+
+def find_cycle(pairs: Iterable[Pair]) -> list[str] | None:
+    """Return tiers that lead from one back to itself, by depth-first search; None where there is no cycle."""
+    after: dict[str, list[str]] = {}
+    for tail, head in pairs:
+        after.setdefault(tail, []).append(head)
+    for start in after:
+        paths = [[start]]
+        visited: set[str] = set()
+        while paths:
+            path = paths.pop()
+            for tier in after.get(path[-1], []):
+                if tier == start:
+                    return [*path, tier]
+                if tier not in visited:
+                    visited.add(tier)
+                    paths.append([*path, tier])
+    return None
+
+
+def _column(table: str, column: str) -> cached_property[Floats]:
+    """Return a property: a column of a table as an array."""
+    return cached_property(lambda problem: getattr(problem, table)[column].to_numpy(float))
+
+
+def _setting(column: str) -> cached_property[float]:
+    """Return a property: the only value in a column of the settings."""
+    return cached_property(lambda problem: float(problem.settings[column].iloc[0]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,22 +91,15 @@ class VideoTables:
     forbidden: pd.DataFrame = field(default_factory=lambda: empty_table(FORBIDDEN))
     settings: pd.DataFrame = field(default_factory=default_settings)
 
-    # --- settings -------------------------------------------------------------------------
-
-    @cached_property
-    def service_weight(self) -> float:
-        """Weight ws of Fig. 4.8, per unit of priority."""
-        return float(self.settings["service_weight"].iloc[0])
-
-    @cached_property
-    def cost_weight(self) -> float:
-        """Weight wc of Fig. 4.8, per unit of cost x Mbit/s."""
-        return float(self.settings["cost_weight"].iloc[0])
-
-    @cached_property
-    def chunk_s(self) -> float:
-        """Length of a chunk, s."""
-        return float(self.settings["chunk_s"].iloc[0])
+    # columns of the tables
+    service_weight = _setting("service_weight")  # ws of Fig. 4.8, per unit of priority
+    cost_weight = _setting("cost_weight")  # wc of Fig. 4.8, per unit of cost x Mbit/s
+    chunk_s = _setting("chunk_s")  # length of a chunk
+    capacity_mbps = _column("links", "capacity_mbps")  # (L,)
+    cost = _column("links", "cost")  # (L,) per Mbit/s
+    latency_ms = _column("links", "latency_ms")  # (L,) one-way delay
+    priority = _column("objects", "priority")  # (O,) value of serving each object to one client
+    clients = _column("requests", "clients")  # (Q,) number of clients of each request
 
     # --- clusters and links ---------------------------------------------------------------
 
@@ -89,32 +135,12 @@ class VideoTables:
         """(L,) cluster where each link ends."""
         return self.cluster_rows(self.links["head"])
 
-    @cached_property
-    def capacity_mbps(self) -> Floats:
-        """(L,) capacity of each link."""
-        return self.links["capacity_mbps"].to_numpy(float)
-
-    @cached_property
-    def cost(self) -> Floats:
-        """(L,) price per Mbit/s."""
-        return self.links["cost"].to_numpy(float)
-
-    @cached_property
-    def latency_ms(self) -> Floats:
-        """(L,) one-way delay."""
-        return self.links["latency_ms"].to_numpy(float)
-
     # --- objects and sources --------------------------------------------------------------
 
     @cached_property
     def bitrate_mbps(self) -> Floats:
         """(O,) bitrate in Mbit/s, the unit of capacities."""
         return self.objects["bitrate_kbps"].to_numpy(float) / 1000.0
-
-    @cached_property
-    def priority(self) -> Floats:
-        """(O,) value of serving each object to one client."""
-        return self.objects["priority"].to_numpy(float)
 
     @cached_property
     def channel_number(self) -> Ints:
@@ -156,11 +182,6 @@ class VideoTables:
     def object(self) -> Ints:
         """(Q,) requested object."""
         return self.object_rows(self.requests["channel"], self.requests["bitrate_kbps"])
-
-    @cached_property
-    def clients(self) -> Floats:
-        """(Q,) number of clients of each request."""
-        return self.requests["clients"].to_numpy(float)
 
     @cached_property
     def value(self) -> Floats:

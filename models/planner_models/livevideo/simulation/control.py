@@ -31,39 +31,24 @@ from planner_models.livevideo.simulation.execution import DataPlane
 OPTIONS: Final = Options(time_limit_s=2.0, threads=1, gap=1e-3)
 
 
-METRICS: Final = (
-    Metric(name="join_s", unit="s", better="less", about="median time from request to first chunk"),
-    Metric(name="join_worst_s", unit="s", better="less", about="largest time from request to first chunk"),
-    Metric(
-        name="join_of_bound",
-        unit="",
-        better="less",
-        about="median of join times over their bound: round trips to a source and transfer of a chunk",
-    ),
-    Metric(name="within_bound", unit="", better="more", about="share of join times within their bound"),
-    Metric(name="served", unit="", better="more", about="share of the clients that are served at the end"),
-    Metric(
-        name="average_bitrate_kbps",
-        unit="kbit/s",
-        better="more",
-        about="mean bitrate of the clients at the end, 0 for those not served",
-    ),
-    Metric(
-        name="delivered_kbps",
-        unit="kbit/s",
-        better="more",
-        about="mean bitrate that clients received since their request",
-    ),
-    Metric(name="buffering_ratio", unit="", better="less", about="time stalled over time watched"),
-    Metric(name="overload_mbps", unit="Mbit/s", better="less", about="largest total overload of links"),
-    Metric(name="overload_mbit", unit="Mbit", better="less", about="total overload of links over time"),
-    Metric(
-        name="touched",
-        unit="clusters",
-        better="less",
-        about="largest number of clusters that one request set up",
-    ),
-)
+METRICS: Final = tuple(
+    Metric(name=name, unit=unit, better=better, about=about)  # type: ignore[arg-type]
+    for name, unit, better, about in (
+        ("join_s", "s", "less", "median time from request to first chunk"),
+        ("join_worst_s", "s", "less", "largest time from request to first chunk"),
+        ("join_of_bound", "", "less",
+         "median of join times over their bound: round trips to a source and transfer of a chunk"),
+        ("within_bound", "", "more", "share of join times within their bound"),
+        ("served", "", "more", "share of the clients that are served at the end"),
+        ("average_bitrate_kbps", "kbit/s", "more",
+         "mean bitrate of the clients at the end, 0 for those not served"),
+        ("delivered_kbps", "kbit/s", "more", "mean bitrate that clients received since their request"),
+        ("buffering_ratio", "", "less", "time stalled over time watched"),
+        ("overload_mbps", "Mbit/s", "less", "largest total overload of links"),
+        ("overload_mbit", "Mbit", "less", "total overload of links over time"),
+        ("touched", "clusters", "less", "largest number of clusters that one request set up"),
+    )
+)  # fmt: skip
 
 
 def simulate(

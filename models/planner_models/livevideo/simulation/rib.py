@@ -13,8 +13,7 @@ from typing import Final
 STALE_CHANGE: Final = 0.2
 """Relative change of a link's capacity beyond which decisions on it are stale (4.4.2)."""
 
-SHADOW_VERSIONS: Final = 2
-"""Older versions of the controller's decisions that a cluster keeps."""
+SHADOW_VERSIONS: Final = 2  # older versions of the controller's decisions that a cluster keeps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,65 +44,37 @@ TIME_LIMIT_S: Final = 60.0
 GAP: Final = 1e-3
 THREADS: Final = 2
 
-QUICK: Final = Effort(6, 1)
-"""For trees in the first passes, which only move prices."""
-
-GOOD: Final = Effort(6, 2)
-"""For trees in the passes that follow."""
-
-FINE: Final = Effort(30, 65)
-"""For trees in passes after a bound that made no progress."""
-
-TIGHT: Final = Effort(60, 129)
-"""For a bound."""
-
-DUAL_SMOOTHING: Final = 0.3
-"""Weight of the newest prices in the smoothed prices that bounds are computed at."""
-
-STALL_LIMIT: Final = 3
-"""Bounds in a row without MIN_PROGRESS after which no more are computed."""
-
-MIN_PROGRESS: Final = 5e-3
-"""Improvement of a bound that counts as progress, as a share of the gap."""
-
-MAX_SMALL_BOUNDS: Final = 5
-"""Bounds, at most, of a problem that integer programming may solve."""
-
+QUICK: Final = Effort(6, 1)  # for trees in the first passes, which only move prices
+GOOD: Final = Effort(6, 2)  # for trees in the passes that follow
+FINE: Final = Effort(30, 65)  # for trees in passes after a bound that made no progress
+TIGHT: Final = Effort(60, 129)  # for a bound
+DUAL_SMOOTHING: Final = 0.3  # weight of the newest prices in the smoothed prices that bounds are computed at
+STALL_LIMIT: Final = 3  # bounds in a row without MIN_PROGRESS after which no more are computed
+MIN_PROGRESS: Final = 5e-3  # improvement of a bound that counts as progress, as a share of the gap
+MAX_SMALL_BOUNDS: Final = 5  # bounds, at most, of a problem that integer programming may solve
 PASSES_PER_BOUND: Final = 6
 
-RESTART_ROUNDS: Final = 4
-"""Work for each object in a piece of a restart, in rounds of ruin and recreate."""
-
+RESTART_ROUNDS: Final = 4  # work for each object in a piece of a restart, in rounds of ruin and recreate
 EFFORT_ROUNDS: Final = {GOOD: 0.25, FINE: 1.0, TIGHT: 1.25}
 """Rounds of ruin and recreate that take as long as an object in a pass or a bound of that effort."""
 
 IDLE_LIMIT: Final = 3
 """Pieces of local search in a row without MIN_GAIN before its thread restarts from a dive too."""
 
-MIN_GAIN: Final = 0.01
-"""Gain of the best trees that counts, as a share of the gap."""
-
-BIG_M_VALUE: Final = 1e12
-"""Value of trees that must stay, above that of all others."""
-
+MIN_GAIN: Final = 0.01  # gain of the best trees that counts, as a share of the gap
+BIG_M_VALUE: Final = 1e12  # value of trees that must stay, above that of all others
 INITIAL_TEMPERATURE: Final = 0.005
 """Temperature of ruin and recreate at the start of a cooling cycle, in mean values of an object."""
 
-COOLING_PIECES: Final = 8
-"""Pieces of work in a cooling cycle; the temperature is 0 in the first cycle."""
-
+COOLING_PIECES: Final = 8  # pieces of work in a cooling cycle; the temperature is 0 in the first cycle
 MAX_EXACT_LINKS: Final = 3_000
 """Candidate links of all objects up to which integer programming closes the gap that remains."""
 
 LARGE_REQUESTS: Final = 12_000
 """Requests above which dives take larger steps, and a warm start is not followed by a dive."""
 
-WARM_START_STEPS: Final = 6
-"""Steps of local search on the previous plan's trees at the first prices."""
-
-WARM_START_PASSES: Final = 8
-"""Passes from the previous plan's trees before the dive that follows them."""
-
+WARM_START_STEPS: Final = 6  # steps of local search on the previous plan's trees at the first prices
+WARM_START_PASSES: Final = 8  # passes from the previous plan's trees before the dive that follows them
 PRICE_TIME_SHARE: Final = 0.5
 """Share of the time limit after which a first bound and a dive begin, whatever the prices are."""
 

@@ -43,14 +43,9 @@ SLOW: Final = DivePace(2, 0.25)
 BRISK: Final = DivePace(3, 0.5)
 FAST: Final = DivePace(2, 0.5)
 
-PRICE_EFFORT: Final = Effort(6, 1)
-"""For trees that move prices."""
-
-FIXING_EFFORT: Final = Effort(30, 129)
-"""For trees that objects may be fixed to."""
-
-MIN_FIXED: Final = 12
-"""Objects that a round fixes, at least; so few are priced together with all others."""
+PRICE_EFFORT: Final = Effort(6, 1)  # for trees that move prices
+FIXING_EFFORT: Final = Effort(30, 129)  # for trees that objects may be fixed to
+MIN_FIXED: Final = 12  # objects that a round fixes, at least; so few are priced together with all others
 
 
 class Dive:

@@ -35,12 +35,8 @@ from planner_models.livevideo.designs.tree.local_network import (
     PerLayer,
 )
 
-MAX_OBJECTS: Final = 30
-"""Objects of a move, at most."""
-
-MAX_DRAWS: Final = 30
-"""Random draws of an object to eject from a link, at most."""
-
+MAX_OBJECTS: Final = 30  # objects of a move, at most
+MAX_DRAWS: Final = 30  # random draws of an object to eject from a link, at most
 NEGLIGIBLE_SHARE: Final = 3e-3
 """Reduced cost that is taken for 0, as a share of the mean value of an object's tree."""
 
@@ -104,7 +100,6 @@ def run_ejection_chains(  # noqa: C901
     rounds: int,
     random: Any,
     seeds: Ints,
-    cumulative: Floats,
     negligible: float,
     solution: LagrangianSolution,
     users: Lists,
@@ -113,7 +108,6 @@ def run_ejection_chains(  # noqa: C901
 ) -> float:
     """Make ejection chain moves that begin with one of `seeds`, drawn by reduced cost; return the gain.
 
-    cumulative  running sum of the seeds' reduced costs
     negligible  reduced cost below which a seed is passed over
     users       objects that use each link, which may be out of date
     price       (K, n) at which ejected objects are inserted
@@ -129,7 +123,7 @@ def run_ejection_chains(  # noqa: C901
     best_paths = solution.paths
     n_a, n_b = len(residual.a), len(residual.b)
     for _ in range(rounds):
-        o = seeds[min(np.searchsorted(cumulative, random.random() * cumulative[-1]), len(seeds) - 1)]
+        o = seeds[int(random.random() * len(seeds))]
         first, last, k = objects.first[o], objects.first[o + 1], objects.object_class[o]
         own_price = PerLayer(solution.prices.a[k], solution.prices.b[k], solution.prices.c[k])
         own_value = tree_value(first, last, 1.0, objects.value, own_price, paths)
@@ -152,9 +146,8 @@ def run_ejection_chains(  # noqa: C901
                     if find_parallel_link(link, required, network, residual.a) >= 0:
                         continue
                     r = network.a_head[link]
-                    link = network.a_first[r] + random.integers(
-                        0, network.a_first[r + 1] - network.a_first[r]
-                    )
+                    choice = int(random.random() * (network.a_first[r + 1] - network.a_first[r]))
+                    link = network.a_first[r] + choice
                 elif column == 1:
                     layer_residual, offset = residual.b, n_a
                 else:
@@ -167,7 +160,7 @@ def run_ejection_chains(  # noqa: C901
                     if size == 0 or draws > MAX_DRAWS or count == MAX_OBJECTS:
                         has_space = False
                         break
-                    m = users.number[start + random.integers(0, size)]
+                    m = users.number[start + int(random.random() * size)]
                     if marked[m] == 1 or not uses_link(m, objects, paths, column, link):
                         continue
                     if rows + objects.first[m + 1] - objects.first[m] > len(state.saved):

@@ -33,18 +33,10 @@ from planner_models.livevideo.designs.tree.local_network import (
 PENALTY_SCALE: Final = 2.0
 """Growth of a row's price as its load grows by the whole limit, over the typical price of such rows."""
 
-MAX_BATCHES: Final = 100
-"""Batches of a pass, at most."""
-
-MIN_BATCHES: Final = 8
-"""Batches of a pass, at least."""
-
-MIN_BATCH_SIZE: Final = 48
-"""Objects of a batch, at least, where MIN_BATCHES allows."""
-
-MULTIPLIER_START: Final = 1
-"""Passes before the first update of multipliers."""
-
+MAX_BATCHES: Final = 100  # batches of a pass, at most
+MIN_BATCHES: Final = 8  # batches of a pass, at least
+MIN_BATCH_SIZE: Final = 48  # objects of a batch, at least, where MIN_BATCHES allows
+MULTIPLIER_START: Final = 1  # passes before the first update of multipliers
 DEFAULT_EFFORT: Final = Effort(6, 1)
 
 

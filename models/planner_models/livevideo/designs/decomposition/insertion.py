@@ -22,8 +22,7 @@ from planner_models.livevideo.designs.tree.local_network import (
 from planner_models.livevideo.designs.tree.single_tree import solve_tree
 
 STEPS: Final[Any] = np.int64(6)
-NODES: Final[Any] = np.int64(1)
-"""Effort for the tree of an object with many requests; typed, as START."""
+NODES: Final[Any] = np.int64(1)  # effort for the tree of an object with many requests; typed, as START
 
 call_for_none: Final[Callable[..., None]] = caller_of(nb.types.none)
 

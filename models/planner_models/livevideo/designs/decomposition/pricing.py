@@ -21,11 +21,8 @@ from planner_models.livevideo.designs.tree.local_network import (
 )
 from planner_models.livevideo.designs.tree.single_tree import create_workspace, solve_tree
 
-CHUNK: Final = 32
-"""Objects between two checks of the time limit."""
-
-UNLIMITED: Final = 1e300
-"""Finite capacity of links without a limit, Mbit/s."""
+CHUNK: Final = 32  # objects between two checks of the time limit
+UNLIMITED: Final = 1e300  # finite capacity of links without a limit, Mbit/s
 
 
 class Effort(NamedTuple):

@@ -11,15 +11,9 @@ from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolf
 from planner_models.livevideo.designs.decomposition.pricing import Pricer
 from planner_models.livevideo.designs.decomposition.ruin_recreate import FeasibleTrees
 
-MAX_IMPROVEMENT_STEPS: Final = 8
-"""Steps of local search that the trees of a dive get, at most."""
-
-ROUNDS_PER_OBJECT: Final = 2
-"""Rounds of ruin and recreate for each object in such a step."""
-
-MIN_ROUNDS: Final = 50
-"""Rounds in a step beside those."""
-
+MAX_IMPROVEMENT_STEPS: Final = 8  # steps of local search that the trees of a dive get, at most
+ROUNDS_PER_OBJECT: Final = 2  # rounds of ruin and recreate for each object in such a step
+MIN_ROUNDS: Final = 50  # rounds in a step beside those
 ROUNDS_PER_SUBPROBLEM: Final = 0.25
 """Rounds of ruin and recreate that take as long as a pricing problem of a dive."""
 

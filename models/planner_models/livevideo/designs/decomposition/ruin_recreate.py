@@ -44,23 +44,13 @@ PRICE_FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
 COMPLETION_FACTORS: Final = (1.0, 0.9, 0.5, 0.0)
 """Shares of the dual prices, in turn, at which objects are inserted that lack some requests."""
 
-CHAIN_ROUNDS: Final = 0.3
-"""Rounds of ejection chains that take as long as one of ruin and recreate."""
-
-LIST_ROUNDS: Final = 4_000
-"""Rounds after which the lists of objects by link are computed anew."""
-
-CHUNK_ROUNDS: Final = 500
-"""Rounds between two checks of the time limit."""
-
-FULL_SHARE: Final = 0.1
-"""Share of its capacity below which a link's residual capacity makes it full."""
-
-MAX_REQUESTS: Final = 64
-"""Requests of an object that moves may remove, at most."""
-
-SAVED_OBJECTS: Final = 64
-"""Objects of any number of requests whose trees a move can save."""
+CHAIN_ROUNDS: Final = 0.3  # rounds of ejection chains that take as long as one of ruin and recreate
+LIST_ROUNDS: Final = 4_000  # rounds after which the lists of objects by link are computed anew
+CHUNK_ROUNDS: Final = 500  # rounds between two checks of the time limit
+DRAWN_SEEDS: Final = 4_000  # seeds of ejection chains that are drawn at a time, by reduced cost
+FULL_SHARE: Final = 0.1  # share of its capacity below which a link's residual capacity makes it full
+MAX_REQUESTS: Final = 64  # requests of an object that moves may remove, at most
+SAVED_OBJECTS: Final = 64  # objects of any number of requests whose trees a move can save
 
 
 @kernel
@@ -95,11 +85,11 @@ def run_ruin_recreate(  # noqa: C901
     n_a = len(state.residual.a)
     for _ in range(rounds):
         count = 0
-        layer = max(0, random.integers(0, 12) - 9)
+        layer = max(0, int(random.random() * 12) - 9)
         size = full_links.first[layer + 1] - full_links.first[layer]
         if size == 0:
             continue
-        link = full_links.number[full_links.first[layer] + random.integers(0, size)]
+        link = full_links.number[full_links.first[layer] + int(random.random() * size)]
         end = link + 1
         if layer == 0:  # all links to that reflector
             r = network.a_head[link]
@@ -113,8 +103,8 @@ def run_ruin_recreate(  # noqa: C901
                 start, size = waiting.first[link], waiting.first[link + 1] - waiting.first[link]
             if size == 0:
                 continue
-            for _ in range(1 + random.integers(0, max_removed)):
-                place = start + random.integers(0, size)
+            for _ in range(1 + int(random.random() * max_removed)):
+                place = start + int(random.random() * size)
                 o = users.number[place] if kind == 0 else waiting.number[place]
                 if state.marked[o] == 0:
                     state.marked[o] = 1
@@ -306,7 +296,8 @@ class FeasibleTrees:
         seeds = np.flatnonzero((reduced_cost > negligible) & self.movable)
         if not len(seeds):
             return 0.0
-        drawn = (seeds, np.cumsum(reduced_cost[seeds]), negligible)
+        share = reduced_cost[seeds] / reduced_cost[seeds].sum()
+        drawn = (self.random.choice(seeds, DRAWN_SEEDS, p=share), negligible)
         price = self.scale_prices(solution.prices, factor)
         return self._make_moves(run_ejection_chains, rounds, until, *drawn, solution, self._users(), price)
 

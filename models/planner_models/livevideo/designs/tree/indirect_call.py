@@ -28,7 +28,9 @@ def inner_kernel(function: Kernel) -> Kernel:
 
 def _compile(function: Kernel, **options: bool) -> Kernel:
     njit: Any = nb.njit  # its types lack some options
-    compiled: Kernel = njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
+    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
+        function
+    )
     return compiled
 
 

@@ -25,25 +25,14 @@ from planner_models.livevideo.designs.tree.local_search import (
     record_best,
 )
 
-COLD_START_STEPS: Final = 200
-"""Subgradient steps at the root, at least, where no dual values are known."""
-
-MIN_NODE_STEPS: Final = 12
-"""Subgradient steps at a node below the root, at least."""
-
-BOUND_TOLERANCE: Final = 1e-4
-"""Gap at which a search stops, as a share of an object's value."""
-
-DEFLECTION_FACTOR: Final = 0.7
-"""Weight of the last direction in the next."""
-
-STALL_LIMIT: Final = 8
-"""Steps without a better bound after which steps are scaled by STEP_REDUCTION."""
-
+COLD_START_STEPS: Final = 200  # subgradient steps at the root, at least, where no dual values are known
+MIN_NODE_STEPS: Final = 12  # subgradient steps at a node below the root, at least
+BOUND_TOLERANCE: Final = 1e-4  # gap at which a search stops, as a share of an object's value
+DEFLECTION_FACTOR: Final = 0.7  # weight of the last direction in the next
+STALL_LIMIT: Final = 8  # steps without a better bound after which steps are scaled by STEP_REDUCTION
 STEP_REDUCTION: Final = 0.6
 
-MIN_STEP_SCALE: Final = 1e-3
-"""Scale of steps below which the ascent stops."""
+MIN_STEP_SCALE: Final = 1e-3  # scale of steps below which the ascent stops
 
 call_for_pair: Final[Callable[..., tuple[float, float]]] = caller_of(
     nb.types.UniTuple(nb.types.float64, 2)  # type: ignore[no-untyped-call]

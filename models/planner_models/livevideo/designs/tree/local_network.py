@@ -17,13 +17,10 @@ from planner_models.livevideo.designs.tree.indirect_call import inner_kernel
 MAX_EXACT_REQUESTS: Final = 6
 """Requests up to which the dynamic program is used: its work grows as 3 to the power of their number."""
 
-MAX_NODES: Final = 256
-"""Nodes of a branch and bound over reflectors, at most."""
-
+MAX_NODES: Final = 256  # nodes of a branch and bound over reflectors, at most
 EPS: Final = 1e-11
 
-CAPACITY_TOLERANCE: Final = 1e-9
-"""Share of a bitrate by which the residual capacity of a link may fall short."""
+CAPACITY_TOLERANCE: Final = 1e-9  # share of a bitrate by which the residual capacity of a link may fall short
 
 
 class PerLayer(NamedTuple):

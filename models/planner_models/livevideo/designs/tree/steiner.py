@@ -16,11 +16,8 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 
-MAX_EXACT_GROUPS: Final = 8
-"""Groups up to which the dynamic program is used."""
-
-IMPROVEMENT_PASSES: Final = 2
-"""Passes that improve a tree of more groups."""
+MAX_EXACT_GROUPS: Final = 8  # groups up to which the dynamic program is used
+IMPROVEMENT_PASSES: Final = 2  # passes that improve a tree of more groups
 
 
 class ReachableNetwork(NamedTuple):
