@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,6 +20,8 @@ from planner_models.livevideo import SYSTEM, LiveVideo, check, measure
 from planner_models.livevideo.designs import optimum
 from planner_models.livevideo.designs.table import DESIGNS
 from planner_models.livevideo.problem import generators
+from planner_models.livevideo.problem.adjustments import adjust
+from planner_models.livevideo.problem.series import read_window
 from tests.models.livevideo.networks import problem, problems
 
 QUICK = Options(time_limit_s=0.2, threads=1, gap=1e-3)
@@ -61,6 +65,21 @@ def test_no_design_beats_the_optimum(one: LiveVideo) -> None:
         value = measure(one, plan, None)["service_minus_cost"]
         assert value is not None
         assert value <= best + 1e-9, design.name
+
+
+def test_no_design_beats_the_bound_of_a_shipped_scenario_under_overload() -> None:
+    folder = Path(str(files("planner_data") / "scenarios" / "livevideo" / "sessions"))
+    one = adjust(read_window(path=folder, index=4), capacity_scale=0.3)
+    best = optimum.distribute(one, options=Options(time_limit_s=3)).proof
+    assert best.bound is not None
+    for design in DESIGNS:
+        plan = design.run(design.observe(one), options=QUICK, previous=None).plan
+        assert plan is not None
+        plan = SYSTEM.plan.realize(one, design.observe(one), plan)
+        metrics = measure(one, plan, None)
+        assert (metrics["service_minus_cost"] or 0.0) <= best.bound + 1e-9, design.name
+        assert plan.unserved is not None
+        assert 0 < plan.unserved["clients"].sum() == metrics["unserved_clients"], design.name
 
 
 REACTIVE = [design for design in DESIGNS if design.name not in ("vdn", "optimum", "centralized")]
