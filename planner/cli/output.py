@@ -50,7 +50,7 @@ def report_compiling() -> Iterator[None]:
 
     count, started, said = 0, 0.0, 0.0
 
-    def observe(kernel: str) -> None:
+    def observe(_: str) -> None:
         nonlocal count, started, said
         count, now = count + 1, time.perf_counter()
         if count == 1:
@@ -58,7 +58,7 @@ def report_compiling() -> Iterator[None]:
             say("compiling (once)")
         elif now - said >= COMPILING_LINE_S:
             said = now
-            say(f"compiling (once): {count} kernels in {now - started:.0f} s, now {kernel}")
+            say(f"compiling (once): {count} kernels in {now - started:.0f} s")
 
     with observe_compiling(observe):
         yield

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from planner.cli.options import JsonOption
-from planner.cli.output import answer, say
+from planner.cli.output import answer, report_compiling, say
 from planner.errors import InputError
 
 MAX_UPLOAD_MB: Final = 50
@@ -119,10 +119,13 @@ def _warm(as_json: bool) -> None:
     from planner.scenarios.catalogue import find_system, system_names
 
     systems = [find_system(name) for name in system_names()]
-    with terminal.progress("designs", sum(len(one.designs) for one in systems)) as advance:
+    count = sum(len(one.designs) for one in systems)
+    with report_compiling(), terminal.progress("designs", count) as advance:
         done = [warm(system, advance) for system in systems]
     sentences = [
         f"{one.system}: {one.kernels} kernels of {one.designs} designs compiled in {one.seconds:.1f} s"
+        if one.designs
+        else f"{one.system}: nothing to compile"
         for one in done
     ]
     page = Page(title="Compiled kernels", parts=[Part(sentences=sentences)])
