@@ -52,6 +52,7 @@ from planner_models.multicast.problem.capacity_equations import list_layouts
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 MAX_ROUNDS: Final = 5  # of the search of edge switches
+MAX_PAIRS_SEARCHED: Final = 100_000  # of edge switch and group; beyond, see `_search_edges`
 PROVEN_GAP: Final = 1e-9
 
 Method = Annotated[
@@ -171,14 +172,16 @@ def _search_edges(
     """Return the entries of edge switches, and the groups that have some.
 
     weighs  whether groups go by unicast where their entries cost more: the search starts from the groups
-            `kept`, and from those of `partitioned` where that could be better
+            `kept`, and from those of `partitioned` where that could be better; a large problem is searched
+            only there
     """
-    tables = _start_search(sharing, limits, kept)
+    tables, problem = _start_search(sharing, limits, kept), sharing.problem
     if not weighs:
         return tables
-    _improve_edges(sharing, tables, until)
-    problem = sharing.problem
-    if tables.total_mbps > _unshared_bound_mbps(problem):
+    unshared = _unshared_bound_mbps(problem)
+    if len(tables.entry) <= MAX_PAIRS_SEARCHED or tables.total_mbps > unshared:
+        _improve_edges(sharing, tables, until)
+    if tables.total_mbps > unshared:
         own_limits = join_limits(limits, build_limits(problem, problem.aggregation_copies, layers=("edge",)))
         own, _ = select_groups(problem, own_limits, sharing.options)
         if own is not None:
