@@ -4,8 +4,9 @@ Switches of a fat tree hold few multicast entries. The address space is cut into
 held by rc cores and by ra aggregation switches of each pod (Algorithm 1); at edge or aggregation
 switches whose tables overflow, groups share an entry that goes to all ports of any of them (equation
 (6)): by Algorithm 2, also with convex congestion, by agglomerative clustering, with a proven bound
-(`p_median`) or as groups change (`incremental`). Groups without entries go by unicast: those that save
-the least. The objective is the traffic of all hosts. `group_capacity` gives the number of groups that fit
+(`p_median`) or as groups change (`incremental`). Other groups go by unicast: those that save the least,
+and those whose shared entries cost more; `method = "optimum"` proves that joint choice where edge switches
+have few port sets. The objective, and headline, is the traffic that hosts send and receive. `group_capacity` gives the number of groups that fit
 before a table overflows, for any table size; `planner explain` is a capacity report.
 
 Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they
