@@ -1,13 +1,14 @@
 """Multicast: the groups that a fabric can hold in its tables, and the cost of the others.
 
-Switches of a fat tree hold few multicast entries. The address space is cut into n partitions, each
-held by rc cores and by ra aggregation switches of each pod (Algorithm 1); at edge or aggregation
-switches whose tables overflow, groups share an entry that goes to all ports of any of them (equation
-(6)): by Algorithm 2, also with convex congestion, by agglomerative clustering, with a proven bound
-(`p_median`) or as groups change (`incremental`). Other groups go by unicast: those that save the least,
-and those whose shared entries cost more; `method = "optimum"` proves that joint choice where edge switches
-have few port sets. The objective, and headline, is the traffic that hosts send and receive. `group_capacity` gives the number of groups that fit
-before a table overflows, for any table size; `planner explain` is a capacity report.
+Switches of a fat tree hold few multicast entries. The address space is cut into n partitions, each held
+by rc cores and by ra aggregation switches of each pod (Algorithm 1); at edge or aggregation switches
+whose tables overflow, groups share an entry that goes to all ports of any of them (equation (6)): by
+Algorithm 2, also with convex congestion, by agglomerative clustering, with a proven bound (`p_median`)
+or as groups change (`incremental`). Other groups go by unicast: those that save the least, and those
+whose shared entries cost more; `method = "optimum"` proves that joint choice where edge switches have
+few port sets. The objective, and headline, is the traffic that hosts send and receive. `group_capacity`
+gives the number of groups that fit before a table overflows, for any table size; `planner explain` is a
+capacity report.
 
 Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they
 are known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port),
