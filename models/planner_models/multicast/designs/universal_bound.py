@@ -23,7 +23,8 @@ def bound_mbps(problem: Multicast) -> float:
     reached = problem.edges_in_pod.sum(axis=1)
     weight, saved = rate * np.minimum(1.0, (members - 1) / reached), rate * (members - 1)
     refused = np.bincount(group, problem.free("edge")[edge] < 1, minlength=len(rate)) > 0
-    edge, group, masks = (column[~refused[group]] for column in problem.at_edge)
+    others = ~refused[group]
+    edge, group, masks = edge[others], group[others], masks[others]
     start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
     at_edges = float(saved[refused].sum()) + sum(
         extra_mbps_bound(masks[a:b], weight[group[a:b]], size)
