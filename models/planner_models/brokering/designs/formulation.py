@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.arrays import Ints32
+from planner.options import Service
 from planner_models.brokering.problem.problem import Brokering
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
 
 
-def formulation(problem: Brokering) -> pyo.ConcreteModel:
+def formulation(problem: Brokering, service: Service = "best") -> pyo.ConcreteModel:
     """Build the program of Fig. 3.10 of Mukerjee 2018, with one variable for each client and bid.
+
+    service  "all": as printed; "best": a client may be shed, S_r in {0, 1}, at a cost above that of all
 
     maximize    wp sum Performance(m) U_{r,m} - wc sum Cost(m) Bitrate(r) U_{r,m}
     subject to  U_{r,m} in {0, 1}
@@ -28,7 +31,7 @@ def formulation(problem: Brokering) -> pyo.ConcreteModel:
     """
     import pyomo.environ as pyo  # imported late: slow to load
 
-    terms, groups = problem.terms, problem.groups
+    terms, groups, sheds = problem.terms, problem.groups, service == "best"
     group = np.repeat(np.arange(len(groups.count)), groups.count).tolist()  # of each client
     location = groups.location.tolist()
     bitrate = groups.bitrate_mbps.tolist()
@@ -36,40 +39,52 @@ def formulation(problem: Brokering) -> pyo.ConcreteModel:
     allowed = problem.allowed & ~np.isnan(problem.price[groups.location])
     matchings = [np.flatnonzero(row).tolist() for row in allowed]  # of each group
 
-    m = pyo.ConcreteModel("content brokering")
-    m.Clients = pyo.Set(initialize=range(len(group)))
-    m.Clusters = pyo.Set(initialize=range(len(capacity)))
-    pairs = [(r, c) for r in m.Clients for c in matchings[group[r]]]
-    m.RM = pyo.Set(initialize=pairs, dimen=2)
-    m.U = pyo.Var(m.RM, domain=pyo.Binary)
+    def performance(g: int, c: int) -> float:
+        factor = bitrate[g] if terms.performance_per == "bit" else 1.0
+        return -factor * float(problem.score[location[g], c])
 
-    def performance(r: int, c: int) -> float:
-        factor = bitrate[group[r]] if terms.performance_per == "bit" else 1.0
-        return -float(problem.score[location[group[r]], c]) * factor
-
-    def cost(r: int, c: int) -> float:
-        return float(problem.price[location[group[r]], c]) * terms.units_per_mbps_hour
+    def cost(g: int, c: int) -> float:
+        hourly: float = terms.units_per_mbps_hour * bitrate[g]
+        return hourly * float(problem.price[location[g], c])
 
     def fits(m: pyo.ConcreteModel, c: int) -> Any:
         load = [bitrate[group[r]] * m.U[r, c] for r in m.Clients if (r, c) in m.RM]
         return sum(load) <= capacity[c] if load else pyo.Constraint.Skip
 
-    m.once = pyo.Constraint(m.Clients, rule=lambda m, r: sum(m.U[r, c] for c in matchings[group[r]]) == 1)
+    def once(m: pyo.ConcreteModel, r: int) -> Any:
+        shed = m.S[r] if sheds else 0
+        return sum(m.U[r, c] for c in matchings[group[r]]) + shed == 1
+
+    m = pyo.ConcreteModel("content brokering")
+    m.Clients = pyo.Set(initialize=range(len(group)))
+    m.Clusters = pyo.Set(initialize=range(len(capacity)))
+    m.RM = pyo.Set(initialize=[(r, c) for r in m.Clients for c in matchings[group[r]]], dimen=2)
+    m.U = pyo.Var(m.RM, domain=pyo.Binary)
+    m.S = pyo.Var(m.Clients if sheds else [], domain=pyo.Binary)
+    m.once = pyo.Constraint(m.Clients, rule=once)
     m.capacity = pyo.Constraint(m.Clusters, rule=fits)
     wp, wc = terms.performance_weight, terms.cost_weight
+    largest = [  # cost of a client of each group in its most expensive cluster
+        max((wc * cost(g, c) - wp * performance(g, c) for c in row), default=0.0)
+        for g, row in enumerate(matchings)
+    ]
+    unserved_cost = 1.0 + float(np.dot(largest, groups.count))
     m.goal = pyo.Objective(
-        expr=wp * sum(performance(r, c) * m.U[r, c] for r, c in m.RM)
-        - wc * sum(cost(r, c) * bitrate[group[r]] * m.U[r, c] for r, c in m.RM),
+        expr=wp * sum(performance(group[r], c) * m.U[r, c] for r, c in m.RM)
+        - wc * sum(cost(group[r], c) * m.U[r, c] for r, c in m.RM)
+        - unserved_cost * sum(m.S.values()),
         sense=pyo.maximize,
     )
     return m
 
 
 def clients_by_group(problem: Brokering, m: pyo.ConcreteModel) -> Ints32:
-    """Return the clients of each group in each cluster, (G, C), in a solved model."""
+    """Return the clients of each group in each cluster, and of those shed, (G, C + 1), in a solved model."""
     groups = problem.groups
     group = np.repeat(np.arange(len(groups.count)), groups.count)
-    clients = np.zeros((len(groups.count), len(problem.clusters)), dtype=np.int32)
+    clients = np.zeros((len(groups.count), len(problem.clusters) + 1), dtype=np.int32)
     for (r, c), value in m.U.extract_values().items():
         clients[group[r], c] += round(value or 0.0)
+    for r, value in m.S.extract_values().items():
+        clients[group[r], -1] += round(value or 0.0)
     return clients

@@ -125,5 +125,9 @@ def deal_clients(problem: Brokering, brokers: int, seed: int) -> list[Ints]:
 def merge_plans(plans: list[Assignment]) -> Assignment:
     """Return all brokers' clients in one plan."""
     frames = pd.concat([plan.assignments for plan in plans], ignore_index=True)
-    counts = MessageCounts.total([plan.message_counts for plan in plans])
-    return Assignment(assignments=sum_clients(frames), message_counts=counts)
+    shed = [plan.shed for plan in plans if plan.shed is not None]
+    return Assignment(
+        assignments=sum_clients(frames),
+        shed=sum_clients(pd.concat(shed, ignore_index=True)) if shed else None,
+        message_counts=MessageCounts.total([plan.message_counts for plan in plans]),
+    )

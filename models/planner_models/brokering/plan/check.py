@@ -23,6 +23,8 @@ class AssignmentArrays:
     """An assignment as arrays, read from its table of P rows.
 
     kind          (P,) kind of client: row of `ClientKinds`
+    kind_location (K,) row of the problem's locations of each kind
+    missing       (K,) clients of each kind that are neither assigned nor listed as shed
     location      (P,) row of the problem's locations
     cluster       (P,) row of the problem's clusters
     count         (P,) clients
@@ -31,6 +33,8 @@ class AssignmentArrays:
     """
 
     kind: Ints
+    kind_location: Ints
+    missing: Ints
     location: Ints
     cluster: Ints
     count: Ints
@@ -42,6 +46,7 @@ class ClientKinds:
     """Kinds of clients of a problem: rows that are equal in all columns are one kind.
 
     demand  (K,) clients of each kind
+    first   (K,) first row of `clients` of each kind
     """
 
     def __init__(self, problem: Brokering) -> None:
@@ -49,7 +54,7 @@ class ClientKinds:
         self._labels = {name: pd.Index(pd.unique(frame[name])) for name in ("isp", "content")}
         self._labels["location"] = problem.location_index
         self._bitrates = np.unique(frame["bitrate_kbps"].to_numpy(float))
-        self._keys, of_row = np.unique(self._key(frame), return_inverse=True)
+        self._keys, self.first, of_row = np.unique(self._key(frame), return_index=True, return_inverse=True)
         self.demand = np.bincount(of_row.ravel(), weights=problem.count).astype(np.int64)
 
     def _key(self, frame: pd.DataFrame) -> Ints:
@@ -64,14 +69,14 @@ class ClientKinds:
             key = key * np.int64(len(index)) + place
         return np.where(is_unknown, -1, key)
 
-    def look_up(self, frame: pd.DataFrame) -> Ints:
+    def look_up(self, frame: pd.DataFrame, table: str = "clients") -> Ints:
         """Return the kind of each row, (rows,); PlanRejected for one that the problem does not have."""
         key = self._key(frame)
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         unknown = np.flatnonzero((key < 0) | (self._keys[place] != key))
         if len(unknown):
             row = frame.iloc[int(unknown[0])]
-            raise PlanRejected(f"assignments row {int(unknown[0]) + 1}: {self.describe(row)} are no clients")
+            raise PlanRejected(f"{table} row {int(unknown[0]) + 1}: {self.describe(row)} are no clients")
         return place.astype(np.int64)
 
     @staticmethod
@@ -82,16 +87,8 @@ class ClientKinds:
 
 def read_assignment(problem: Brokering, plan: Assignment) -> AssignmentArrays:
     """Return the plan as arrays; PlanRejected where it is no assignment of whole clients to bids."""
-    frame = plan.assignments
-    count = frame["clients"].to_numpy(float)
-    bad = np.flatnonzero(~np.isfinite(count) | (count < 0) | (count != np.floor(count)))
-    if len(bad):
-        raise PlanRejected(
-            f"assignments row {int(bad[0]) + 1}: clients is {count[bad[0]]}, "
-            "must be a whole number, 0 or more"
-        )
-    kinds = ClientKinds(problem)
-    kind = kinds.look_up(frame)
+    kinds, frame = ClientKinds(problem), plan.assignments
+    kind, count = _read_clients(kinds, frame, "assignments")
     cluster = problem.cluster_index.get_indexer(pd.Index(frame["cluster"])).astype(np.int64)
     if (cluster < 0).any():
         row = int(np.flatnonzero(cluster < 0)[0])
@@ -111,17 +108,24 @@ def read_assignment(problem: Brokering, plan: Assignment) -> AssignmentArrays:
             f"'{frame['location'].iloc[row]}'"
         )
     assigned = np.bincount(kind, weights=count, minlength=len(kinds.demand))
-    excess = np.flatnonzero(assigned > kinds.demand)
+    shed = np.zeros(len(kinds.demand))
+    if plan.shed is not None:
+        shed_kind, shed_count = _read_clients(kinds, plan.shed, "shed")
+        np.add.at(shed, shed_kind, shed_count)
+    excess = np.flatnonzero(assigned + shed > kinds.demand)
     if len(excess):
-        row = int(np.flatnonzero(kind == excess[0])[0])
+        of_kind = kinds.describe(problem.clients.iloc[kinds.first[excess[0]]])
+        also = f" and {shed[excess[0]]:.0f} shed" if shed[excess[0]] else ""
         raise PlanRejected(
-            f"assignments: {assigned[excess[0]]:.0f} clients of {kinds.describe(frame.iloc[row])} are "
-            f"assigned, there are {kinds.demand[excess[0]]}"
+            f"assignments: {assigned[excess[0]]:.0f} clients of {of_kind} are assigned{also}, "
+            f"there are {kinds.demand[excess[0]]}"
         )
     bitrate = frame["bitrate_kbps"].to_numpy(float) / 1000
     load = np.bincount(cluster, weights=count * bitrate, minlength=len(problem.clusters))
     return AssignmentArrays(
         kind=kind,
+        kind_location=problem.location[kinds.first],
+        missing=kinds.demand - assigned.astype(np.int64) - shed.astype(np.int64),
         location=location,
         cluster=cluster,
         count=count.astype(np.int64),
@@ -130,8 +134,21 @@ def read_assignment(problem: Brokering, plan: Assignment) -> AssignmentArrays:
     )
 
 
+def _read_clients(kinds: ClientKinds, frame: pd.DataFrame, table: str) -> tuple[Ints, Floats]:
+    """Return kind and number of the clients in each row; PlanRejected where it is no whole number."""
+    count = frame["clients"].to_numpy(float)
+    bad = np.flatnonzero(~np.isfinite(count) | (count < 0) | (count != np.floor(count)))
+    if len(bad):
+        raise PlanRejected(
+            f"{table} row {int(bad[0]) + 1}: clients is {count[bad[0]]}, must be a whole number, 0 or more"
+        )
+    return kinds.look_up(frame, table), count
+
+
 def check(problem: Brokering, plan: Assignment) -> Violations:
-    """Return the constraint violations: overloaded clusters, clients without a cluster, rules not kept.
+    """Return the constraint violations: overloaded clusters, clients left out, rules not kept.
+
+    Clients that the plan lists as shed are no violation.
 
     A cluster that background traffic alone overloads is no violation of a plan without clients there.
     PlanRejected where the tables are no plan: unknown clients or clusters, a cluster that is not on
@@ -148,13 +165,13 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
         allowed=allowed[over],
         unit="Mbit/s",
     )
-    served = np.bincount(done.location, weights=done.count, minlength=len(problem.locations))
+    missing = np.bincount(done.kind_location, weights=done.missing, minlength=len(problem.locations))
     expected = np.bincount(problem.location, weights=problem.count, minlength=len(problem.locations))
-    short = np.flatnonzero(served < expected)
+    short = np.flatnonzero(missing > 0)
     demand = Violations.of(
         "demand",
         where=problem.locations["location"].iloc[short].tolist(),
-        amount=served[short],
+        amount=(expected - missing)[short],
         allowed=expected[short],
         unit="clients",
     )

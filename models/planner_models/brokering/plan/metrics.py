@@ -27,7 +27,8 @@ METRICS: Final = (
         "objective",
         "",
         "wp times scores plus wc times costs per hour, over all clients: what the broker minimises; "
-        "clients of overloaded clusters count where they are moved to",
+        "clients of overloaded clusters count where they are moved to, and each one without service at more "
+        "than all clients could cost",
         "Mukerjee 2018, Fig. 3.10 (negated); moving: 3.2.2",
     ),
     _less(
@@ -73,7 +74,13 @@ METRICS: Final = (
         "/h",
         "cost of all traffic for an hour at each cluster's cost times the markup that it bids",
     ),
-    _less("unserved", "clients", "clients that no cluster serves"),
+    _less(
+        "unserved",
+        "clients",
+        "clients without service, after those of overloaded clusters and those without a cluster have moved",
+    ),
+    _less("shed", "clients", "clients that the plan leaves without a cluster on purpose"),
+    _less("congested", "clients", "clients in clusters with more load than capacity"),
     _less(
         "cdns_losing_at_flat_rates",
         "CDNs",
@@ -114,14 +121,15 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     cost_per_hour = float(cost @ traffic) * terms.units_per_mbps_hour
     performance = float(score @ (traffic if terms.performance_per == "bit" else count))
     overloaded = is_overloaded(problem, done.load_mbps)
-    clients, served = float(problem.count.sum()), float(count.sum())
+    served = float(count.sum())
     by_cdn = profit.profit_by_cdn(problem, plan)
     bills = billing.hourly_bills(problem, plan)
     bid_price = problem.unit_cost * read_bids(problem, plan)[0]
     clusters, cdns = moved_traffic_percent(problem, plan, previous)
     objective = terms.performance_weight * performance + terms.cost_weight * cost_per_hour
+    unserved = 0
     if overload_relief.is_needed(problem, done):
-        objective = overload_relief.relieved_objective(problem, done)
+        objective, unserved = overload_relief.relieved_objective(problem, done)
     return {
         "objective": objective,
         "median_cost": weighted_median(cost, count),
@@ -137,7 +145,9 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "billed_by_bits_per_hour": bills["bits"],
         "billed_by_95th_per_hour": bills["95th percentile"],
         "bids_per_hour": float(bid_price[done.cluster] @ traffic) * terms.units_per_mbps_hour,
-        "unserved": clients - served,
+        "unserved": float(unserved),
+        "shed": float(plan.shed["clients"].sum()) if plan.shed is not None else 0.0,
+        "congested": float(count @ overloaded[done.cluster]),
         "cdns_losing_at_flat_rates": float((by_cdn["profit_at_flat_price"] < 0).sum()),
         "cdns_used": float((by_cdn["traffic_mbps"] > 0).sum()),
         "moved_between_clusters_percent": clusters,

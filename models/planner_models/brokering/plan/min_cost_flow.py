@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -10,33 +10,24 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
-from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
+from planner_models.brokering.plan.transportation import (
+    REDUCED_COST_TOLERANCE,
+    Relaxation,
+    TransportationProblem,
+    cheapest_arcs,
+    common_unit_mbps,
+)
 
-INITIAL_ARCS: Final = 16  # cheapest clusters of each group; reduced costs say which arcs are added
+SHED_COST: Final = 20.0  # over the largest cost of a client
+WHOLE_TOLERANCE: Final = 1e-6  # of a bound on a number of clients, before it is rounded up
 COST_LEVELS: Final = 2**34  # costs are rounded to so many levels for the flow; bounds are not
 MAX_TRAFFIC_UNITS: Final = 2**48  # limit on all traffic in integer units
-REDUCED_COST_TOLERANCE: Final = 1e-9  # relative
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Relaxation:
-    """The optimum for divisible clients.
-
-    assigned    (G, C) sparse, fractional clients; None where capacity is too small
-    dual_price  (C,) objective per Mbit/s of capacity
-    bound       lower bound on the cost of any assignment; None where capacity is too small
-    shortage    groups and clusters that prove that capacity is too small; else None
-    """
-
-    assigned: sp.csr_array | None
-    dual_price: Floats
-    bound: float | None
-    shortage: tuple[Ints, Ints] | None = None
-
-
-def solve_relaxation(problem: TransportationProblem) -> Relaxation:
+def solve_relaxation(problem: TransportationProblem, active: Bools | None = None) -> Relaxation:
     """Solve min-cost flow over the cheapest arcs, and add arcs of negative reduced cost until there are none.
 
+    active  (G, C) arcs to begin with in place of the cheapest
     source  transportation problem; OR-Tools' cost-scaling push-relabel
     """
     groups, clusters = problem.cost.shape
@@ -49,7 +40,7 @@ def solve_relaxation(problem: TransportationProblem) -> Relaxation:
         )
         no_price = np.zeros(clusters)
         return Relaxation(assigned=assigned, dual_price=no_price, bound=problem.lagrangian_bound(no_price))
-    active = _cheapest_arcs(problem, offered, INITIAL_ARCS)
+    active = cheapest_arcs(problem.cost, offered) if active is None else active & offered
     network = _Network(problem)
     while True:
         assigned, full = network.solve(active)
@@ -61,7 +52,7 @@ def solve_relaxation(problem: TransportationProblem) -> Relaxation:
                     bound=None,
                     shortage=network.find_shortage(offered),
                 )
-            active |= _cheapest_arcs(problem, offered, 4 * int(active.sum(axis=1).max()))
+            active |= cheapest_arcs(problem.cost, offered, 4 * int(active.sum(axis=1).max()))
             continue
         dual_price = _dual_prices(problem, assigned, full)
         surcharge = dual_price * problem.bitrate_mbps[:, None]
@@ -74,14 +65,24 @@ def solve_relaxation(problem: TransportationProblem) -> Relaxation:
         active |= improving
 
 
-def _cheapest_arcs(problem: TransportationProblem, offered: Bools, arcs: int) -> Bools:
-    """Return the `arcs` cheapest clusters on offer to each group, (G, C)."""
-    if arcs >= problem.cost.shape[1]:
-        return offered.copy()
-    cheapest = np.argpartition(problem.cost, arcs - 1, axis=1)[:, :arcs]
-    active = np.zeros_like(offered)
-    np.put_along_axis(active, cheapest, True, axis=1)
-    return active & offered
+def solve_with_shedding(problem: TransportationProblem) -> Relaxation:
+    """Solve the relaxation where clients may be shed; its bound is on the cost of the others.
+
+    One flow finds the least number of clients that any plan sheds. In another, a client that is shed costs
+    `SHED_COST` times the most that a client costs.
+
+    returns  Relaxation with one more cluster, the last, for clients that are shed
+    """
+    offered = np.isfinite(problem.cost)
+    active = np.column_stack([cheapest_arcs(problem.cost, offered), np.ones(len(offered), dtype=bool)])
+    unit = replace(problem, cost=np.where(offered, 0.0, np.inf)).with_shedding(1.0)
+    least = solve_relaxation(unit, active).bound
+    assert least is not None
+    shed = max(int(np.ceil(least - WHOLE_TOLERANCE * max(least, 1.0))), 0)
+    price = SHED_COST * max(float(np.max(problem.cost, initial=0.0, where=offered)), 1.0)
+    priced = solve_relaxation(problem.with_shedding(price), active)
+    assert priced.bound is not None
+    return replace(priced, bound=max(priced.bound - price * shed, 0.0), shed_price=price, shed=shed)
 
 
 class _Network:

@@ -1,7 +1,8 @@
 """Relief of overloaded clusters: the plan that results when clients without capacity have moved.
 
 A broker moves clients whose cluster fails them during playback (Mukerjee 2018, 3.2.2 and 3.6.3). So the
-objective of a plan that overloads clusters, or leaves clients out, is counted after these moves.
+objective of a plan that overloads clusters, or leaves clients out, is counted after these moves, and
+clients that fit nowhere then are without service.
 """
 
 from __future__ import annotations
@@ -26,16 +27,17 @@ def is_needed(problem: Brokering, done: AssignmentArrays) -> bool:
     return bool(is_overloaded(problem, done.load_mbps).any() or done.count.sum() < problem.count.sum())
 
 
-def relieved_objective(problem: Brokering, done: AssignmentArrays) -> float:
-    """Return the broker's objective after all clients without capacity have moved.
+def relieved_objective(problem: Brokering, done: AssignmentArrays) -> tuple[float, int]:
+    """Return the objective after all clients without capacity have moved, and the clients without service.
 
-    A client that fits nowhere counts as in the most expensive cluster on offer.
+    A client that fits nowhere costs more than all others together: `unserved_cost` of the problem.
     """
     transport = transportation_problem(problem)
-    assigned, unserved = relieve(transport, count_by_group(problem, done))
-    largest = np.where(np.isfinite(transport.cost), transport.cost, 0.0).max(axis=1, initial=0.0)
+    assigned, waiting = relieve(transport, count_by_group(problem, done))
     cost = np.nan_to_num(client_cost(problem))  # no client is where there is no price
-    return float((cost * assigned).sum() + largest @ unserved)
+    unserved = int(waiting.sum())
+    penalty = unserved * transport.unserved_cost if unserved else 0.0
+    return float((cost * assigned).sum()) + penalty, unserved
 
 
 def count_by_group(problem: Brokering, done: AssignmentArrays) -> Ints:
@@ -76,8 +78,9 @@ def relieve(transport: TransportationProblem, assigned: Ints) -> tuple[Ints, Int
     unserved = transport.count - assigned.sum(axis=1)
     waiting = np.flatnonzero(unserved)
     for group in waiting[np.argsort(-bitrate[waiting], kind="stable")]:
-        for cluster in np.argsort(cost[group], kind="stable"):
-            if not unserved[group] or not np.isfinite(cost[group, cluster]):
+        fitting = np.flatnonzero((residual >= bitrate[group]) & np.isfinite(cost[group]))
+        for cluster in fitting[np.argsort(cost[group, fitting], kind="stable")]:
+            if not unserved[group]:
                 break
             join = min(int(unserved[group]), int(max(residual[cluster], 0.0) / bitrate[group]))
             assigned[group, cluster] += join

@@ -69,6 +69,7 @@ class Assignment:
     """Clients by cluster.
 
     assignments     location, isp, content, bitrate_kbps, cluster, clients
+    shed            location, isp, content, bitrate_kbps, clients that are left without a cluster on purpose
     rounds          round, overbooked, withdrawn, where the protocol took several; else empty
     offers          cluster, markup, promise, where CDNs learn how to bid; else empty
     traffic         window, cdn, mbps, charge_per_hour of earlier windows; empty in the first
@@ -76,6 +77,7 @@ class Assignment:
     """
 
     assignments: pd.DataFrame
+    shed: pd.DataFrame | None = None
     rounds: pd.DataFrame | None = None
     offers: pd.DataFrame | None = None
     traffic: pd.DataFrame | None = None
@@ -103,7 +105,8 @@ def from_tables(problem: Brokering, tables: Mapping[str, pd.DataFrame]) -> Assig
 def from_groups(problem: Brokering, assigned: Any) -> Assignment:
     """Return the plan with those clients of each group in each cluster.
 
-    assigned  (G, C) sparse array of whole numbers whose rows add up to the groups' clients
+    assigned  (G, C) sparse array of whole numbers whose rows add up to the groups' clients; in one more
+              column, (G, C + 1), the clients that are shed
 
     Rows of clients in one group fill its clusters one after the other, in the order of the table.
     """
@@ -113,19 +116,24 @@ def from_groups(problem: Brokering, assigned: Any) -> Assignment:
     rows = np.flatnonzero(groups.of_row >= 0)
     rows = rows[np.argsort(groups.of_row[rows], kind="stable")]
     row, arc, clients = _common_pieces(problem.count[rows], assigned.data.astype(np.int64))
-    source = rows[row]
+    source, cluster = rows[row], assigned.indices[arc]
     table = problem.clients
+    names = np.append(problem.clusters["cluster"].to_numpy(object), "")
     frame = pd.DataFrame(
         {
             **{name: table[name].to_numpy()[source] for name in ("location", "isp", "content")},
             "bitrate_kbps": table["bitrate_kbps"].to_numpy(float)[source],
-            "cluster": problem.clusters["cluster"].to_numpy()[assigned.indices[arc]],
+            "cluster": names[cluster],
             "clients": clients.astype(float),
         }
     )
+    shed = None
+    if (is_shed := cluster == len(problem.clusters)).any():
+        shed = sum_clients(frame[is_shed].drop(columns="cluster"))
+        frame = frame[~is_shed].reset_index(drop=True)
     if table.duplicated(list(KEY[:-1])).any():
         frame = sum_clients(frame)
-    return Assignment(assignments=frame, message_counts=MessageCounts.of(problem, frame))
+    return Assignment(assignments=frame, shed=shed, message_counts=MessageCounts.of(problem, frame))
 
 
 def locate_rows(problem: Brokering, plan: Assignment) -> tuple[Ints, Ints, Floats]:
@@ -154,9 +162,9 @@ def read_bids(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats]:
 
 
 def sum_clients(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of assignments with clients summed over equal rows."""
-    clients = frame.groupby(list(KEY), sort=False)["clients"].sum()
-    return clients.reset_index()
+    """Return the rows of assignments, or of clients that are shed, with clients summed over equal rows."""
+    keys = [name for name in KEY if name in frame]
+    return frame.groupby(keys, sort=False)["clients"].sum().reset_index()
 
 
 def _common_pieces(one: Ints, other: Ints) -> tuple[Ints, Ints, Ints]:

@@ -19,9 +19,13 @@ from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.brokering.plan.check import read_assignment
-from planner_models.brokering.plan.min_cost_flow import Relaxation, solve_relaxation
+from planner_models.brokering.plan.min_cost_flow import solve_relaxation
 from planner_models.brokering.plan.plan import Assignment, locate_rows
-from planner_models.brokering.plan.transportation import TransportationProblem, transportation_problem
+from planner_models.brokering.plan.transportation import (
+    Relaxation,
+    TransportationProblem,
+    transportation_problem,
+)
 from planner_models.brokering.problem.problem import Brokering
 
 MAX_ROWS: Final = 10  # of a table

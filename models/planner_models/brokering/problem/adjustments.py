@@ -12,7 +12,6 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats
-from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner_models.brokering.problem import restrictions
 from planner_models.brokering.problem.problem import Brokering
@@ -50,7 +49,7 @@ def adjust(
 
     Background traffic is not scaled. `capacity_scale` is applied before `free_scale`.
 
-    raises  InputError for a name that is no cluster's, and clients that no cluster is left to serve
+    raises  InputError for a name that is no cluster's
     """
     weights = {"performance_weight": performance_weight, "cost_weight": cost_weight}
     terms = {**weights, "performance_per": performance_per}
@@ -76,19 +75,14 @@ def remove_clusters(problem: Brokering, clusters: Sequence[str]) -> Brokering:
     """Return the problem without the clusters that are named, and without CDNs that have none left.
 
     Scores from regression stay as they were. Bids of removed clusters go, as do contracts and rules that
-    name nothing else; clients pinned to several clusters keep to those that remain.
+    name nothing else; pinned clients keep to the clusters that remain. Clients that no cluster is left to
+    serve stay in the problem.
 
-    raises  InputError for a name that is no cluster's, and clients that no cluster is left to serve
+    raises  InputError for a name that is no cluster's
     """
     if not clusters:
         return problem
     remains = _remaining_clusters(problem, clusters)
-    groups = problem.groups
-    unserved = np.unique(groups.location[~problem.allowed[:, remains].any(axis=1)])
-    if len(unserved):
-        names = problem.locations["location"].iloc[unserved]
-        faults = [f"problem.fail_clusters: no cluster is left to serve clients in {name}" for name in names]
-        raise InputError(*shorten_faults(faults, "problem", "of clients that no cluster is left to serve"))
     remaining = problem.clusters[remains].reset_index(drop=True)
     remaining_names = {"cluster": set(remaining["cluster"]), "cdn": set(remaining["cdn"])}
 
@@ -108,7 +102,7 @@ def remove_clusters(problem: Brokering, clusters: Sequence[str]) -> Brokering:
         bids=of_those(problem.bids, "cluster"),
         pinned=restrictions.select_rules(problem.pinned, remaining),
         forbidden=restrictions.select_rules(problem.forbidden, remaining),
-    )
+    ).with_pinned(problem.pinned)
 
 
 def _remaining_clusters(problem: Brokering, clusters: Sequence[str]) -> Bools:

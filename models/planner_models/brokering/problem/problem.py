@@ -68,7 +68,7 @@ class Brokering:
 
     An observation of a broker is such a problem too, made by `with_observation`.
     InputError with every fault: a value out of range, an unknown location, cluster, CDN, country or
-    region, two bids for the same pair, clients that no cluster is on offer to.
+    region, two bids for the same pair. Clients that no cluster is on offer to are no fault: they are shed.
     """
 
     clients: pd.DataFrame
@@ -90,12 +90,8 @@ class Brokering:
         """Yield the faults of each check; each relies on those before it."""
         yield validate_fields(self, (table for table in TABLES if table.name != "terms"))
         yield validation.unknown_names(vars(self))
-        names = self.locations["location"]
-        yield validation.locations_without_offer(self.bids, names, self.demand_mbps, self.offered)
         rules = {"pinned": self.pinned, "forbidden": self.forbidden}
-        yield restrictions.find_faults(
-            rules, self.restriction_classes, self.clients, self.location, self.clusters, self.offered
-        )
+        yield restrictions.unmatched_rules(rules, self.clients, self.clusters)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Brokering:
@@ -127,6 +123,13 @@ class Brokering:
     def with_terms(self, **terms: Any) -> Brokering:
         """Return the same problem with other `terms`."""
         return self._copy_with(terms=Terms(**{**vars(self.terms), **terms}))
+
+    def with_pinned(self, pinned: pd.DataFrame | None) -> Brokering:
+        """Return the same problem with other rules, which may name clusters that are lost."""
+        problem = self._copy_with(pinned=pinned)
+        for name in ("groups", "restriction_classes"):
+            vars(problem).pop(name, None)
+        return problem
 
     def with_client_counts(self, count: NDArray[Any]) -> Brokering:
         """Return the same problem with other numbers of clients, (R,) whole."""

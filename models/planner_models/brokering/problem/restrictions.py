@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Ints
-from planner.contract.tables import file_name, row_name
+from planner.contract.tables import row_name
 
 ANY: Final = "*"
 CLIENTS: Final = ("location", "isp", "content")
@@ -28,19 +28,21 @@ class RestrictionClasses:
 
     of_row     (R,) the class of each row of clients
     permitted  (S, C) False where a cluster is forbidden to a class
-    pinned     (S, C) True where a class is pinned to a cluster; a class without any is not pinned
+    pinned     (S, C) True where a class is pinned to a cluster
+    is_pinned  (S,) whether a class is pinned at all, be it to clusters that have failed
     """
 
     of_row: Ints
     permitted: Bools
     pinned: Bools
+    is_pinned: Bools
 
     def allowed(self, offered: Bools, restriction_class: Ints) -> Bools:
         """Return which of the `offered` clusters may serve groups (G,) of those classes, (G, C)."""
         if len(self.permitted) == 1:
             return offered
-        is_pinned = np.any(self.pinned, axis=1)[restriction_class]
-        reachable = np.where(is_pinned[:, np.newaxis], self.pinned[restriction_class], offered)
+        is_pinned = self.is_pinned[restriction_class, np.newaxis]
+        reachable = np.where(is_pinned, self.pinned[restriction_class], offered)
         allowed: Bools = np.logical_and(reachable, self.permitted[restriction_class])
         return allowed
 
@@ -70,15 +72,21 @@ def classify_clients(
     ]
     if not rules:
         none = np.zeros((1, len(clusters)), dtype=bool)
-        return RestrictionClasses(of_row=np.zeros(len(clients), dtype=np.int64), permitted=~none, pinned=none)
+        return RestrictionClasses(
+            of_row=np.zeros(len(clients), dtype=np.int64), permitted=~none, pinned=none, is_pinned=none[:, 0]
+        )
     no_rule = np.zeros((1, len(rules)), dtype=bool)
     by_row = np.vstack([no_rule, np.array([rows for _, rows, _ in rules]).T])
     classes, of_row = np.unique(by_row, axis=0, return_inverse=True)  # without a rule sorts first
     named = {kind: np.zeros((len(classes), len(clusters)), dtype=bool) for kind in ("pinned", "forbidden")}
     for place, (kind, _, cluster) in enumerate(rules):
         named[kind][np.ix_(classes[:, place], cluster)] = True
+    is_pin = np.array([kind == "pinned" for kind, _, _ in rules])
     return RestrictionClasses(
-        of_row=of_row.ravel()[1:].astype(np.int64), permitted=~named["forbidden"], pinned=named["pinned"]
+        of_row=of_row.ravel()[1:].astype(np.int64),
+        permitted=~named["forbidden"],
+        pinned=named["pinned"],
+        is_pinned=np.atleast_1d(classes[:, is_pin].any(axis=1)),
     )
 
 
@@ -114,19 +122,10 @@ def select_rules(table: pd.DataFrame | None, clusters: pd.DataFrame) -> pd.DataF
     return selected if len(selected) else None
 
 
-def find_faults(
-    rules: Mapping[str, pd.DataFrame | None],
-    classes: RestrictionClasses,
-    clients: pd.DataFrame,
-    location: Ints,
-    clusters: pd.DataFrame,
-    offered: Bools,
+def unmatched_rules(
+    rules: Mapping[str, pd.DataFrame | None], clients: pd.DataFrame, clusters: pd.DataFrame
 ) -> Iterator[str]:
-    """Yield a fault for each rule that matches nothing, and for clients that the rules leave no cluster.
-
-    rules     the tables `pinned` and `forbidden`
-    location  (R,) row of `offered` (L, C) of each row of clients
-    """
+    """Yield a fault for each rule of the tables `pinned` and `forbidden` that matches nothing."""
     for name, table in rules.items():
         for place, rule in enumerate(_records(table)):
             assert table is not None
@@ -134,15 +133,6 @@ def find_faults(
                 if not _matches(frame, rule, columns).any():
                     names = ", ".join(f"{column} '{rule[column]}'" for column in columns)
                     yield f"{row_name(table, name, place)}: {names} is no {missing} of the problem"
-    rows = np.flatnonzero((classes.of_row > 0) & (clients["clients"].to_numpy(float) > 0))
-    count = len(classes.permitted)
-    pairs, first = np.unique(location[rows] * count + classes.of_row[rows], return_index=True)
-    place, restriction_class = np.divmod(pairs, count)
-    files = " and ".join(file_name(table, name) for name, table in rules.items() if table is not None)
-    allowed = classes.allowed(offered[place], restriction_class)
-    for one in np.flatnonzero(~allowed.any(axis=1)).tolist():
-        row = clients.iloc[int(rows[first[one]])]
-        yield f"{files}: no cluster is left to serve {row['location']}/{row['isp']}/{row['content']}"
 
 
 def _records(table: pd.DataFrame | None) -> list[dict[Hashable, Any]]:

@@ -150,6 +150,13 @@ ASSIGNMENTS: Final = Table(
     key=(*KIND, "cluster"),
     may_be_empty=True,
 )
+SHED: Final = Table(
+    name="shed",
+    about="clients that are left without a cluster on purpose, because capacity is short",
+    columns={**KIND, "clients": count("number of clients")},
+    key=tuple(KIND),
+    may_be_empty=True,
+)
 ROUNDS: Final = Table(
     name="rounds",
     about="one round of a protocol that takes several",
@@ -184,4 +191,4 @@ TRAFFIC: Final = Table(
     key=("window", "cdn"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (ASSIGNMENTS, ROUNDS, OFFERS, TRAFFIC)
+PLAN_TABLES: Final = (ASSIGNMENTS, SHED, ROUNDS, OFFERS, TRAFFIC)

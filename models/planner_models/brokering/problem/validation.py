@@ -1,4 +1,4 @@
-"""Faults across the tables of a problem: unknown names, and locations without an offer."""
+"""Faults across the tables of a problem: unknown names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from planner.arrays import Bools, Floats
-from planner.contract.tables import file_name, report_unknown_names, shorten_faults
+from planner.contract.tables import report_unknown_names
 from planner_models.brokering.problem import geography
 
 NAMING_COLUMNS: Final = {
@@ -46,17 +45,3 @@ def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
         if frame is not None:
             for column in columns:
                 yield from report_unknown_names(frame, table, column, known[column], RULES[column])
-
-
-def locations_without_offer(
-    bids: pd.DataFrame | None, names: pd.Series, demand_mbps: Floats, offered: Bools
-) -> Iterator[str]:
-    """Yield the faults of locations, (L,) by name, that have clients and no cluster (L, C) on offer."""
-    if bids is None:
-        return
-    file = file_name(bids, "bids")
-    faults = [
-        f"{file}: no cluster is on offer to location '{name}', which has clients"
-        for name in names[(demand_mbps > 0) & ~offered.any(axis=1)]
-    ]
-    yield from shorten_faults(faults, file, "are missing for locations with clients")

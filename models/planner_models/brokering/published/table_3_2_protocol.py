@@ -117,7 +117,7 @@ def find_figure_3_10(study: Study) -> TargetValues:  # noqa: ARG001 - tiny
     from planner.backends import pyomo
 
     problem = _overbooked_problem().with_client_counts(np.array([5]))
-    m = formulation(problem)
+    m = formulation(problem, service="all")
     solution = pyomo.solve_model(m, Options(backend="pyomo:highs"))
     plan = assignment.assign(problem).plan
     assert plan is not None

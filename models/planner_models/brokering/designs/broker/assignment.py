@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,14 +16,15 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
-from planner.options import Options
+from planner.options import Options, Service
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import billing, plan
 from planner_models.brokering.plan.metrics import measure
-from planner_models.brokering.plan.min_cost_flow import solve_relaxation
+from planner_models.brokering.plan.min_cost_flow import solve_relaxation, solve_with_shedding
 from planner_models.brokering.plan.plan import Assignment
 from planner_models.brokering.plan.transportation import (
     CAPACITY_TOLERANCE,
+    Relaxation,
     TransportationProblem,
     transportation_problem,
 )
@@ -91,32 +92,31 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
             f"algorithm is '{options.algorithm}': min-cost flow and repair take none; leave it out, "
             "or take method 'exact'"
         )
-    started = time.perf_counter()
     gap = _required_gap(options)
-    time_limit_s = DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
-    until = started + time_limit_s
+    until = time.perf_counter() + (
+        DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
+    )
     transport = transportation_problem(problem)
     relaxation = solve_relaxation(transport)
-    if relaxation.shortage is not None:
+    serves_all, assigned = options.service == "all", None
+    if relaxation.shortage is None:
+        assigned = rounding.round_to_whole_clients(transport, relaxation)
+    elif serves_all:
         reasons = (_explain_shortage(problem, *relaxation.shortage),)
         proof = Proof(status=Status.INFEASIBLE, metric="objective", backend=BACKEND, reasons=reasons)
         return Decision(plan=None, proof=proof)
+    else:
+        relaxation = solve_with_shedding(transport)
     assert relaxation.bound is not None
-    assigned = rounding.round_to_whole_clients(transport, relaxation, gap=gap / 10, until=until)
-    bound = relaxation.bound
+    bound = Bound(relaxation.shed, relaxation.bound)
+    if assigned is None and not serves_all:
+        if relaxation.shed_price is None:  # whole clients do not fit
+            relaxation = relaxation.with_shedding(transport.count)
+        shedding = transport.with_shedding(transport.unserved_cost)
+        assigned = rounding.round_to_whole_clients(shedding, relaxation)
     if assigned is not None:
-        value = rounding.total_cost(transport, assigned)
-        bound = knapsack_bound.tighten_bound(
-            transport, relaxation.dual_price, bound, value, gap=gap, until=until
-        )
-        knapsack_search.improve(
-            transport,
-            relaxation.dual_price,
-            assigned,
-            enough=bound + gap * abs(bound),
-            until=until,
-            seed=options.seed or 0,
-        )
+        bound = _tighten(transport, relaxation, assigned, gap, until)
+        _improve(transport, relaxation, assigned, bound, gap, until, options.seed or 0)
     decision = _make_decision(problem, transport, assigned, bound, gap)
     is_small = int(np.isfinite(transport.cost).sum()) <= MAX_EXACT_VARIABLES
     remaining_s = until - time.perf_counter()
@@ -126,54 +126,155 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
     return _combine_decisions(decision, exact)
 
 
-def build_model(problem: Brokering, *, method: Method = "auto") -> LinearProgram:  # noqa: ARG001
-    """Build the integer program of Fig. 3.10 with clients counted by group; it minimises the objective."""
+class Bound(NamedTuple):
+    """Lower bounds: on the clients that any plan sheds, and on the cost of the others if no more are shed."""
+
+    shed: int
+    cost: float
+
+
+def _tighten(
+    transport: TransportationProblem, relaxation: Relaxation, assigned: Ints32, gap: float, until: float
+) -> Bound:
+    """Return the relaxation's bound, tightened by knapsacks; shed clients count at their dual price."""
+    assert relaxation.bound is not None
+    price = relaxation.shed_price or 0.0
+    priced, clients = transport, assigned
+    if relaxation.shed_price is not None:
+        priced = transport.with_shedding(price)
+    elif assigned.shape[1] > transport.cost.shape[1]:
+        clients = assigned[:, :-1]
+    total = price * relaxation.shed
+    value = rounding.total_cost(priced, clients)
+    served = max(value - price * float(assigned[:, transport.cost.shape[1] :].sum()), 1e-9)
+    bound = knapsack_bound.tighten_bound(
+        priced,
+        relaxation.dual_price[: priced.cost.shape[1]],
+        relaxation.bound + total,
+        value,
+        gap=gap * served / max(value, 1e-9),
+        until=until,
+    )
+    return Bound(relaxation.shed, bound - total)
+
+
+def _improve(
+    transport: TransportationProblem,
+    relaxation: Relaxation,
+    assigned: Ints32,
+    bound: Bound,
+    gap: float,
+    until: float,
+    seed: int,
+) -> None:
+    """Improve an assignment in place by local search; first, clients that are shed go where they fit."""
+    sheds = assigned.shape[1] > transport.cost.shape[1]
+    if sheds:
+        transport = transport.with_shedding(transport.unserved_cost)
+    enough = bound.shed * transport.unserved_cost + bound.cost + gap * bound.cost
+    served = rounding.total_cost(transport, assigned[:, : len(relaxation.dual_price) - sheds])
+    knapsack_search.improve(
+        transport, relaxation.dual_price, assigned, enough=enough, scale=served, until=until, seed=seed
+    )
+    if sheds:
+        waiting = assigned[:, -1].astype(np.int64)
+        assigned[:, -1] = 0
+        state = rounding.State.of(transport, assigned)
+        rounding.insert_clients(
+            state, waiting, np.zeros(assigned.shape[1]), rounding.insertion_order(transport)
+        )
+
+
+def build_model(
+    problem: Brokering,
+    *,
+    method: Method = "auto",  # noqa: ARG001
+    service: Service = "best",
+) -> LinearProgram:
+    """Build the integer program of Fig. 3.10 with clients counted by group; it minimises the objective.
+
+    service  "best": clients may be shed, at a cost above that of all others; "all": all are served
+    """
     transport = transportation_problem(problem)
+    if service == "all":
+        return _build_program(problem, transport)
+    return _build_program(problem, transport, shed_cost=transport.unserved_cost)
+
+
+def _build_program(
+    problem: Brokering,
+    transport: TransportationProblem,
+    *,
+    shed_cost: float | None = None,
+    most_shed: int | None = None,
+) -> LinearProgram:
+    """Build the integer program of a transportation problem; with a `shed_cost`, clients may be shed."""
     group, cluster = np.nonzero(np.isfinite(transport.cost))
-    count = len(group)
-    arcs = np.arange(count)
     groups, clusters = transport.cost.shape
+    arcs, shed = len(group), groups if shed_cost is not None else 0
+    of_column = np.append(group, np.arange(shed))
+    columns, count = arcs + shed, transport.count
     locations = problem.locations["location"].to_numpy()
     names = problem.clusters["cluster"].to_numpy()
 
     def group_label(g: Any) -> str:
         return f"{locations[problem.groups.location[g]]}@{problem.groups.bitrate_mbps[g] * 1000:g}"
 
+    def group_labels() -> list[str]:
+        return [group_label(g) for g in range(groups)]
+
+    def arc_labels() -> list[str]:
+        return [f"{group_label(g)},{names[c]}" for g, c in zip(group, cluster, strict=True)]
+
+    blocks = [Columns("clients", arcs, labels=arc_labels)]
+    served = sp.csr_array((np.ones(columns), (of_column, np.arange(columns))), shape=(groups, columns))
+    loads = (transport.bitrate_mbps[group], (cluster, np.arange(arcs)))
+    rows = [
+        Rows("served", served, lower=count, upper=count, labels=group_labels),
+        Rows(
+            "capacity",
+            sp.csr_array(loads, shape=(clusters, columns)),
+            upper=transport.capacity_mbps,
+            labels=lambda: [str(name) for name in names],
+        ),
+    ]
+    if shed:
+        blocks.append(Columns("shed", shed, labels=group_labels))
+    if most_shed is not None:
+        is_shed = (np.arange(columns) >= arcs).astype(float)
+        rows.append(Rows("shed", sp.csr_array(is_shed[None, :]), upper=float(most_shed)))
     return LinearProgram.build(
-        cost=transport.cost[group, cluster],
-        columns=[
-            Columns(
-                "clients",
-                count,
-                labels=lambda: [f"{group_label(g)},{names[c]}" for g, c in zip(group, cluster, strict=True)],
-            )
-        ],
-        rows=[
-            Rows(
-                "served",
-                sp.csr_array((np.ones(count), (group, arcs)), shape=(groups, count)),
-                lower=transport.count,
-                upper=transport.count,
-                labels=lambda: [group_label(g) for g in range(groups)],
-            ),
-            Rows(
-                "capacity",
-                sp.csr_array((transport.bitrate_mbps[group], (cluster, arcs)), shape=(clusters, count)),
-                upper=transport.capacity_mbps,
-                labels=lambda: [str(name) for name in names],
-            ),
-        ],
-        upper=transport.count[group].astype(float),
+        cost=np.append(transport.cost[group, cluster], np.full(shed, shed_cost or 0.0)),
+        columns=blocks,
+        rows=rows,
+        upper=count[of_column].astype(float),
         integer=True,
         name="brokering",
     )
 
 
 def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment]:
-    """Assign by the integer program, on any backend that solves integer programs."""
+    """Assign by the integer program, on any backend that solves integer programs.
+
+    Where clients have to be shed, one program finds the least number, and another the least cost then.
+    """
     transport = transportation_problem(problem)
-    group, cluster = np.nonzero(np.isfinite(transport.cost))
-    solution = backends.solve(build_model(problem), options)
+    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    solution = backends.solve(_build_program(problem, transport), options)
+    shed = 0
+    if solution.status is Status.INFEASIBLE and options.service == "best":
+        free = replace(transport, cost=np.where(np.isfinite(transport.cost), 0.0, np.inf))
+        fewest = backends.solve(
+            _build_program(problem, free, shed_cost=1.0), _with_remaining_time(options, until)
+        )
+        if fewest.x is not None and fewest.bound is not None:
+            shed = int(np.ceil(fewest.bound - 1e-6))
+            program = _build_program(
+                problem, transport, shed_cost=0.0, most_shed=round(fewest.objective or 0.0)
+            )
+            solution = backends.solve(program, _with_remaining_time(options, until))
+            if shed < round(fewest.objective or 0.0):  # the least number is not proven, nor the cost then
+                solution = replace(solution, bound=0.0)
     if solution.x is None:
         proof = Proof(
             status=solution.status,
@@ -183,11 +284,24 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
             reasons=solution.reasons,
         )
         return Decision(plan=None, proof=proof)
+    group, cluster = np.nonzero(np.isfinite(transport.cost))
     assigned = np.zeros(transport.cost.shape, dtype=np.int32)
-    assigned[group, cluster] = np.rint(solution.x)
-    whole = assigned if _repair_capacity(transport, assigned) else None
-    decision = _make_decision(problem, transport, whole, solution.bound, _required_gap(options))
+    assigned[group, cluster] = np.rint(solution.x[: len(group)])
+    if len(solution.x) > len(group):
+        assigned = np.column_stack([assigned, np.rint(solution.x[len(group) :]).astype(np.int32)])
+        transport_used = transport.with_shedding(transport.unserved_cost)
+    else:
+        transport_used = transport
+    whole = assigned if _repair_capacity(transport_used, assigned) else None
+    bound = None if solution.bound is None else Bound(shed, solution.bound)
+    decision = _make_decision(problem, transport, whole, bound, _required_gap(options))
     return replace(decision, proof=replace(decision.proof, backend=solution.backend))
+
+
+def _with_remaining_time(options: Options, until: float | None) -> Options:
+    if until is None:
+        return options
+    return replace(options, time_limit_s=max(until - time.perf_counter(), 0.1))
 
 
 def _repair_capacity(transport: TransportationProblem, assigned: Ints32) -> bool:
@@ -207,7 +321,8 @@ def _repair_capacity(transport: TransportationProblem, assigned: Ints32) -> bool
                 residual[cluster] += bitrate[group]
                 waiting[group] += 1
     state = rounding.State(transport.cost, bitrate, assigned, residual)
-    return bool(rounding.insert_clients(state, waiting, np.zeros(len(residual))))
+    order = rounding.insertion_order(transport)
+    return bool(rounding.insert_clients(state, waiting, np.zeros(len(residual)), order))
 
 
 def _assign_by_formulation(problem: Brokering, options: Options) -> Decision[Assignment]:
@@ -215,16 +330,24 @@ def _assign_by_formulation(problem: Brokering, options: Options) -> Decision[Ass
     from planner.backends import pyomo
     from planner_models.brokering.designs.formulation import clients_by_group, formulation
 
-    model = formulation(problem)
-    solution = pyomo.solve_model(model, options)
+    # one client that is shed costs more than all others: the gap is of the objective with all of them shed
+    gap = _required_gap(options) / (10 * max(int(problem.count.sum()), 1))
+    transport = transportation_problem(problem)
+    without = np.flatnonzero(~np.isfinite(transport.cost).any(axis=1))
+    if len(without) and options.service == "all":
+        reasons = (_explain_shortage(problem, without, np.zeros(0, dtype=np.int64)),)
+        return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric="objective", reasons=reasons))
+    model = formulation(problem, service=options.service)
+    solution = pyomo.solve_model(model, replace(options, gap=gap))
     if solution.objective is None:
         proof = Proof(status=solution.status, metric="objective", backend=solution.backend)
         return Decision(plan=None, proof=proof)
-    bound = None if solution.bound is None else -solution.bound  # the formulation maximises
     assigned = clients_by_group(problem, model)
-    decision = _make_decision(
-        problem, transportation_problem(problem), assigned, bound, _required_gap(options)
-    )
+    bound = None
+    if solution.bound is not None:  # the formulation maximises
+        shed = int(max(-solution.bound, 0.0) // transport.unserved_cost)
+        bound = Bound(shed, -solution.bound - shed * transport.unserved_cost)
+    decision = _make_decision(problem, transport, assigned, bound, _required_gap(options))
     return replace(decision, proof=replace(decision.proof, backend=solution.backend))
 
 
@@ -236,22 +359,31 @@ def _make_decision(
     problem: Brokering,
     transport: TransportationProblem,
     assigned: Ints32 | None,
-    bound: float | None,
+    bound: Bound | None,
     gap: float,
 ) -> Decision[Assignment]:
-    """Return the decision for clients of each group in each cluster, (G, C); None: no plan was found."""
+    """Return the decision for clients of each group in each cluster, (G, C); None: no plan was found.
+
+    assigned  with one more column for clients that are shed, or without
+    """
     if assigned is None:
-        proof = Proof(status=Status.UNDECIDED, bound=bound, metric="objective", backend=BACKEND)
+        known = None if bound is None else bound.shed * transport.unserved_cost + bound.cost
+        proof = Proof(status=Status.UNDECIDED, bound=known, metric="objective", backend=BACKEND)
         return Decision(plan=None, proof=proof)
-    value = rounding.total_cost(transport, assigned)
-    # rounding errors may put the two in the wrong order
-    if bound is not None and value < bound <= value + 1e-9 * max(abs(value), 1.0):
-        bound = value
-    reached = relative_gap(value, bound)
+    clusters = transport.cost.shape[1]
+    shed, served = int(assigned[:, clusters:].sum()), rounding.total_cost(transport, assigned[:, :clusters])
+    penalty = transport.unserved_cost if shed or (bound is not None and bound.shed) else 0.0
+    total, reached = None, None
+    if bound is not None:
+        # rounding errors may put the two in the wrong order
+        if shed == bound.shed and served < bound.cost <= served + 1e-9 * max(abs(served), 1.0):
+            bound = Bound(shed, served)
+        total = bound.shed * penalty + bound.cost
+        reached = relative_gap(served + (shed - bound.shed) * penalty, bound.cost)
     proof = Proof(
         status=Status.OPTIMAL if reached is not None and reached <= max(gap, 1e-9) else Status.FEASIBLE,
-        objective=value,
-        bound=bound,
+        objective=served + shed * penalty,
+        bound=total,
         metric="objective",
         backend=BACKEND,
     )

@@ -17,22 +17,23 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
-from planner_models.brokering.designs.broker.rounding import MIN_GAIN, State, move_clients
+from planner_models.brokering.designs.broker.rounding import State, move_clients
 from planner_models.brokering.plan.transportation import (
     CAPACITY_TOLERANCE,
     TransportationProblem,
     common_unit_mbps,
 )
 
+MIN_GAIN: Final = 1e-9  # relative to the mean cost of a client; less may be rounding
 CANDIDATE_SHARE: Final = 0.06  # of all pairs of group and cluster, by reduced cost
-MAX_UNITS_PER_ROUND: Final = 1500  # of capacity; larger clusters gain little: reoptimized in the first round
+MAX_UNITS_PER_ROUND: Final = 1500  # of capacity; larger clusters gain little
 MAX_PERTURBATION: Final = 1.2  # of a dual price
 PERTURBATION_DECAY: Final = 0.5  # of perturbed prices, after the first cluster of a chain
 MAX_CHAIN_LENGTH: Final = 30  # clusters
 INITIAL_TEMPERATURE: Final = 1e-6  # of the plan's cost, that a chain may lose
 STAY_GAIN: Final = 1e18  # of a client that fits nowhere else
 MAX_CHAIN_MOVES: Final = 10_000
-ROUNDS_PER_CHECK: Final = 6  # rounds between looks at the clock
+ROUNDS_PER_LARGE: Final = 6  # rounds until large clusters are reoptimized again
 MAX_ROUNDS: Final = 300
 STALL_LIMIT: Final = 60  # rounds without a better plan
 
@@ -42,31 +43,14 @@ class Neighbourhood(NamedTuple):
 
     units      (G,) of capacity that a client takes
     unit_mbps  of one unit
-    row        (C,) of a cluster among the full ones; -1 for others
-    is_large   (C,) reoptimized in the first round only
     first      (F + 1,) where the candidates of each full cluster begin in `candidate`
     candidate  groups whose clients may come
     """
 
     units: Ints
     unit_mbps: float
-    row: Ints
-    is_large: Bools
     first: Ints
     candidate: Ints
-
-
-class Rounds(NamedTuple):
-    """Random choices of K rounds.
-
-    price     (K, C) perturbed dual price: gain per Mbit/s that is freed in a full cluster
-    order     (K, F) in which full clusters are reoptimized
-    min_gain  (K,) that a chain has to save; negative where it may lose
-    """
-
-    price: Floats
-    order: Ints
-    min_gain: Floats
 
 
 class ClusterLists(NamedTuple):
@@ -92,6 +76,7 @@ def improve(
     assigned: Ints32,
     *,
     enough: float,
+    scale: float,
     until: float,
     seed: int = 0,
 ) -> float:
@@ -99,6 +84,7 @@ def improve(
 
     dual_price  (C,) of capacity, from the flow
     assigned    (G, C) a plan within all capacities; replaced by a better one
+    scale       cost of the clients that are served, about, which temperatures are relative to
     enough      cost at which the search stops
     until       when to stop (time.perf_counter())
     """
@@ -111,34 +97,31 @@ def improve(
     residual = capacity + CAPACITY_TOLERANCE * np.maximum(capacity, 1.0) - problem.bitrate_mbps @ assigned
     state = State(problem.cost, problem.bitrate_mbps, assigned, residual)
     value = float(problem.cost[assigned > 0] @ assigned[assigned > 0])
-    min_gain = MIN_GAIN * abs(value) / max(int(problem.count.sum()), 1)
+    min_gain = MIN_GAIN * scale / max(int(problem.count.sum()), 1)
     first, candidate = _list_candidates(problem, dual_price, full)
     row = np.full(len(dual_price), -1)
     row[full] = np.arange(len(full))
     neighbourhood = Neighbourhood(
         units=np.rint(problem.bitrate_mbps / unit_mbps).astype(np.int64),
         unit_mbps=unit_mbps,
-        row=row,
-        is_large=capacity / unit_mbps > MAX_UNITS_PER_ROUND,
         first=first,
         candidate=candidate,
     )
+    is_large = capacity / unit_mbps > MAX_UNITS_PER_ROUND
     random = np.random.default_rng(seed)
     best, saved, best_saved, stalled = assigned.copy(), 0.0, 0.0, 0
-    for start in range(0, MAX_ROUNDS, ROUNDS_PER_CHECK):
+    for step in range(MAX_ROUNDS):
         if value - best_saved <= enough or stalled >= STALL_LIMIT or time.perf_counter() > until:
             break
-        cooling = 1 - (start + np.arange(ROUNDS_PER_CHECK)) / MAX_ROUNDS
-        temperature = INITIAL_TEMPERATURE * abs(value) * cooling * random.random(ROUNDS_PER_CHECK)
-        rounds = Rounds(
-            price=dual_price * random.uniform(0.0, MAX_PERTURBATION, (ROUNDS_PER_CHECK, len(dual_price))),
-            order=np.array([random.permutation(full) for _ in range(ROUNDS_PER_CHECK)]),
-            min_gain=min_gain - temperature,
-        )
-        gained, ended = run_rounds(state, neighbourhood, rounds, best, best_saved - saved)
-        stalled = 0 if gained > best_saved - saved else stalled + ROUNDS_PER_CHECK
-        best_saved = max(best_saved, saved + gained)
-        saved += ended
+        temperature = INITIAL_TEMPERATURE * scale * (1 - step / MAX_ROUNDS) * random.random()
+        price = dual_price * random.uniform(0.0, MAX_PERTURBATION, len(dual_price))
+        taken_up = np.where(is_large, -1, row) if step % ROUNDS_PER_LARGE else row
+        order = random.permutation(full)
+        saved += run_round(state, neighbourhood, price, order, taken_up, min_gain - temperature)
+        stalled += 1
+        if saved > best_saved:
+            best_saved, stalled = saved, 0
+            best[:] = assigned
     assigned[:] = best
     return best_saved
 
@@ -158,13 +141,15 @@ def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: I
 
 
 @numba.njit(cache=True)
-def run_rounds(
-    state: State, neighbourhood: Neighbourhood, rounds: Rounds, best: Ints32, best_saved: float
-) -> tuple[float, float]:  # pragma: no cover - compiled
-    """Reoptimize every full cluster in each round; return the cost saved by the best plan and by the last.
+def run_round(
+    state: State, neighbourhood: Neighbourhood, price: Floats, order: Ints, row: Ints, min_gain: float
+) -> float:  # pragma: no cover - compiled
+    """Reoptimize every full cluster once, and return the cost saved.
 
-    best        (G, C) replaced by each plan that saves more than those before
-    best_saved  by `best`, to begin with
+    price     (C,) perturbed dual price: gain per Mbit/s that is freed in a full cluster
+    order     (F,) in which full clusters are reoptimized
+    row       (C,) of a cluster among the full ones; -1 for those that are left out
+    min_gain  that a chain has to save; negative where it may lose
     """
     group, cluster = np.nonzero(state.assigned)
     size = 4 * len(group) + 2 * MAX_CHAIN_MOVES
@@ -179,21 +164,16 @@ def run_rounds(
         _list_cluster(lists, group[i], cluster[i])
     log = np.empty((MAX_CHAIN_MOVES, 4), dtype=np.int64)
     saved = 0.0
-    for k in range(len(rounds.order)):
-        row = neighbourhood.row if k == 0 else np.where(neighbourhood.is_large, -1, neighbourhood.row)
-        for b in rounds.order[k]:
-            if row[b] < 0:
-                continue
-            gained, moves = _run_chain(state, neighbourhood, rounds.price[k], b, row, lists, log)
-            if gained > rounds.min_gain[k]:
-                saved += gained
-                continue
-            for i in range(moves - 1, -1, -1):
-                move_clients(state, log[i, 0], log[i, 2], log[i, 1], log[i, 3])
-        if saved > best_saved:
-            best_saved = saved
-            best[:] = state.assigned
-    return best_saved, saved
+    for b in order:
+        if row[b] < 0:
+            continue
+        gained, moves = _run_chain(state, neighbourhood, price, b, row, lists, log)
+        if gained > min_gain:
+            saved += gained
+            continue
+        for i in range(moves - 1, -1, -1):
+            move_clients(state, log[i, 0], log[i, 2], log[i, 1], log[i, 3])
+    return saved
 
 
 @numba.njit(cache=True)

@@ -1,20 +1,19 @@
-"""Rounding to whole clients: round down, insert the rest one by one, then swap clients between clusters."""
+"""Rounding to whole clients: round down, then insert the rest one by one."""
 
 from __future__ import annotations
 
 import math
-import time
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner_models.brokering.plan.min_cost_flow import Relaxation
-from planner_models.brokering.plan.transportation import CAPACITY_TOLERANCE, TransportationProblem
-
-MAX_MOVES: Final = 200  # into one cluster, in one pass
-MIN_GAIN: Final = 1e-9  # relative to the mean cost of a client; less may be rounding
+from planner_models.brokering.plan.transportation import (
+    CAPACITY_TOLERANCE,
+    Relaxation,
+    TransportationProblem,
+)
 
 
 class State(NamedTuple):
@@ -31,31 +30,21 @@ class State(NamedTuple):
     assigned: Ints32
     residual: Floats
 
-
-class Moves(NamedTuple):
-    """The cheapest moves of one client into cluster b, and out of it, by other cluster and bitrate level.
-
-    cost_in, cost_out    (C, W) change of cost; inf where there is none
-    group_in, group_out  (C, W) the client's group
-    """
-
-    cost_in: Floats
-    cost_out: Floats
-    group_in: Ints
-    group_out: Ints
+    @classmethod
+    def of(cls, problem: TransportationProblem, assigned: Ints32) -> State:
+        """Return the state of an assignment, (G, C), of that problem."""
+        capacity = problem.capacity_mbps
+        residual = capacity + CAPACITY_TOLERANCE * np.maximum(capacity, 1.0) - problem.bitrate_mbps @ assigned
+        return cls(problem.cost, problem.bitrate_mbps, assigned, residual)
 
 
-def round_to_whole_clients(
-    problem: TransportationProblem, relaxation: Relaxation, *, gap: float, until: float
-) -> Ints32 | None:
+def round_to_whole_clients(problem: TransportationProblem, relaxation: Relaxation) -> Ints32 | None:
     """Return whole clients near the relaxation within all capacities, (G, C); None where they do not fit.
 
-    Fractions are rounded down. The other clients are inserted one by one, the largest first, where that
-    costs least; where none fits, one other client is ejected. Then clients swap places as long as that
-    saves cost, the gap to the bound is above `gap`, and it is before `until` (time.perf_counter()).
+    Fractions are rounded down. The other clients are inserted one by one, where that costs least; where
+    none fits, one other client is ejected.
     """
     assert relaxation.assigned is not None
-    assert relaxation.bound is not None
     fractions = relaxation.assigned.tocoo()
     assigned = np.zeros(problem.cost.shape, dtype=np.int32)
     assigned[fractions.row, fractions.col] = np.floor(fractions.data + 1e-7)
@@ -72,31 +61,26 @@ def round_to_whole_clients(
                 residual[cluster] += problem.bitrate_mbps[group]
     state = State(problem.cost, problem.bitrate_mbps, assigned, residual)
     waiting = (problem.count - assigned.sum(axis=1)).astype(np.int64)
-    if not insert_clients(state, waiting, relaxation.dual_price):
-        return None
-    value = float(problem.cost[assigned > 0] @ assigned[assigned > 0])
-    levels, level = np.unique(problem.bitrate_mbps, return_inverse=True)
-    level = level.ravel().astype(np.int64)
-    priced = np.flatnonzero(relaxation.dual_price > 0)
-    min_gain = MIN_GAIN * abs(value) / max(int(problem.count.sum()), 1)
-    while len(priced) and value - relaxation.bound > gap * abs(value) and time.perf_counter() < until:
-        order = priced[np.argsort(-(residual * relaxation.dual_price)[priced])]
-        saved = swap_clients(state, level, levels, order, min_gain)
-        if saved <= 0:
-            break
-        value -= saved
-    return assigned
+    fits = insert_clients(state, waiting, relaxation.dual_price, insertion_order(problem))
+    return assigned if fits else None
+
+
+def insertion_order(problem: TransportationProblem) -> Ints:
+    """Return the groups by bitrate, (G,): the largest first; where clients are shed, the smallest."""
+    return np.argsort(problem.bitrate_mbps if problem.sheds else -problem.bitrate_mbps, kind="stable")
 
 
 @numba.njit(cache=True)
-def insert_clients(state: State, waiting: Ints, dual_price: Floats) -> bool:  # pragma: no cover - compiled
-    """Insert the `waiting` clients of each group (G,); return False where one does not fit.
+def insert_clients(
+    state: State, waiting: Ints, dual_price: Floats, order: Ints
+) -> bool:  # pragma: no cover - compiled
+    """Insert the `waiting` clients of each group (G,), in that order; return False where one does not fit.
 
-    The largest come first. A client is inserted where cost plus the dual price of capacity is least; where
+    A client is inserted where cost plus the dual price of capacity is least; where
     it fits nowhere, one client of another group is ejected. `waiting` is counted down.
     """
     cost, bitrate, residual = state.cost, state.bitrate_mbps, state.residual
-    for group in np.argsort(-bitrate):
+    for group in order:
         while waiting[group] > 0:
             best, least = -1, np.inf
             for b in range(cost.shape[1]):
@@ -139,48 +123,6 @@ def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - c
 
 
 @numba.njit(cache=True)
-def swap_clients(
-    state: State, level: Ints, levels: Floats, order: Ints, min_gain: float
-) -> float:  # pragma: no cover - compiled
-    """Improve the clusters in `order` by swaps, one pass; return the cost saved.
-
-    A swap moves one client into cluster b from a cluster a and, where that does not fit, one client out of
-    b to a cluster d with residual capacity (d may be a). Of each pair of clusters and bitrate only the
-    cheapest client is tried.
-
-    level   (G,) row of each group's bitrate in `levels` (W,), ascending
-    """
-    cost, _, assigned, residual = state
-    shape = (cost.shape[1], len(levels))
-    moves = Moves(
-        np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-    )
-    saved = 0.0
-    group, cluster = np.nonzero(assigned)  # arcs in use; swaps append to them, and leave empty ones
-    arcs = len(group)
-    arc_group = np.empty(arcs + 2 * MAX_MOVES * len(order), dtype=np.int64)
-    arc_cluster = np.empty(arcs + 2 * MAX_MOVES * len(order), dtype=np.int64)
-    arc_group[:arcs], arc_cluster[:arcs] = group, cluster
-    for b in order:
-        for _ in range(MAX_MOVES):
-            _find_moves(cost, level, assigned, b, arc_group[:arcs], arc_cluster[:arcs], moves)
-            value, a, k, d, j = _best_swap(levels, residual, b, moves, -min_gain)
-            if a < 0:
-                break
-            saved -= value
-            g = moves.group_in[a, k]
-            move_clients(state, g, a, b, 1)
-            arc_group[arcs], arc_cluster[arcs] = g, b
-            arcs += 1
-            if d >= 0:
-                h = moves.group_out[d, j]
-                move_clients(state, h, b, d, 1)
-                arc_group[arcs], arc_cluster[arcs] = h, d
-                arcs += 1
-    return saved
-
-
-@numba.njit(cache=True)
 def move_clients(
     state: State, group: int, origin: int, target: int, count: int
 ) -> None:  # pragma: no cover - compiled
@@ -189,74 +131,6 @@ def move_clients(
     state.assigned[group, target] += count
     state.residual[origin] += count * state.bitrate_mbps[group]
     state.residual[target] -= count * state.bitrate_mbps[group]
-
-
-@numba.njit(cache=True)
-def _find_moves(
-    cost: Floats, level: Ints, assigned: Ints32, b: int, arc_group: Ints, arc_cluster: Ints, moves: Moves
-) -> None:  # pragma: no cover - compiled
-    """Fill `moves` with the cheapest moves into b and out of b."""
-    cost_in, cost_out, group_in, group_out = moves
-    cost_in[:] = np.inf
-    cost_out[:] = np.inf
-    for arc in range(len(arc_group)):
-        g, a = arc_group[arc], arc_cluster[arc]
-        k = level[g]
-        if assigned[g, a] == 0:
-            continue
-        if a != b:
-            value = cost[g, b] - cost[g, a]
-            if value < cost_in[a, k]:
-                cost_in[a, k], group_in[a, k] = value, g
-            continue
-        for d in range(cost.shape[1]):
-            value = cost[g, d] - cost[g, b]
-            if d != b and value < cost_out[d, k]:
-                cost_out[d, k], group_out[d, k] = value, g
-
-
-@numba.njit(cache=True)
-def _best_swap(
-    levels: Floats, residual: Floats, b: int, moves: Moves, limit: float
-) -> tuple[float, int, int, int, int]:  # pragma: no cover - compiled
-    """Return the cheapest swap below `limit`: cost, a and level of the client in, d and level of the one out.
-
-    a is -1 where there is none; d is -1 where no client needs to move out.
-    """
-    cost_in, cost_out = moves.cost_in, moves.cost_out
-    clusters, count = cost_in.shape
-    exit_cost, exit_cluster = _find_exits(levels, residual, cost_out)
-    best, a_best, k_best, d_best, j_best = limit, -1, -1, -1, -1
-    for a in range(clusters):
-        lower_bound = min(exit_cost.min(), cost_out[a].min(), 0.0)
-        for k in range(count):
-            if not cost_in[a, k] + lower_bound < best:
-                continue
-            if residual[b] >= levels[k] and cost_in[a, k] < best:
-                best, a_best, k_best, d_best = cost_in[a, k], a, k, -1
-            for j in range(count):
-                if residual[b] - levels[k] + levels[j] < 0:
-                    continue
-                if cost_in[a, k] + exit_cost[j] < best:
-                    best, a_best, k_best, j_best = cost_in[a, k] + exit_cost[j], a, k, j
-                    d_best = exit_cluster[j]
-                if residual[a] + levels[k] >= levels[j] and cost_in[a, k] + cost_out[a, j] < best:
-                    best, a_best, k_best, d_best, j_best = cost_in[a, k] + cost_out[a, j], a, k, a, j
-    return best, a_best, k_best, d_best, j_best
-
-
-@numba.njit(cache=True)
-def _find_exits(
-    levels: Floats, residual: Floats, cost_out: Floats
-) -> tuple[Floats, Ints]:  # pragma: no cover - compiled
-    """Return the cheapest move into residual capacity for each bitrate, (W,): cost and cluster; -1: none."""
-    clusters, count = cost_out.shape
-    exit_cost, exit_cluster = np.full(count, np.inf), np.full(count, -1)
-    for j in range(count):
-        for d in range(clusters):
-            if residual[d] >= levels[j] and cost_out[d, j] < exit_cost[j]:
-                exit_cost[j], exit_cluster[j] = cost_out[d, j], d
-    return exit_cost, exit_cluster
 
 
 def total_cost(problem: TransportationProblem, assigned: Ints32) -> float:
