@@ -30,6 +30,10 @@ Information that CDNs announce may have an age (`age_s`), measurement noise (`no
 (`granularity_km`); signalling counts messages and bytes. The objective of a plan that overloads clusters
 counts clients in the clusters that they are moved to, so no plan is better than its bound.
 
+Where capacity is short, a plan serves as many clients as possible, at the least cost then, and lists the
+others in table `shed`. A client without service counts in the objective at more than all clients could
+cost, so that no plan looks cheaper by serving fewer. With `service = "all"` the shortage is proven instead.
+
 `planner explain` shows the money saved, the dual prices of full clusters, and the loss of each CDN.
 `planner reproduce brokering` puts the chapter's tables and figures beside ours.
 
@@ -39,7 +43,8 @@ colocation_cost, background_mbps?)`, and optionally `scores(location, cluster, s
 `contracts(cdn, region, price, commitment_mbps?)`, `bids(location, cluster, score?, price?)`,
 `pinned` and `forbidden(location, isp, content, cdn, cluster)` with `*` for any,
 `terms(currency, cost_per, performance_weight, cost_weight, performance_per)`. A plan is
-`assignments(location, isp, content, bitrate_kbps, cluster, clients)`.
+`assignments(location, isp, content, bitrate_kbps, cluster, clients)` and
+`shed(location, isp, content, bitrate_kbps, clients)`.
 
 >>> import pandas as pd
 >>> from planner_models import brokering
@@ -77,7 +82,7 @@ from planner_models.brokering.plan.check import check
 from planner_models.brokering.plan.drawing import draw
 from planner_models.brokering.plan.metrics import METRICS, measure
 from planner_models.brokering.plan.plan import Assignment, from_tables
-from planner_models.brokering.problem import generators, series
+from planner_models.brokering.problem import generators, samples, series
 from planner_models.brokering.problem.adjustments import adjust
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.schema import OPTIONAL, PLAN_TABLES, TABLES
@@ -99,6 +104,7 @@ SYSTEM = System(
         },
         presets={"world": generators.world, "city_centric": generators.city_centric},
         adjust=adjust,
+        sample=samples.tight_market,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,
@@ -107,7 +113,27 @@ SYSTEM = System(
         metrics=METRICS,
         measure=measure,
         draw=draw,
-        headline=Headline(metric="objective", verb="reaches"),
+        headline=Headline(
+            metric="objective",
+            verb="reaches an objective of",
+            losses={"congested": "congests", "unserved": "cannot serve"},
+            table=(
+                "objective",
+                "unserved",
+                "congested",
+                "cost_per_hour",
+                "median_cost",
+                "median_score",
+                "median_distance_km",
+                "median_load_percent",
+            ),
+        ),
+        limits={
+            "capacity": "overloaded clusters",
+            "demand": "locations with clients left out",
+            "pinned": "groups of clients outside their clusters",
+            "forbidden": "groups of clients in forbidden clusters",
+        },
     ),
     designs=DESIGNS,
     formulation=formulation,

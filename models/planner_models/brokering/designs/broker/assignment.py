@@ -260,21 +260,17 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
     """
     transport = transportation_problem(problem)
     until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
-    solution = backends.solve(_build_program(problem, transport), options)
-    shed = 0
-    if solution.status is Status.INFEASIBLE and options.service == "best":
+    shed, fewest = 0, 0
+    if options.service == "best":
         free = replace(transport, cost=np.where(np.isfinite(transport.cost), 0.0, np.inf))
-        fewest = backends.solve(
-            _build_program(problem, free, shed_cost=1.0), _with_remaining_time(options, until)
-        )
-        if fewest.x is not None and fewest.bound is not None:
-            shed = int(np.ceil(fewest.bound - 1e-6))
-            program = _build_program(
-                problem, transport, shed_cost=0.0, most_shed=round(fewest.objective or 0.0)
-            )
-            solution = backends.solve(program, _with_remaining_time(options, until))
-            if shed < round(fewest.objective or 0.0):  # the least number is not proven, nor the cost then
-                solution = replace(solution, bound=0.0)
+        solution = backends.solve(_build_program(problem, free, shed_cost=1.0), options)
+        if solution.objective is None or solution.bound is None:
+            return Decision(plan=None, proof=Proof(status=solution.status, backend=solution.backend))
+        shed, fewest = int(np.ceil(solution.bound - 1e-6)), round(solution.objective)
+    program = _build_program(problem, transport, shed_cost=0.0 if fewest else None, most_shed=fewest or None)
+    solution = backends.solve(program, _with_remaining_time(options, until))
+    if shed < fewest:  # neither the least number is proven, nor the cost then
+        solution = replace(solution, bound=0.0)
     if solution.x is None:
         proof = Proof(
             status=solution.status,

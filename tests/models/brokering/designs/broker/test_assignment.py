@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.contract.proof import Status
 from planner.errors import InputError
@@ -17,16 +20,22 @@ from planner_models.brokering import SYSTEM, Brokering
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.information import observe
 from planner_models.brokering.plan.transportation import transportation_problem
+from planner_models.brokering.problem.adjustments import adjust
 from planner_models.brokering.problem.generators import world
 from tests.models.brokering.markets import market as make
 from tests.models.brokering.markets import markets
 
 TIGHT = Options(gap=1e-9)
+STRICT = Options(gap=1e-9, service="all")
 
 
-def brute_force(problem: Brokering) -> float:
+def brute_force(problem: Brokering, sheds: bool = False) -> float:
     """The least objective over all assignments of whole clients; inf where none fits."""
     transport = transportation_problem(problem)
+    residual = problem.residual_mbps
+    if sheds:
+        transport = transport.with_shedding(transport.unserved_cost)
+        residual = np.append(residual, np.inf)
     kinds = [(g, c) for g, count in enumerate(transport.count.tolist()) for c in [count]]
     clusters = range(transport.cost.shape[1])
 
@@ -42,7 +51,7 @@ def brute_force(problem: Brokering) -> float:
             new = tuple(
                 round(x + k * transport.bitrate_mbps[g], 9) for x, k in zip(load, spread, strict=True)
             )
-            if any(x > free + 1e-9 for x, free in zip(new, problem.residual_mbps, strict=True)):
+            if any(x > free + 1e-9 for x, free in zip(new, residual, strict=True)):
                 continue
             cost = value + sum(transport.cost[g, c] * k for c, k in enumerate(spread) if k)
             if cost < after.get(new, math.inf):
@@ -55,12 +64,70 @@ def brute_force(problem: Brokering) -> float:
 @given(markets(max_clients=2))
 def test_no_assignment_is_better(problem: Brokering) -> None:
     least = brute_force(problem)
-    decision = assignment.assign(problem, options=TIGHT)
+    decision = assignment.assign(problem, options=STRICT)
     if math.isinf(least):
         assert decision.proof.status is Status.INFEASIBLE
         assert decision.proof.reasons
     else:
         assert decision.proof.objective == pytest.approx(least, rel=1e-7)
+
+
+@settings(max_examples=25)
+@given(markets(max_clients=2), st.sampled_from([0.3, 0.6]))
+def test_no_assignment_sheds_fewer_or_costs_less(problem: Brokering, scale: float) -> None:
+    """An overloaded problem has a plan that serves the most clients, at the least cost then."""
+    problem = adjust(problem, capacity_scale=scale)
+    decision = assignment.assign(problem, options=TIGHT)
+    assert decision.plan is not None
+    least = brute_force(problem, sheds=True)
+    transport = transportation_problem(problem)
+    shed, cost = divmod(decision.proof.objective, transport.unserved_cost)
+    least_shed, least_cost = divmod(least, transport.unserved_cost)
+    assert shed == least_shed
+    assert cost == pytest.approx(least_cost, rel=1e-6, abs=1e-6 * transport.unserved_cost)
+    assert decision.proof.bound <= least * (1 + 1e-9)
+    listed = 0 if decision.plan.shed is None else decision.plan.shed["clients"].sum()
+    assert listed == shed
+    assert not len(SYSTEM.plan.check(problem, decision.plan))
+
+
+@settings(max_examples=12)
+@given(markets(max_clients=2), st.sampled_from([0.2, 0.5]))
+def test_the_printed_model_sheds_the_same(problem: Brokering, scale: float) -> None:
+    problem = adjust(problem, capacity_scale=scale)
+    reference = assignment.assign(problem, options=Options(backend="pyomo:highs"))
+    fast = assignment.assign(problem, options=TIGHT)
+    assert reference.proof.objective == pytest.approx(fast.proof.objective, rel=1e-6)
+
+
+@settings(max_examples=10)
+@given(markets(max_clients=4), st.sampled_from([0.2, 0.6, 1.0]))
+def test_no_design_beats_the_optimum_or_its_bound(problem: Brokering, scale: float) -> None:
+    problem = adjust(problem, capacity_scale=scale)
+    optimum = evaluate(SYSTEM, problem, Entry(label="o", design=SYSTEM.design("omniscient")), options=TIGHT)
+    for design in SYSTEM.designs:
+        run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))
+        assert run.plan is not None
+        headline = run.metrics["objective"]
+        assert headline >= optimum.proof.bound * (1 - 1e-9) - 1e-9
+        assert headline >= optimum.metrics["objective"] * (1 - 1e-6) - 1e-9
+        assert run.metrics["unserved"] >= optimum.metrics["unserved"]
+
+
+def test_more_clients_without_service_never_look_cheaper() -> None:
+    problem = make(
+        [("Lyon", 1000.0, 10), ("Lyon", 3000.0, 4)],
+        [("a", "x", "Lyon", 9.0, 0.1), ("b", "y", "Oslo", 4.0, 0.9)],
+        scores=[("Lyon", "a", 1.0), ("Lyon", "b", 90.0), ("Oslo", "a", 1.0), ("Oslo", "b", 1.0)],
+    )
+    best = assignment.assign(problem).plan
+    assert best is not None
+    assert best.shed is not None
+    assert best.shed[["bitrate_kbps", "clients"]].to_numpy().tolist() == [[3000.0, 3.0]]
+    worse = replace(best, assignments=best.assignments[best.assignments["cluster"] == "a"])
+    least, more = (SYSTEM.plan.measure(problem, plan, None) for plan in (best, worse))
+    assert least["unserved"] == 3
+    assert more["objective"] >= least["objective"]
 
 
 @settings(max_examples=25)
@@ -104,8 +171,10 @@ def test_every_backend_has_the_same_optimum(backend: str, problem: Brokering) ->
 def test_every_design_survives_the_engines_checks(problem: Brokering) -> None:
     for design in SYSTEM.designs:
         run = evaluate(SYSTEM, problem, Entry(label=design.name, design=design))
-        if run.plan is not None:
-            assert run.metrics["unserved"] == 0
+        assert run.plan is not None
+        strict = evaluate(SYSTEM, problem, Entry(label=design.name, design=design), options=STRICT)
+        if strict.plan is not None:
+            assert strict.metrics["shed"] == 0
 
 
 @settings(max_examples=30)
@@ -150,7 +219,7 @@ def test_a_shortage_of_capacity_is_explained() -> None:
         [("a", "x", "Lyon", 60.0, 0.1), ("b", "y", "Oslo", 500.0, 0.1)],
         bids=[("Lyon", "a"), ("Oslo", "b")],
     )
-    proof = assignment.assign(problem).proof
+    proof = assignment.assign(problem, options=STRICT).proof
     assert proof.status is Status.INFEASIBLE
     assert proof.reasons == (
         (
@@ -177,7 +246,7 @@ def test_a_problem_without_clients_costs_nothing() -> None:
 
 def test_a_region_without_a_contract_is_explained() -> None:
     problem = make([("Recife", 1000.0, 3)], [("a", "x", "Lyon", 60.0, 0.1)], contracts=[("x", "EU", 0.1)])
-    proof = assignment.assign(observe.brokered(problem)).proof
+    proof = assignment.assign(observe.brokered(problem), options=STRICT).proof
     assert proof.status is Status.INFEASIBLE
     assert proof.reasons == (
         (

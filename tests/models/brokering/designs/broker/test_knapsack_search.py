@@ -33,12 +33,18 @@ def improve_plan(
     relaxation = min_cost_flow.solve_relaxation(transport)
     if relaxation.bound is None:
         return None
-    assigned = rounding.round_to_whole_clients(transport, relaxation, gap=1.0, until=math.inf)
+    assigned = rounding.round_to_whole_clients(transport, relaxation)
     if assigned is None:
         return None
     before = rounding.total_cost(transport, assigned)
     saved = knapsack_search.improve(
-        transport, relaxation.dual_price, assigned, enough=-math.inf, until=math.inf, seed=seed
+        transport,
+        relaxation.dual_price,
+        assigned,
+        enough=-math.inf,
+        scale=before,
+        until=math.inf,
+        seed=seed,
     )
     return before, saved, transport, assigned
 
@@ -64,20 +70,20 @@ def test_a_tight_market_gets_better_and_its_bound_too() -> None:
     transport = transportation_problem(problem)
     relaxation = min_cost_flow.solve_relaxation(transport)
     assert relaxation.bound is not None
-    assigned = rounding.round_to_whole_clients(transport, relaxation, gap=0.0, until=math.inf)
+    assigned = rounding.round_to_whole_clients(transport, relaxation)
     assert assigned is not None
-    swapped = rounding.total_cost(transport, assigned)
-    assert (
-        knapsack_search.improve(transport, relaxation.dual_price, assigned, enough=-math.inf, until=math.inf)
-        > 0
+    rounded = rounding.total_cost(transport, assigned)
+    saved = knapsack_search.improve(
+        transport, relaxation.dual_price, assigned, enough=-math.inf, scale=rounded, until=math.inf
     )
+    assert saved > 0
     value = rounding.total_cost(transport, assigned)
     bound = knapsack_bound.tighten_bound(
-        transport, relaxation.dual_price, relaxation.bound, swapped, gap=0.0, until=math.inf
+        transport, relaxation.dual_price, relaxation.bound, rounded, gap=0.0, until=math.inf
     )
     assert relaxation.bound < bound <= value
-    # the gap that swaps and the flow leave, at least halved
-    assert value - bound < 0.5 * (swapped - relaxation.bound)
+    # the gap that rounding and the flow leave, at least halved
+    assert value - bound < 0.5 * (rounded - relaxation.bound)
 
 
 def test_a_seed_makes_the_same_plan_again() -> None:
@@ -101,16 +107,10 @@ def test_compiled_and_plain_python_do_the_same(monkeypatch: pytest.MonkeyPatch) 
     neighbourhood = knapsack_search.Neighbourhood(
         units=unit,
         unit_mbps=0.5,
-        row=np.arange(clusters),
-        is_large=np.zeros(clusters, dtype=bool),
         first=np.arange(clusters + 1) * count,
         candidate=np.tile(np.arange(count), clusters),
     )
-    rounds = knapsack_search.Rounds(
-        price=np.full((3, clusters), 0.7),
-        order=np.array([np.arange(clusters)] * 3),
-        min_gain=np.full(3, 1e-9),
-    )
+    price, every = np.full(clusters, 0.7), np.arange(clusters)
     outcomes = []
     for plain in (False, True):
         if plain:
@@ -118,10 +118,9 @@ def test_compiled_and_plain_python_do_the_same(monkeypatch: pytest.MonkeyPatch) 
                 monkeypatch.setattr(knapsack_search, name, getattr(knapsack_search, name).py_func)
         assigned = np.zeros((count, clusters), dtype=np.int32)
         state = rounding.State(cost, bitrate, assigned, capacity.copy())
-        assert rounding.insert_clients(state, waiting.copy(), np.zeros(clusters))
-        run_rounds = knapsack_search.run_rounds.py_func if plain else knapsack_search.run_rounds
-        best = assigned.copy()
-        saved = run_rounds(state, neighbourhood, rounds, best, 0.0)
-        outcomes.append((saved, assigned.tolist(), best.tolist()))
+        assert rounding.insert_clients(state, waiting.copy(), np.zeros(clusters), np.argsort(-bitrate))
+        run_round = knapsack_search.run_round.py_func if plain else knapsack_search.run_round
+        saved = [run_round(state, neighbourhood, price, every, every, 1e-9) for _ in range(3)]
+        outcomes.append((saved, assigned.tolist()))
     assert outcomes[0] == outcomes[1]
-    assert outcomes[0][0][0] > 0
+    assert sum(outcomes[0][0]) > 0
