@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from planner.errors import InputError
 from planner_models.brokering import SYSTEM, Brokering
+from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan.transportation import transportation_problem
 from tests.models.brokering.markets import market as make
@@ -87,32 +88,45 @@ def test_rules_of_remaining_clusters_stay() -> None:
     }
     left = SYSTEM.problem.adjust(Brokering.from_tables(tables), fail_clusters=("x1", "x2"))
     assert left.pinned is not None
-    assert left.pinned["cdn"].tolist() == ["y"]
+    assert left.pinned["cdn"].tolist() == ["*", "y"]  # the first names no cluster now
+    assert left.allowed.tolist() == [[True]] * len(left.groups.count)
     assert left.forbidden is None
 
 
-PINNED = {"pinned": rules(("Lyon", "*", "*", "*", "x2"))}
-
-
 @pytest.mark.parametrize(
-    ("more", "names", "fault"),
+    ("more", "names", "place"),
     [
-        ({}, ("x3",), "problem.fail_clusters: 'x3' is no cluster; valid: x1, x2, y1"),
-        ({}, ("*",), "problem.fail_clusters: no cluster is left"),
-        (PINNED, ("x2",), "problem.fail_clusters: no cluster is left to serve clients in Lyon"),
+        ({"pinned": rules(("Lyon", "*", "*", "*", "x2"))}, ("x2",), "Lyon"),
         (
             {"bids": pd.DataFrame([("Lyon", "x1"), ("Oslo", "y1")], columns=["location", "cluster"])},
             ("y1",),
-            "problem.fail_clusters: no cluster is left to serve clients in Oslo",
+            "Oslo",
         ),
     ],
 )
-def test_an_impossible_failure_is_refused_in_one_line(
-    more: dict[str, pd.DataFrame], names: tuple[str, ...], fault: str
+def test_clients_whose_clusters_have_all_failed_are_shed(
+    more: dict[str, pd.DataFrame], names: tuple[str, ...], place: str
 ) -> None:
     problem = Brokering.from_tables(two_cdns().to_tables() | more)
+    failed = SYSTEM.problem.adjust(problem, fail_clusters=names)
+    plan = assignment.assign(failed).plan
+    assert plan is not None
+    assert plan.shed is not None
+    assert set(plan.shed["location"]) == {place}
+    assert place not in set(plan.assignments["location"])
+    assert not len(SYSTEM.plan.check(failed, plan))
+
+
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        (("x3",), "problem.fail_clusters: 'x3' is no cluster; valid: x1, x2, y1"),
+        (("*",), "problem.fail_clusters: no cluster is left"),
+    ],
+)
+def test_an_impossible_failure_is_refused_in_one_line(names: tuple[str, ...], fault: str) -> None:
     with pytest.raises(InputError) as caught:
-        SYSTEM.problem.adjust(problem, fail_clusters=names)
+        SYSTEM.problem.adjust(two_cdns(), fail_clusters=names)
     assert caught.value.faults == (fault,)
 
 

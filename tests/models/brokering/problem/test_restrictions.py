@@ -107,13 +107,6 @@ BAD = [
         {"forbidden": rules(("*", "*", "*", "x", "b"))},
         "forbidden row 1: cdn 'x', cluster 'b' is no cluster of the problem",
     ),
-    (
-        {
-            "pinned": rules(("Lyon", "*", "*", "*", "b")),
-            "forbidden": rules(("*", "*", "*", "y", "*")),
-        },
-        "pinned and forbidden: no cluster is left to serve Lyon/isp/news",
-    ),
 ]
 
 
@@ -126,7 +119,8 @@ def test_impossible_rules_are_one_clear_line(change: dict[str, pd.DataFrame], li
 
 def test_pinned_clients_that_do_not_fit_are_explained() -> None:
     problem = make([("Lyon", 1000.0, 100)], [("a", "x", "Lyon", 60.0, 0.1), ("b", "y", "Oslo", 500.0, 0.2)])
-    proof = assignment.assign(replace(problem, pinned=rules(("*", "*", "news", "x", "*")))).proof
+    pinned = replace(problem, pinned=rules(("*", "*", "news", "x", "*")))
+    proof = assignment.assign(pinned, options=Options(service="all")).proof
     assert proof.status is Status.INFEASIBLE
     assert proof.reasons == (
         (
@@ -134,6 +128,17 @@ def test_pinned_clients_that_do_not_fit_are_explained() -> None:
             "is 60 Mbit/s"
         ),
     )
+
+
+def test_clients_that_rules_leave_no_cluster_are_shed() -> None:
+    problem = replace(
+        small(), pinned=rules(("Lyon", "*", "*", "*", "b")), forbidden=rules(("*", "*", "*", "y", "*"))
+    )
+    plan = assignment.assign(problem).plan
+    assert plan is not None
+    assert plan.shed is not None
+    assert plan.shed[["location", "clients"]].to_numpy().tolist() == [["Lyon", 10.0]]
+    assert not len(check(problem, plan))
 
 
 def test_rules_are_part_of_the_tables() -> None:

@@ -155,7 +155,12 @@ def _tighten(
         gap=gap * served / max(value, 1e-9),
         until=until,
     )
-    return Bound(relaxation.shed, bound - total)
+    if not price:
+        return Bound(relaxation.shed, min(bound, transport.unserved_cost))
+    # where the others would cost more than all clients can, no plan sheds so few
+    excess = (bound - transport.unserved_cost) / price
+    shed = max(relaxation.shed, int(np.ceil(excess - 1e-6)))
+    return Bound(shed, max(bound - price * shed, 0.0))
 
 
 def _improve(
@@ -374,7 +379,7 @@ def _make_decision(
         # rounding errors may put the two in the wrong order
         if shed == bound.shed and served < bound.cost <= served + 1e-9 * max(abs(served), 1.0):
             bound = Bound(shed, served)
-        total = bound.shed * penalty + bound.cost
+        total = bound.shed * penalty + (min(bound.cost, penalty) if penalty else bound.cost)
         reached = relative_gap(served + (shed - bound.shed) * penalty, bound.cost)
     proof = Proof(
         status=Status.OPTIMAL if reached is not None and reached <= max(gap, 1e-9) else Status.FEASIBLE,
