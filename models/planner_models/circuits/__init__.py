@@ -56,7 +56,7 @@ from planner_models.circuits.problem.problem import OPTIONAL_TABLES, TABLES, Cir
 
 COORDINATION = Coordination(
     scenario="circuits/coordination",
-    performance="served_bits",
+    performance="served_mbps",
     cost="configurations",
     degradations=(
         Degradation(
@@ -100,6 +100,7 @@ SYSTEM = System(
         series={"coflow_windows": readers.read_coflow_windows, "flow_windows": readers.read_flow_windows},
         presets={make.__name__: make for make in generators.PRESETS},
         adjust=adjust,
+        sample=generators.sample,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,
@@ -109,7 +110,30 @@ SYSTEM = System(
         measure=measure,
         realize=realize,
         draw=draw,
-        headline=Headline(metric="served_bits", verb="serves"),
+        headline=Headline(
+            metric="served_mbps",
+            verb="serves",
+            total="offered_mbps",
+            losses={"unserved_bits": "does not serve"},
+            table=(
+                "served_mbps",
+                "served_share",
+                "unserved_bits",
+                "circuit_share",
+                "done_us",
+                "configurations",
+                "duty_cycle",
+                "coflow_mean_us",
+            ),
+        ),
+        limits={
+            "night": "days too early",
+            "shortest_day": "days too short",
+            "window": "days after the week",
+            "packet": "overloaded links",
+            "demand": "pairs served twice",
+            "coverage": "pairs not served",
+        },
     ),
     designs=DESIGNS,
     formulation=formulation,

@@ -98,6 +98,7 @@ class Planner(QueueSettings):
         demand: Demand = "queues",
         least_bytes: float = 0.0,
         computing_us: float = 0.0,
+        options: Options = Options(),
     ) -> Decision[Operation]:
         """Run weeks that are scheduled on the demand; flows to any rack go to racks drawn by default."""
         week = problem.week
@@ -107,7 +108,7 @@ class Planner(QueueSettings):
             bits = observation.queued_bits if demand == "queues" else reported
             return plan_week(week, bits, scheduler=self.scheduler, fill_share=self.fill_share)
 
-        return _run(problem, placement, decide, self.table(), self.resizing(), computing_us)
+        return _run(problem, placement, decide, self.table(), self.resizing(), options, computing_us)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,13 +130,17 @@ ComputingUs = Annotated[
 
 @spread(planner=Planner())
 def run_on_queue_lengths(
-    problem: FlowsInTime, *, planner: Planner, computing_us: ComputingUs = 0.0
+    problem: FlowsInTime,
+    *,
+    planner: Planner,
+    computing_us: ComputingUs = 0.0,
+    options: Options = Options(),
 ) -> Decision[Operation]:
     """Run weeks that are scheduled on the lengths of the racks' queues.
 
     source  Mukerjee 2018, 2.5.1
     """
-    return planner.run(problem, computing_us=computing_us)
+    return planner.run(problem, computing_us=computing_us, options=options)
 
 
 @spread(planner=Planner())
@@ -152,12 +157,19 @@ def run_on_application_data(
         ),
     ] = 1e6,
     computing_us: ComputingUs = 0.0,
+    options: Options = Options(),
 ) -> Decision[Operation]:
     """Run weeks that are scheduled on what applications have handed to their hosts (data units).
 
     source  Mukerjee 2018, 2.5.2; `least_bytes` as the published emulator has it
     """
-    return planner.run(problem, demand="data_units", least_bytes=least_bytes, computing_us=computing_us)
+    return planner.run(
+        problem,
+        demand="data_units",
+        least_bytes=least_bytes,
+        computing_us=computing_us,
+        options=options,
+    )
 
 
 @spread(queues=QueueSettings())
@@ -169,13 +181,15 @@ def run_fixed_schedule(
         Field(min_length=1, description="rack i is connected to rack i + shift, one shift a day"),
     ] = (1,),
     queues: QueueSettings,
+    options: Options = Options(),
 ) -> Decision[Operation]:
     """Run the same week repeatedly: given rings of racks, in days of one length.
 
     source  Mukerjee 2018, 2.5.3 and Figure 2.5
     """
     days = ring_days(problem, shifts)
-    return _run(problem, None, lambda observation: days, queues.table(), queues.resizing())  # noqa: ARG005
+    week = lambda observation: days  # noqa: ARG005, E731
+    return _run(problem, None, week, queues.table(), queues.resizing(), options)
 
 
 def run_packet_switch_only(
@@ -186,14 +200,15 @@ def run_packet_switch_only(
         Annotated[float, Field(gt=0)] | None,
         Field(description="rate of each rack's link to the packet switch, Mbit/s; default: as it is"),
     ] = None,
+    options: Options = Options(),
 ) -> Decision[Operation]:
     """Run the packet switch alone, as it is or a faster one in its place.
 
     source  Mukerjee 2018, 2.5.4; its queues of 128 packets from the published emulator
     """
     settings = settings_table(queue_packets=queue_packets, packet_mbps=packet_mbps)
-    decision = _run(problem, None, None, settings, None)
-    if packet_mbps is None:
+    decision = _run(problem, None, None, settings, None, options)
+    if packet_mbps is None or decision.plan is None:
         return decision
     most = upper_bound.max_delivered_gb(problem, packet_mbps=packet_mbps)
     within = f"a packet switch of {packet_mbps:g} Mbit/s"
@@ -203,14 +218,18 @@ def run_packet_switch_only(
 
 @spread(planner=PlacementPlanner())
 def run_random_placement(
-    problem: FlowsInTime, *, planner: PlacementPlanner, seed: PlacementSeed = 0
+    problem: FlowsInTime,
+    *,
+    planner: PlacementPlanner,
+    seed: PlacementSeed = 0,
+    options: Options = Options(),
 ) -> Decision[Operation]:
     """Run with blocks in racks drawn at random; weeks are scheduled on demand.
 
     source  Mukerjee 2018, 2.6.1
     """
     where = block_placement.place_randomly(problem, seed=seed)
-    return planner.run(problem, placement=where, demand=planner.demand)
+    return planner.run(problem, placement=where, demand=planner.demand, options=options)
 
 
 @spread(planner=PlacementPlanner())
@@ -219,13 +238,14 @@ def run_shifted_placement(
     *,
     shift: Annotated[int, Field(ge=1, description="blocks of rack i go to rack i + shift")] = 1,
     planner: PlacementPlanner,
+    options: Options = Options(),
 ) -> Decision[Operation]:
     """Run with blocks of rack i in rack i + shift, which takes one configuration.
 
     source  Mukerjee 2018, 2.6.1 (reHDFS)
     """
     where = block_placement.place_in_ring(problem, shift=shift)
-    return planner.run(problem, placement=where, demand=planner.demand)
+    return planner.run(problem, placement=where, demand=planner.demand, options=options)
 
 
 @spread(planner=PlacementPlanner())
@@ -281,6 +301,7 @@ def _run(
     week: Callable[[Observation], Sequence[Day]] | None,
     settings: pd.DataFrame,
     resizing: QueueResizing | None,
+    options: Options,
     computing_us: float = 0.0,
 ) -> Decision[Operation]:
     """Run the network and return its record as a decision, with the bound on delivered data.
@@ -295,8 +316,10 @@ def _run(
         resizing=resizing,
         computing_us=computing_us,
     )
-    delivered = measure_run(problem, plan, Replay.of(network))["delivered_gb"]
+    figures = measure_run(problem, plan, Replay.of(network))
+    delivered, offered = figures["delivered_gb"], figures["offered_gb"]
     assert delivered is not None  # of every run
+    assert offered is not None
     most = upper_bound.max_delivered_gb(problem)
     proof = Proof(
         status=Status.OPTIMAL if delivered >= most * (1 - ROUNDING) else Status.FEASIBLE,
@@ -304,4 +327,14 @@ def _run(
         bound=most,
         metric="delivered_gb",
     )
-    return Decision(plan=plan, proof=proof)
+    if options.service == "best" or delivered >= offered * (1 - ROUNDING):
+        return Decision(plan=plan, proof=proof)
+    is_proven = most < offered * (1 - ROUNDING)
+    extreme = f"any plan delivers at most {most:,.4g}" if is_proven else f"this run delivers {delivered:,.4g}"
+    proof = replace(
+        proof,
+        status=Status.INFEASIBLE if is_proven else Status.UNDECIDED,
+        objective=None,
+        reasons=(f"{extreme} of {offered:,.4g} GB within the run",),
+    )
+    return Decision(plan=None, proof=proof)

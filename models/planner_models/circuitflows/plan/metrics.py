@@ -40,6 +40,8 @@ METRICS: Final = (
     ),
     metric("finished_share", "", "more", "share of all flows that end"),
     metric("delivered_gb", "GB", "more", "data that reached its application"),
+    metric("offered_gb", "GB", "more", "data of all flows that start within the run"),
+    metric("undelivered_gb", "GB", "less", "data of these flows that did not reach its application"),
     metric("circuit_utilization", "", "more", UTILIZATION, THESIS + "Fig. 2.7"),
     metric("circuit_gb", "GB", "more", "sent over circuits", THESIS + "Fig. 2.17"),
     metric("packet_gb", "GB", "less", "sent over the packet switch", THESIS + "Fig. 2.17"),
@@ -100,13 +102,14 @@ def measure(
 
 def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str, float | None]:
     """Return every metric of a run."""
-    network, taken = run.network, run.taken_us / 1e3
+    network, taken, horizon = run.network, run.taken_us / 1e3, problem.of("horizon_us")
     ended = ~np.isnan(taken)
     packet_gb = problem.of("packet_bytes") / 1e9
     sizes = np.minimum(network.of("delivered"), problem.packets) * problem.of("packet_bytes")
-    delivered = np.minimum(sizes, problem.flows["bytes"].to_numpy(float))
+    size = problem.flows["bytes"].to_numpy(float)
+    delivered = float(np.minimum(sizes, size).sum()) / 1e9
+    offered = float(size[problem.flows["start_us"].to_numpy(float) < horizon].sum()) / 1e9
     days = plan.configurations.drop_duplicates("day")
-    horizon = problem.of("horizon_us")
     ends = np.minimum(days["start_us"] + days["duration_us"], horizon)
     up = float(np.clip(ends - days["start_us"], 0.0, None).sum())
     end = network.of("end_us")
@@ -119,7 +122,9 @@ def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str,
         "longest_ms": float(taken[ended].max()) if ended.any() else None,
         "done_ms": float(end.max()) / 1e3 if ended.all() else None,
         "finished_share": float(ended.mean()),
-        "delivered_gb": float(delivered.sum()) / 1e9,
+        "delivered_gb": delivered,
+        "offered_gb": offered,
+        "undelivered_gb": max(offered - delivered, 0.0),
         "circuit_utilization": _utilization(problem, plan, network),
         "circuit_gb": network.count(CIRCUIT_PACKETS) * packet_gb,
         "packet_gb": network.count(PACKET_PACKETS) * packet_gb,

@@ -187,3 +187,8 @@ def dfsio(
     columns = ["flow", "source_rack", "target_rack", "host", "start_us", "bytes", "after"]
     flows = pd.DataFrame(rows, columns=columns)
     return network.problem(flows, racks=racks, hosts=writers, big_bytes=network.packet_bytes)
+
+
+def sample() -> FlowsInTime:
+    """Return a tiny problem on which each design reaches all its compiled functions."""
+    return mixed(rings=1, racks=3, hosts=2, horizon_us=4_000.0)

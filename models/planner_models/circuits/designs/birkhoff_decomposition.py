@@ -9,27 +9,33 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.contract.design import Decision
+from planner.options import Options
 from planner_models.circuits.designs import matchings
 from planner_models.circuits.designs.partial_schedule import PartialSchedule
 from planner_models.circuits.plan import plan as schedules
-from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits
+
+Rounds = Annotated[int, Field(ge=1, description="times that rows and columns are scaled")]
 
 
 def schedule_bvn(
     problem: Circuits,
+    *,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule one day for each matching of a Birkhoff-von Neumann decomposition of the stuffed demand.
 
     source  Birkhoff 1946, von Neumann 1953; Chang et al. 2000
     """
-    return _decompose(problem, matchings.stuff(problem.bits / problem.circuit_mbps))
+    return schedules.make_decision(problem, decompose_stuffed(problem), options=options)
 
 
 def schedule_tms(
     problem: Circuits,
     *,
-    rounds: Annotated[int, Field(ge=1, description="times that rows and columns are scaled")] = 50,
+    rounds: Rounds = 50,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule by traffic matrix scheduling: scale demand to equal sums (Sinkhorn), then decompose it.
 
@@ -38,10 +44,20 @@ def schedule_tms(
 
     source  Porter et al. 2013 (Mordia), traffic matrix scheduling
     """
+    return schedules.make_decision(problem, decompose_scaled(problem, rounds), options=options)
+
+
+def decompose_stuffed(problem: Circuits) -> list[Day]:
+    """Return the days of `schedule_bvn`."""
+    return _decompose(problem, matchings.stuff(problem.bits / problem.circuit_mbps))
+
+
+def decompose_scaled(problem: Circuits, rounds: int = 50) -> list[Day]:
+    """Return the days of `schedule_tms`."""
     time = problem.bits / problem.circuit_mbps
     busiest = float(max(time.sum(axis=1).max(), time.sum(axis=0).max()))
     if busiest <= 0:
-        return schedules.make_decision(problem, [])
+        return []
     scaled = time / busiest
     for _ in range(rounds):
         for axis in (1, 0):
@@ -51,14 +67,12 @@ def schedule_tms(
     return _decompose(problem, matchings.stuff(scaled) * length, longest_first=True)
 
 
-def _decompose(
-    problem: Circuits, full: NDArray[np.float64], *, longest_first: bool = False
-) -> Decision[Schedule]:
-    """Return the decision of a day for each matching that a matrix of equal sums decomposes into."""
+def _decompose(problem: Circuits, full: NDArray[np.float64], *, longest_first: bool = False) -> list[Day]:
+    """Return a day for each matching that a matrix of equal sums decomposes into."""
     partial = PartialSchedule(problem)
     days = matchings.decompose(full)
     for weight, target in sorted(days, key=lambda day: -day[0]) if longest_first else days:
         if partial.over:
             break
         partial.add(target, weight)
-    return schedules.make_decision(problem, partial.days)
+    return partial.days

@@ -45,7 +45,7 @@ COLUMNS_PER_ROUND: Final = 12  # days added in each round of column generation
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProvenSchedule:
-    """The best days, and a bound on the problem's objective: bits served, or us until all is served.
+    """The best days, and a bound on the rate at which demand is served, Mbit/s.
 
     days   None where the incumbent is the best
     bound  None where time ran out before every number of days was bounded
@@ -61,7 +61,7 @@ def prove_optimum(
 ) -> ProvenSchedule:
     """Return the best of all schedules over `matchings` (M, n), all maximal ones of the demand.
 
-    incumbent       objective value of a schedule: served bits, or us until done
+    incumbent       rate at which a schedule serves demand, Mbit/s
     incumbent_days  how many days it has
     """
     task = _Days(problem=problem, matchings=matchings)

@@ -62,7 +62,7 @@ def schedule(
     source  Venkatakrishnan et al. 2016 (Eclipse), greedy over durations and matchings
     """
     proven = upper_bound.bound_schedules(problem, options=options).proof.bound if prove else None
-    return schedules.make_decision(problem, days(problem, starts=starts), bound=proven)
+    return schedules.make_decision(problem, days(problem, starts=starts), bound=proven, options=options)
 
 
 def days(problem: Circuits, *, starts: int = 1) -> list[Day]:

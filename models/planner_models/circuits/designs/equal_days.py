@@ -11,6 +11,7 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.contract.signalling import NAME, NONE, Signalling
 from planner.errors import InputError
+from planner.options import Options
 from planner_models.circuits.designs import matchings
 from planner_models.circuits.designs.partial_schedule import DayLength, PartialSchedule, choose_day_us
 from planner_models.circuits.plan import plan as schedules
@@ -27,13 +28,13 @@ def schedule_strobe(
     problem: Circuits,
     *,
     day_us: DayLength = None,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule every rack to every other in turn, whatever the demand.
 
     source  Mukerjee 2018, 2.4.1 and Figure 2.5
     """
-    shifts = tuple(range(1, len(problem.racks)))
-    return schedule_fixed(problem, shifts=shifts or (0,), day_us=day_us)
+    return schedules.make_decision(problem, rotate(problem, day_us=day_us), options=options)
 
 
 def schedule_fixed(
@@ -41,6 +42,7 @@ def schedule_fixed(
     *,
     shifts: Shifts = (1,),
     day_us: DayLength = None,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule given rings of racks, one after another, whatever the demand.
 
@@ -48,7 +50,15 @@ def schedule_fixed(
 
     source  Mukerjee 2018, 2.5.3
     """
+    return schedules.make_decision(problem, rotate(problem, shifts=shifts, day_us=day_us), options=options)
+
+
+def rotate(
+    problem: Circuits, *, shifts: tuple[int, ...] | None = None, day_us: float | None = None
+) -> list[Day]:
+    """Return the days of `schedule_fixed`; of all rings, in turn, without `shifts`."""
     n = len(problem.racks)
+    shifts = (tuple(range(1, n)) or (0,)) if shifts is None else shifts
     if faults := [f"shifts: {shift}, must be from 0 to {n - 1}" for shift in shifts if not 0 <= shift < n]:
         raise InputError(*faults)
     partial, length = PartialSchedule(problem), choose_day_us(problem, day_us)
@@ -60,41 +70,51 @@ def schedule_fixed(
         for shift in shifts:
             if not partial.over:
                 partial.add((np.arange(n) + shift) % n, length)
-    return schedules.make_decision(problem, partial.days)
+    return partial.days
 
 
 def schedule_packet_only(
     problem: Circuits,
+    *,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Return the schedule without circuits: the packet switch alone."""
-    return schedules.make_decision(problem, [])
+    return schedules.make_decision(problem, [], options=options)
 
 
 def schedule_hotspots(
     problem: Circuits,
     *,
     day_us: DayLength = None,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule long days of one length, each with the max-weight matching of the demand left.
 
     source  Wang et al. 2010 (c-Through), Farrington et al. 2010 (Helios)
     """
+    return schedules.make_decision(problem, match_heaviest(problem, day_us), options=options)
+
+
+def match_heaviest(problem: Circuits, day_us: float | None = None) -> list[Day]:
+    """Return the days of `schedule_hotspots`."""
     partial, length = PartialSchedule(problem), choose_day_us(problem, day_us)
     while not partial.over and partial.left.any():
         partial.add(matchings.find_heaviest(partial.left), length)
-    return schedules.make_decision(problem, partial.days)
+    return partial.days
 
 
 def schedule_islip(
     problem: Circuits,
     *,
     day_us: DayLength = None,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule days of one length whose matchings racks agree on by requests, grants and accepts.
 
     source  McKeown 1999 (iSLIP)
     """
-    return schedules.make_decision(problem, match_in_turn(problem, choose_day_us(problem, day_us))[0])
+    days, _ = match_in_turn(problem, choose_day_us(problem, day_us))
+    return schedules.make_decision(problem, days, options=options)
 
 
 def count_requests(problem: Circuits, plan: Schedule) -> Signalling:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -14,7 +15,17 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.circuits.designs import column_generation, matchings, simulated_annealing, upper_bound
+from planner_models.circuits.designs import (
+    birkhoff_decomposition,
+    column_generation,
+    eclipse,
+    equal_days,
+    matchings,
+    simulated_annealing,
+    solstice,
+    upper_bound,
+)
+from planner_models.circuits.designs.partial_schedule import choose_day_us
 from planner_models.circuits.designs.week_program import ScaledProblem, build_schedule_program, split_columns
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
@@ -29,6 +40,19 @@ MostMatchings = Annotated[
         "with a bound",
     ),
 ]
+MIN_TIME_S: Final = 0.05  # time left below which no further heuristic runs
+HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
+    lambda problem: [],  # noqa: ARG005 - the packet switch alone
+    eclipse.days,
+    solstice.days,
+    equal_days.rotate,
+    lambda problem: equal_days.rotate(problem, shifts=(1,)),
+    equal_days.match_heaviest,
+    lambda problem: equal_days.match_in_turn(problem, choose_day_us(problem, None))[0],
+    birkhoff_decomposition.decompose_stuffed,
+    birkhoff_decomposition.decompose_scaled,
+)
+"""Schedules by the other designs of the system, of which the optimum is never worse than any."""
 MODEL_MATCHINGS: Final = 1_000  # matchings up to which `model` has them all
 
 
@@ -47,49 +71,62 @@ def schedule(
     `upper_bound.bound_schedules`.
     """
     if not problem.bits.any():
-        return schedules.make_decision(problem, [], bound=0.0)
+        return schedules.make_decision(problem, [], bound=0.0, options=options)
     start = time.perf_counter()
+
+    def rest() -> Options:
+        if options.time_limit_s is None:
+            return options
+        left = options.time_limit_s - (time.perf_counter() - start)
+        return replace(options, time_limit_s=max(0.001, left))
+
+    best = replace(options, service="best")
     found = _optimize_lengths(
-        problem, simulated_annealing.days(problem, steps=steps, seed=options.seed or 0), options
+        problem, simulated_annealing.days(problem, steps=steps, seed=options.seed or 0), best
     )
-    known = schedules.make_decision(problem, found)
     alone = problem.switches == 1 and problem.dark == "all"
     every = matchings.list_maximal(problem.bits > 0, most_matchings) if alone else None
-    left = options
-    if options.time_limit_s is not None:
-        spent = time.perf_counter() - start
-        left = replace(options, time_limit_s=max(0.001, options.time_limit_s - spent))
     if every is None:
-        proven = upper_bound.bound_schedules(problem, options=left).proof
+        found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
+        proven = upper_bound.bound_schedules(problem, options=rest()).proof
         return schedules.make_decision(
-            problem, found, bound=proven.bound, backend=proven.backend, gap=options.gap or 1e-6
+            problem, found, bound=proven.bound, backend=proven.backend, options=options
         )
-    if known.proof.objective is None:  # without a window, and the packet switch cannot take the rest
-        found = [
-            Day(duration_us=float((problem.bits / problem.circuit_mbps).max()), target=one) for one in every
-        ]
-        known = schedules.make_decision(problem, found)
-    if known.proof.objective is None:
-        return known
-    answer = column_generation.prove_optimum(problem, every, known.proof.objective, max(1, len(found)), left)
+    if _rate(problem, found) <= 0:  # without a window, and the packet switch cannot take the rest
+        longest = float((problem.bits / problem.circuit_mbps).max())
+        found = [Day(duration_us=longest, target=one) for one in every]
+    known = _rate(problem, found)
+    if known <= 0:  # nothing can be served
+        return schedules.make_decision(problem, found, options=options)
+    answer = column_generation.prove_optimum(problem, every, known, max(1, len(found)), rest())
     if answer.days is not None:
-        better = _fit_lengths(problem, answer.days)
-        made = schedules.make_decision(problem, better).proof.objective
-        if made is not None and _is_better(problem, made, known.proof.objective):
-            found = better
-    proven_bound = (
-        answer.bound
-        if answer.bound is not None
-        else upper_bound.bound_schedules(problem, options=left).proof.bound
-    )
-    return schedules.make_decision(
-        problem, found, bound=proven_bound, backend=answer.backend, gap=options.gap or 1e-6
-    )
+        found = _choose_best(problem, [found, _fit_lengths(problem, answer.days)])
+    bound = answer.bound
+    if bound is None or options.gap:
+        found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
+    if bound is None:
+        bound = upper_bound.bound_schedules(problem, options=rest()).proof.bound
+    return schedules.make_decision(problem, found, bound=bound, backend=answer.backend, options=options)
 
 
-def _is_better(problem: Circuits, one: float, other: float) -> bool:
-    """Return whether one objective value is better than another."""
-    return one > other if problem.window_us is not None else one < other
+def _run_heuristics(problem: Circuits, rest: Callable[[], Options]) -> list[list[Day]]:
+    """Return the schedules of the heuristics, the fast ones first, as long as there is time."""
+    found: list[list[Day]] = []
+    for schedule_days in HEURISTICS:
+        left = rest().time_limit_s
+        if left is None or left > MIN_TIME_S:
+            found.append(schedule_days(problem))
+    return found
+
+
+def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
+    """Return the schedule that serves demand at the highest rate, the first of equals."""
+    return max(found, key=lambda days: _rate(problem, days))
+
+
+def _rate(problem: Circuits, days: list[Day]) -> float:
+    """Return the rate at which a schedule serves demand, Mbit/s."""
+    return schedules.served_rate(problem, *schedules.make_plan(problem, days)[1:])
 
 
 def build_model(
@@ -125,10 +162,7 @@ def _optimize_lengths(problem: Circuits, found: list[Day], options: Options) -> 
     changed = _fit_lengths(
         problem, [replace(day, duration_us=float(t)) for day, t in zip(found, lengths, strict=True)]
     )
-    before, after = (schedules.make_decision(problem, days).proof.objective for days in (found, changed))
-    if after is None or (before is not None and not _is_better(problem, after, before)):
-        return found
-    return changed
+    return _choose_best(problem, [found, changed])
 
 
 def _fit_lengths(problem: Circuits, days: list[Day]) -> list[Day]:

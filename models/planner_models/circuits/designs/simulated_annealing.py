@@ -56,7 +56,8 @@ def schedule(
     result is the best found, or Eclipse's or Solstice's own. Without a window it is the better of these two.
     """
     proven = upper_bound.bound_schedules(problem, options=options).proof.bound if prove else None
-    return schedules.make_decision(problem, days(problem, steps=steps, seed=options.seed or 0), bound=proven)
+    found = days(problem, steps=steps, seed=options.seed or 0)
+    return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
 def days(problem: Circuits, *, steps: int = 20_000, seed: int = 0) -> list[Day]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.contract.design import Decision
+from planner.options import Options
 from planner_models.circuits.designs.max_weight_matching import index_first, sum_ends
 from planner_models.circuits.designs.partial_schedule import Days, Limits, is_complete
 from planner_models.circuits.plan import plan as schedules
@@ -25,6 +26,8 @@ DAYS_AT_ONCE: Final = 64
 
 def schedule(
     problem: Circuits,
+    *,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule by stuffing demand to equal sums (QuickStuff) and slicing it by perfect matchings (BigSlice).
 
@@ -35,7 +38,7 @@ def schedule(
 
     source  Liu et al. 2015 (Solstice)
     """
-    return schedules.make_decision(problem, days(problem))
+    return schedules.make_decision(problem, days(problem), options=options)
 
 
 def days(problem: Circuits) -> list[Day]:

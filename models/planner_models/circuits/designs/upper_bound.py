@@ -17,7 +17,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.circuits.designs.week_program import BlockProgram, ScaledProblem, Units
+from planner_models.circuits.designs.week_program import BlockProgram, ScaledProblem
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits
 
@@ -146,12 +146,12 @@ def build_model(problem: Circuits, *, kinds: int = 1, days: int | None = None) -
 
 def _make_bound(problem: Circuits, bound: float | None, solution: Solution | None) -> Decision[Schedule]:
     """Return the decision of a bound, or of a solver that found none."""
-    unit, most = Units.of(problem), problem.window_us is not None
+    task, sign = ScaledProblem(problem=problem), 1 if problem.window_us is not None else -1
     failed = solution is not None and solution.x is None
     proof = Proof(
         status=solution.status if solution is not None and failed else Status.UNDECIDED,
-        bound=None if bound is None else bound * (unit.bits if most else unit.us),
-        metric="served_bits" if most else "done_us",
+        bound=0.0 if not problem.bits.any() else None if bound is None else task.objective(sign * bound),
+        metric="served_mbps",
         backend=None if solution is None else solution.backend,
         reasons=solution.reasons if solution is not None and failed else (),
     )

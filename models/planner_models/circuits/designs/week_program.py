@@ -137,13 +137,17 @@ class ScaledProblem:
         entries = np.ones(2 * m), (np.concatenate(self.lines), np.tile(np.arange(m), 2))
         return sp.csr_array(entries, shape=(len(self.packet), m))
 
-    def value(self, objective: float) -> float:
-        """Return the objective in the program's units."""
-        return -objective / self.unit.us if self.timeless else objective / self.unit.bits
+    def value(self, served_mbps: float) -> float:
+        """Return the bits, or minus the time, of a rate at which demand is served, in the program's units."""
+        if self.timeless:
+            return -float(self.problem.bits.sum()) / served_mbps / self.unit.us
+        return served_mbps * self.week * self.unit.us / self.unit.bits
 
     def objective(self, value: float) -> float:
-        """Return the value of a program in bits or us."""
-        return -value * self.unit.us if self.timeless else value * self.unit.bits
+        """Return the rate at which demand is served, Mbit/s, of a value in the program's units."""
+        if self.timeless:
+            return float(self.problem.bits.sum()) / max(-value * self.unit.us, 1e-300)
+        return value * self.unit.bits / (self.week * self.unit.us)
 
     def serves(self, length: float) -> Floats:
         """Return (m,) what a day of that length serves of each pair."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from planner_models.circuits.plan.check import derive_carried
-from planner_models.circuits.plan.plan import Schedule, packet_table
-from planner_models.circuits.problem import packet_switch
+from planner_models.circuits.plan.plan import Schedule, fill_packet_switch, packet_table
 from planner_models.circuits.problem.problem import Circuits
+
+ROUNDING: Final = 1e-9
 
 
 def realize(truth: Circuits, observed: Circuits, plan: Schedule) -> Schedule:  # noqa: ARG001
     """Return the planned circuits with the most that the packet switch can carry of what truly remains."""
     circuits = Schedule(configurations=plan.configurations, packet=plan.packet.iloc[:0])
     left = truth.bits - derive_carried(truth, circuits).circuit_bits
-    window = truth.window_us
-    extra = left if window is None else packet_switch.fill_links(left, truth.packet_mbps * window)
-    return Schedule(configurations=plan.configurations, packet=packet_table(truth, extra), ports=plan.ports)
+    left[left <= ROUNDING * truth.bits] = 0.0
+    extra = fill_packet_switch(truth, left)
+    return replace(plan, packet=packet_table(truth, extra), unserved=packet_table(truth, left - extra))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.problem.packet_switch import fill_links
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import ENDS, Racks
 
@@ -22,8 +23,9 @@ TOLERANCE: Final = 1e-6
 class Carried:
     """Demand that a schedule carries, re-derived from its tables.
 
-    circuit_bits  (n, n) what the circuits carry, never more than is wanted
-    packet_bits   (n, n) what the packet switch carries
+    circuit_bits  (n, n) what the circuits carry, never more than is wanted: in the week, and not before the
+                  night after the last day of their switch is over, whatever the plan says
+    packet_bits   (n, n) what the packet switch is to carry
     start_us, end_us, switch  (days,) by switch, from 0, and in order of time
     """
 
@@ -32,6 +34,18 @@ class Carried:
     start_us: NDArray[np.float64]
     end_us: NDArray[np.float64]
     switch: NDArray[np.int64]
+
+    def served_bits(self, problem: Circuits) -> NDArray[np.float64]:
+        """Return (n, n) what both switches serve within the limits of links, never more than is wanted."""
+        packets = self.packet_bits
+        if problem.window_us is None:
+            packets = np.where(np.outer(problem.packet_mbps > 0, problem.packet_mbps > 0), packets, 0.0)
+        else:
+            budget = problem.packet_mbps * problem.window_us
+            if any((packets.sum(axis=axis) > budget * (1 + TOLERANCE)).any() for axis in (0, 1)):
+                packets = fill_links(packets, budget)
+        served: NDArray[np.float64] = np.minimum(problem.bits, self.circuit_bits + packets)
+        return served
 
     @property
     def dark_us(self) -> NDArray[np.float64]:
@@ -57,18 +71,14 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
         raise PlanRejected(
             f"configurations row {row + 1}: switch {numbers[row]:g}, must be from 1 to {problem.switches}"
         )
-    duration = frame["duration_us"].to_numpy(float)
-    up = np.zeros_like(problem.bits)
-    np.add.at(up, (source, target), duration)
-    packet = np.zeros_like(problem.bits)
-    amount = plan.packet["bits"].to_numpy(float)
-    if not (np.isfinite(amount) & (amount >= 0)).all():
-        raise PlanRejected("packet: bits must be finite and at least 0")
-    np.add.at(packet, require_racks(problem, plan.packet, "packet"), amount)
+    packet = _sum_pairs(problem, plan.packet, "packet")
     firsts = days[["start_us", "duration_us", "switch"]].first()
     start, switch = firsts["start_us"].to_numpy(float), firsts["switch"].to_numpy(float).astype(np.int64) - 1
     order = np.lexsort((start, switch))
     end = start + firsts["duration_us"].to_numpy(float)
+    up = np.zeros_like(problem.bits)
+    lit = pd.Series(_lit_us(problem, start[order], end[order], switch[order]), index=firsts.index[order])
+    np.add.at(up, (source, target), lit.loc[frame["day"]].to_numpy(float))
     if problem.dark == "changed":
         place = pd.Series(np.arange(len(order)), index=firsts.index[order])
         at = place.loc[frame["day"]].to_numpy(np.int64)
@@ -84,6 +94,18 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
         end_us=end[order],
         switch=switch[order],
     )
+
+
+def _lit_us(
+    problem: Circuits, start_us: NDArray[np.float64], end_us: NDArray[np.float64], switch: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return (days,) how long circuits work in the week after their night; days are by switch and in time."""
+    week = np.inf if problem.window_us is None else problem.window_us
+    # a day begins when all earlier days of its switch, and a night after them, are over
+    before = pd.Series(end_us).groupby(switch).transform(lambda ends: ends.cummax().shift(fill_value=0.0))
+    begin = np.maximum(start_us, before.to_numpy(float) + problem.night_us)
+    lit: NDArray[np.float64] = np.maximum(np.minimum(end_us, week) - begin, 0.0)
+    return lit
 
 
 def _night_work_us(
@@ -153,7 +175,7 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     window        a day ends after the week
     packet        a rack sends or receives more over the packet switch than its link carries in the week
     demand        a pair is served twice: more over both switches than is wanted
-    coverage      without a week: demand that is left unserved
+    coverage      without a week: demand that is neither served nor listed as unserved
 
     PlanRejected where it is no schedule: an unknown rack, circuits of a day that are no matching.
     """
@@ -183,8 +205,19 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     tolerance = TOLERANCE * np.maximum(wanted, 1.0)
     found += _pairs(problem, "demand", served > wanted + tolerance, served)
     if window is None:
-        found += _pairs(problem, "coverage", served < wanted - tolerance, served)
+        known = served if plan.unserved is None else served + _sum_pairs(problem, plan.unserved, "unserved")
+        found += _pairs(problem, "coverage", known < wanted - tolerance, served)
     return found
+
+
+def _sum_pairs(problem: Circuits, frame: pd.DataFrame, table: str) -> NDArray[np.float64]:
+    """Return (n, n) the bits of a table of pairs; raises PlanRejected for amounts that cannot be."""
+    amount = frame["bits"].to_numpy(float)
+    if not (np.isfinite(amount) & (amount >= 0)).all():
+        raise PlanRejected(f"{table}: bits must be finite and at least 0")
+    bits = np.zeros_like(problem.bits)
+    np.add.at(bits, require_racks(problem, frame, table), amount)
+    return bits
 
 
 def report_days(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from planner.contract.metrics import Metric
 from planner_models.circuits.plan.check import TOLERANCE, derive_carried
 from planner_models.circuits.plan.coflow_completion import completion_times_us
-from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.plan.plan import Schedule, served_rate
 from planner_models.circuits.problem.problem import Circuits
 
 
@@ -24,7 +24,10 @@ ECLIPSE: Final = "Venkatakrishnan et al. 2016 (Eclipse)"
 DUTY: Final = "share of the week, or of the time until all is served, in which each switch's circuits are up"
 UTILIZATION: Final = "bits that circuits carry over what all racks' circuits could carry while up"
 COFLOWS: Final = "mean time until a coflow is complete; unknown without coflows or where one is not"
+RATE: Final = "demand served, over the week; without one over the time until all is served, 0 if never"
 METRICS: Final = (
+    metric("served_mbps", "Mbit/s", "more", RATE),
+    metric("offered_mbps", "Mbit/s", "more", "demand over the week; unknown without one"),
     metric("served_share", "", "more", "served share of all demand"),
     metric("circuit_share", "", "more", "share of all demand that circuits serve", ECLIPSE),
     metric("served_bits", "bits", "more", "demand that is served"),
@@ -42,7 +45,7 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
     """Return every metric of the plan, from the true problem and the plan alone."""
     done = derive_carried(problem, plan)
     wanted = float(problem.bits.sum())
-    served = np.minimum(problem.bits, done.circuit_bits + done.packet_bits)
+    served = done.served_bits(problem)
     left = wanted - float(served.sum())
     up = float((done.end_us - done.start_us).sum())
     busiest = np.maximum(done.packet_bits.sum(axis=0), done.packet_bits.sum(axis=1))
@@ -61,7 +64,10 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
     if problem.coflows is not None:
         ends = np.asarray(completion_times_us(problem, plan, done), dtype=np.float64)
     complete = len(ends) > 0 and bool(np.isfinite(ends).all())
+    window = problem.window_us
     return {
+        "served_mbps": served_rate(problem, float(served.sum()), end or np.inf),
+        "offered_mbps": None if window is None else wanted / window,
         "served_share": float(served.sum()) / wanted if wanted > 0 else None,
         "circuit_share": float(done.circuit_bits.sum()) / wanted if wanted > 0 else None,
         "served_bits": float(served.sum()),

@@ -15,6 +15,8 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.contract.tables import Table, number, validate
 from planner.errors import PlanRejected
+from planner.formatting import amount
+from planner.options import Options
 from planner_models.circuits.problem import packet_switch as packet
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS
@@ -50,8 +52,16 @@ PORTS: Final = Table(
     },
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS)
+UNSERVED: Final = Table(
+    name="unserved",
+    about="bits of a pair that neither switch carries, as capacity is short",
+    columns={**END_COLUMNS, "bits": number("amount, bits", more_than=0)},
+    key=ENDS,
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS, UNSERVED)
 IDLE: Final = -1
+SERVED: Final = 1e-6  # share of the demand that may be missing where all is served
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,16 +73,18 @@ class Schedule:
     packet          source_rack, target_rack, bits
     ports           or None: switch, start_us, end_us, input_port, output_port; says for switches what
                     configurations says for people, and is not read back
+    unserved        or None: source_rack, target_rack, bits; demand that is left out as capacity is short
     """
 
     configurations: pd.DataFrame
     packet: pd.DataFrame
     ports: pd.DataFrame | None = None
+    unserved: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return configurations and packet, and ports where they are known."""
-        tables = {"configurations": self.configurations, "packet": self.packet}
-        return tables if self.ports is None else {**tables, "ports": self.ports}
+        """Return configurations and packet, and ports and unserved demand where they are known."""
+        frames = {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        return {name: frame for name, frame in frames.items() if frame is not None}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,12 +107,12 @@ class Day:
 
 def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedule:  # noqa: ARG001
     """Return the plan in the tables `configurations` and `packet`, made here or elsewhere."""
-    needed = (CONFIGURATIONS, PACKET)
-    for table in needed:
+    for table in (CONFIGURATIONS, PACKET):
         if table.name not in tables:
             raise PlanRejected(f"plan: has no table '{table.name}'")
-    frames = [validate(table, tables[table.name], where=f"plan: {table.name}") for table in needed]
-    return Schedule(configurations=frames[0], packet=frames[1])
+    known = [table for table in (CONFIGURATIONS, PACKET, UNSERVED) if table.name in tables]
+    frames = {table.name: validate(table, tables[table.name], where=f"plan: {table.name}") for table in known}
+    return Schedule(**frames)
 
 
 def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
@@ -145,7 +157,8 @@ def _count_common(day: Day, after: Day) -> int:
 def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, float]:
     """Return the plan of these days, of each switch in succession, with the most that the packet switch adds.
 
-    Each day follows a night. Without a window the packet switch carries all that circuits leave.
+    Each day follows a night. Without a window the packet switch carries all that circuits leave, but for
+    racks without a link to it. What neither carries is listed as unserved.
 
     returns  the plan, the bits that it serves, and when it is done, us
     """
@@ -153,8 +166,7 @@ def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, 
     days = order_days(problem, days)
     left = np.clip(problem.bits - circuit_bits(problem, days), 0.0, None)
     left[left <= 1e-9 * problem.bits] = 0.0  # rounding
-    window = problem.window_us
-    extra = left if window is None else packet.fill_links(left, problem.packet_mbps * window)
+    extra = fill_packet_switch(problem, left)
     ends, starts = np.zeros(problem.switches), np.zeros(len(days))
     for place, day in enumerate(days):
         starts[place] = ends[day.switch] + problem.night_us
@@ -165,8 +177,20 @@ def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, 
         configurations=configurations,
         packet=packet_table(problem, extra),
         ports=port_map(problem, configurations),
+        unserved=packet_table(problem, left - extra),
     )
     return plan, float((problem.bits - left + extra).sum()), float(done)
+
+
+def fill_packet_switch(problem: Circuits, left: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n, n) the most of what circuits leave that the packet switch carries, bits."""
+    if problem.window_us is None:
+        has_link = problem.packet_mbps > 0
+        return np.where(np.outer(has_link, has_link), left, 0.0)
+    carried = packet.fill_links(left, problem.packet_mbps * problem.window_us)
+    # what whole numbers of the maximum flow round off is carried too, as far as links have capacity
+    carried[left - carried <= 1e-9 * problem.bits] = left[left - carried <= 1e-9 * problem.bits]
+    return carried
 
 
 def _configuration_table(problem: Circuits, days: Sequence[Day], starts: NDArray[np.float64]) -> pd.DataFrame:
@@ -209,29 +233,66 @@ def packet_table(problem: Circuits, bits: NDArray[np.float64]) -> pd.DataFrame:
     return pd.DataFrame({**problem.name_pairs(source, target), "bits": bits[source, target]})
 
 
+def served_rate(problem: Circuits, served_bits: float, done_us: float) -> float:
+    """Return the rate at which demand is served, Mbit/s: over the week, or until all of it is served.
+
+    Without a week it is 0 where some demand is never served.
+    """
+    if problem.window_us is not None:
+        return served_bits / problem.window_us
+    wanted = float(problem.bits.sum())
+    return wanted / done_us if wanted > 0 and served_bits >= wanted * (1 - SERVED) and done_us > 0 else 0.0
+
+
 def make_decision(
     problem: Circuits,
     days: Sequence[Day],
     *,
     bound: float | None = None,
     backend: str | None = None,
-    gap: float = 1e-6,
+    options: Options = Options(),
 ) -> Decision[Schedule]:
-    """Return the decision for these days: served bits in a window, else the time until all is served."""
+    """Return the decision for these days; its objective value is the rate at which demand is served, Mbit/s.
+
+    With `service = "all"` there is no plan where demand is left unserved.
+    """
     plan, served, done = make_plan(problem, days)
-    most = problem.window_us is not None
-    objective = served if most else done
-    if not np.isfinite(objective):
-        reason = (
-            "the packet switch cannot carry the demand left over, and without a window all must be served"
-        )
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, bound=bound, reasons=(reason,)))
+    objective, gap = served_rate(problem, served, done), options.gap or 1e-6
     optimal = bound is not None and abs(bound - objective) <= gap * max(abs(bound), abs(objective), 1e-9)
     proof = Proof(
         status=Status.OPTIMAL if optimal else Status.FEASIBLE,
         objective=objective,
         bound=bound,
-        metric="served_bits" if most else "done_us",
+        metric="served_mbps",
         backend=backend,
     )
-    return Decision(plan=plan, proof=proof)
+    unserved = float(problem.bits.sum()) - served
+    if options.service == "best" or unserved <= SERVED * float(problem.bits.sum()):
+        return Decision(plan=plan, proof=proof)
+    return Decision(plan=None, proof=_prove_unserved(problem, proof, unserved))
+
+
+def _prove_unserved(problem: Circuits, proof: Proof, unserved_bits: float) -> Proof:
+    """Return the proof, if there is one, that no schedule serves all demand."""
+    reasons = []
+    window = problem.window_us
+    if window is not None:
+        rate = problem.racks["circuit_mbps"].to_numpy(float) * problem.switches
+        most = rate * (window - problem.night_us) + problem.packet_mbps * window
+        for axis, verb in ((1, "send"), (0, "receive")):
+            load = problem.bits.sum(axis=axis)
+            reasons += [
+                f"rack '{problem.names[i]}' must {verb} {amount(load[i], 'bits')}, its links carry at most "
+                f"{amount(most[i], 'bits')} in the week of {amount(window, 'us')}"
+                for i in np.flatnonzero(load > most * (1 + SERVED))[:3]
+            ]
+        offered = float(problem.bits.sum()) / window
+        if not reasons and proof.bound is not None and proof.bound < offered * (1 - SERVED):
+            reasons.append(
+                f"at most {amount(proof.bound, 'Mbit/s')} of {amount(offered, 'Mbit/s')} can be served"
+            )
+    if reasons:
+        return replace(proof, status=Status.INFEASIBLE, objective=None, reasons=tuple(reasons))
+    left = amount(unserved_bits, "bits")
+    reason = f"this schedule does not serve {left} of the demand; another may serve all"
+    return replace(proof, status=Status.UNDECIDED, objective=None, reasons=(reason,))

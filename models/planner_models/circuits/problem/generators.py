@@ -184,4 +184,9 @@ def mixed(
     return network.problem(bits)
 
 
+def sample() -> Circuits:
+    """Return a tiny problem on which each design reaches all its compiled functions."""
+    return skewed(racks=4, large=2, small=1, window_us=200.0, seed=1)
+
+
 PRESETS: Final = (skewed, rings, all_to_all, hotspot, hdfs, mixed)
