@@ -191,4 +191,6 @@ def dfsio(
 
 def sample() -> FlowsInTime:
     """Return a tiny problem on which each design reaches all its compiled functions."""
-    return mixed(rings=1, racks=3, hosts=2, horizon_us=4_000.0)
+    return mixed(
+        rings=1, racks=3, hosts=2, week_us=200.0, shortest_day_us=10.0, horizon_us=1_000.0, host_mbps=0.0
+    )

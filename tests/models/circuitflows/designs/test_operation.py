@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from planner import InputError, PlanRejected, Status
+from planner import InputError, Options, PlanRejected, Status
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
@@ -55,6 +55,16 @@ def test_replaying_a_plan_gives_the_run_of_its_design(small: FlowsInTime, name: 
     assert run.metrics["delivered_gb"] == run.decision.proof.objective
     assert not len(run.violations)
     assert 0 < run.metrics["finished_share"] <= 1
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_does_not_arrive_is_counted_and_refused_where_all_must(small: FlowsInTime, name: str) -> None:
+    metrics = ran(small, name).metrics
+    assert metrics["delivered_gb"] + metrics["undelivered_gb"] == pytest.approx(metrics["offered_gb"])
+    assert metrics["undelivered_gb"] > 0
+    strict = SYSTEM.design(name).run(small, options=Options(service="all"))
+    assert strict.plan is None
+    assert "GB within the run" in strict.proof.reasons[0]
 
 
 @pytest.mark.parametrize("name", PLACING)
