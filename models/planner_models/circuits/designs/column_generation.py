@@ -39,6 +39,7 @@ from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.problem import Circuits
 
 GAP: Final = 1e-7
+MIN_TIME_S: Final = 1e-3  # time left below which nothing more is solved
 MAX_ROUNDS: Final = 1_000
 COLUMNS_PER_ROUND: Final = 12  # days added in each round of column generation
 
@@ -73,7 +74,7 @@ def prove_optimum(
     for numbers in (range(incumbent_days, task.most_days + 1), range(incumbent_days - 1, 0, -1)):
         for count in numbers:
             left = _remaining_s(deadline)
-            if left is not None and left <= 1e-3:
+            if left is not None and left <= MIN_TIME_S:
                 return ProvenSchedule(days=days, bound=None, backend=backend)
             prices = _generate_columns(task, count, best, replace(options, time_limit_s=left))
             if prices is None:
@@ -96,7 +97,7 @@ def prove_optimum(
 
 def _remaining_s(deadline: float | None) -> float | None:
     """Return the time left until a deadline, s; None without one."""
-    return None if deadline is None else max(1e-3, deadline - time.perf_counter())
+    return None if deadline is None else max(MIN_TIME_S, deadline - time.perf_counter())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,9 +150,14 @@ def _generate_columns(task: _Days, count: int, incumbent: float, options: Option
     columns: list[tuple[int, float]] = []
     tried: set[tuple[int, int]] = set()
     best: _DualPrices | None = None
+    limit = options.time_limit_s
+    deadline = None if limit is None else time.perf_counter() + limit
     for _ in range(MAX_ROUNDS):
+        left = _remaining_s(deadline)
+        if left is not None and left <= MIN_TIME_S:
+            return best
         program = _build_master(task, columns, count, incumbent)
-        solution = backends.solve(program, options)
+        solution = backends.solve(program, replace(options, time_limit_s=left))
         if solution.row_duals is None:
             return best
         m = len(task.wanted)
