@@ -323,8 +323,9 @@ def metrics_table(
     if reference is not None:
         lines_after.add(len(rows) - 1)
         rows.append(["Share of bound", "↑", *(percent(one.share) for one in designs)])
-        label = reference.label[0].lower() + reference.label[1:]
-        caption += f"; share of bound: of the best {label} that is possible"
+        extreme = "most" if reference.better == "more" else "least"
+        label = f"{reference.label[0].lower()}{reference.label[1:]}"
+        caption += f"; share of bound: compared to the {extreme} that is proven possible in {label}"
     if any(one.earlier for one in designs):
         caption += "; in brackets: the change since the plan before"
     return Table(
