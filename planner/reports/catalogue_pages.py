@@ -35,16 +35,6 @@ MOST_WARNINGS: Final = 12
 # --- systems ------------------------------------------------------------------------------
 
 
-def systems_page(systems: Sequence[System]) -> Page:
-    """Return the systems, a row each."""
-    rows = [
-        [one.name, one.question, ", ".join(design.name for design in one.designs), one.source]
-        for one in systems
-    ]
-    columns = [Column(label=label) for label in ("system", "question", "designs", "source")]
-    return Page(title="Systems", parts=[Part(tables=[Table(title="Systems", columns=columns, rows=rows)])])
-
-
 def system_page(system: System, parameters: Mapping[str, Mapping[str, Parameter]]) -> Page:
     """Return a system whole: tables, designs, parameters and metrics.
 
@@ -252,35 +242,3 @@ def _along(rows: pd.DataFrame, axis: str, metric: Metric) -> Curve:
     units = dict.fromkeys((str(label) for label in lines), metric.unit)
     title = f"{metric.label} by {axis}" + (f" ({metric.unit})" if metric.unit else "")
     return Curve(title=title, frame=frame, units=units, bars=not is_numeric)
-
-
-# --- stored runs --------------------------------------------------------------------------
-
-
-def runs_page(frame: pd.DataFrame) -> Page:
-    """Return stored runs, a row each, with the names that filters and columns are written with."""
-    columns = [Column(label=str(name), numeric=pd.api.types.is_numeric_dtype(frame[name])) for name in frame]
-    rows = [[plain(value) for value in row] for row in frame.itertuples(index=False)]
-    return Page(title="Runs", parts=[Part(tables=[Table(columns=columns, rows=rows)])])
-
-
-def usual_columns(frame: pd.DataFrame, width: int) -> list[str]:
-    """Return the default columns of a list: those in which runs differ, and their outcome.
-
-    Settings that vary are left out from the last on where they exceed the width, in letters.
-    """
-    varying = [str(column) for column in frame if "." in str(column) and _distinct(frame[column])]
-    first = [column for column in ("scenario", "label") if column == "label" or _distinct(frame[column])]
-    last = ["status", "constraints", "objective", "gap", "violations", "seconds", "digest"]
-
-    def letters(column: str) -> int:
-        longest = frame[column].map(lambda value: len(plain(value))).max() if len(frame) else 0
-        return 3 + max(len(column), longest)
-
-    while varying and sum(map(letters, [*first, *varying, *last])) > width:
-        varying.pop()
-    return [*first, *varying, *last]
-
-
-def _distinct(values: pd.Series) -> bool:
-    return len(set(values.dropna().map(plain))) > 1

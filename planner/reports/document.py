@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import pandas as pd
-
 from planner.formatting import heading, number
 
 if TYPE_CHECKING:
+    import pandas as pd
     from plotly import graph_objects as go
 
 Kind = Literal["", "best", "good", "bad", "warning", "dim", "strong"]
@@ -134,12 +133,14 @@ def table_of(
 
     show  text of a value; default: numbers by `number`, all else as it is
     """
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype  # not above: lists of plain data need none
+
     shown = frame if most is None else frame.head(most)
     if len(frame) > len(shown):
         cut = f"the first {len(shown)} of {len(frame):,} rows"
         caption = f"{caption}; {cut}" if caption else cut
     numeric = [
-        (pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name]))
+        (is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name]))
         or not frame[name].map(lambda value: isinstance(value, str)).any()
         for name in frame
     ]

@@ -7,13 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from planner import cli
 from planner.store.store import Store
 
 HEAVY = {"pandas", "numba", "scipy", "streamlit", "pyomo", "highspy", "ortools", "planner_models"}
-BLOCKED = pytest.mark.xfail(reason="planner.reports.document imports pandas")
 
 SCRIPT = """
 import sys
@@ -48,13 +45,11 @@ def test_help_of_every_command_loads_nothing_heavy(tmp_path: Path) -> None:
     assert loaded(tmp_path, *commands) == []
 
 
-@BLOCKED
 def test_the_list_of_systems_loads_none_of_them_again(tmp_path: Path) -> None:
     assert "planner_models" in loaded(tmp_path, ["list"])
     assert loaded(tmp_path, ["list"], ["list", "--json"]) == []
 
 
-@BLOCKED
 def test_stored_runs_are_listed_without_frames(tmp_path: Path) -> None:
     Store(tmp_path / "store", write=True).close()
     assert loaded(tmp_path, ["runs", str(tmp_path / "store")]) == []
