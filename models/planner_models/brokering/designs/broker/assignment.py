@@ -39,6 +39,7 @@ Method = Annotated[
 ]
 DEFAULT_GAP: Final = 1e-4  # relative; optimal where the options do not say
 DEFAULT_TIME_LIMIT_S: Final = 20.0  # of the local search
+BOUND_SHARE: Final = 0.3  # of the time left, that tightening the bound may take
 MAX_EXACT_VARIABLES: Final = 20_000  # up to which "auto" also solves the integer program
 BACKEND: Final = "min-cost flow (OR-Tools) and repair"
 
@@ -115,7 +116,8 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
         shedding = transport.with_shedding(transport.unserved_cost)
         assigned = rounding.round_to_whole_clients(shedding, relaxation)
     if assigned is not None:
-        bound = _tighten(transport, relaxation, assigned, gap, until)
+        started = time.perf_counter()
+        bound = _tighten(transport, relaxation, assigned, gap, started + BOUND_SHARE * (until - started))
         _improve(transport, relaxation, assigned, bound, gap, until, options.seed or 0)
     decision = _make_decision(problem, transport, assigned, bound, gap)
     is_small = int(np.isfinite(transport.cost).sum()) <= MAX_EXACT_VARIABLES
@@ -173,10 +175,10 @@ def _improve(
     seed: int,
 ) -> None:
     """Improve an assignment in place by local search; first, clients that are shed go where they fit."""
-    sheds = assigned.shape[1] > transport.cost.shape[1]
+    sheds, enough = assigned.shape[1] > transport.cost.shape[1], (1 + gap) * bound.cost
     if sheds:
+        enough += bound.shed * transport.unserved_cost
         transport = transport.with_shedding(transport.unserved_cost)
-    enough = bound.shed * transport.unserved_cost + bound.cost + gap * bound.cost
     served = rounding.total_cost(transport, assigned[:, : len(relaxation.dual_price) - sheds])
     knapsack_search.improve(
         transport, relaxation.dual_price, assigned, enough=enough, scale=served, until=until, seed=seed
