@@ -40,6 +40,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.brokering_market --quick
 	$(BIN)/python -m benchmarks.livevideo_scale --quick
 	$(BIN)/python -m benchmarks.sweeps --quick
+	$(BIN)/python -m benchmarks.first_use
 
 lock: $(READY)
 	$(PIP) install pip-tools

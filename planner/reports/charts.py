@@ -19,7 +19,7 @@ from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
 from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
 from planner.reports.coordination_charts import coordination as coordination
 from planner.reports.coordination_charts import curves as curves
-from planner.reports.run_pages import better, differ
+from planner.reports.metric_text import better, differ
 
 if TYPE_CHECKING:
     from planner.runs.run import Comparison
@@ -58,7 +58,7 @@ def comparison(result: Comparison) -> list[go.Figure]:
     system = result.system
     figures = []
     apart = []
-    for metric in system.metrics:
+    for metric in system.table_metrics:
         values = [run.metrics.get(metric.name) for run in runs]
         if differ(values):
             apart.append((metric, values))
@@ -93,11 +93,11 @@ def comparison(result: Comparison) -> list[go.Figure]:
         across, up = (system.metric(name) for name in system.studies.trade_off)
         frame = pd.DataFrame(
             [(run.label, run.metrics.get(across.name), run.metrics.get(up.name)) for run in runs],
-            columns=["design", across.name, up.name],
+            columns=["design", across.label, up.label],
         ).dropna()
         if len(frame) > 1:
-            units = {across.name: across.unit, up.name: up.unit}
-            title = f"{up.name}<br>against {across.name}"
+            units = {across.label: across.unit, up.label: up.unit}
+            title = f"{up.label}<br>against {across.label[0].lower()}{across.label[1:]}"
             figures.append(chart(Points(title=title, frame=frame, units=units)))
     return figures
 
@@ -162,9 +162,9 @@ def _points(points: Points) -> go.Figure:
             )
         )
     values = points.frame[across].astype(float)
-    room = 0.25 * float(values.max() - values.min()) or 0.1 * abs(float(values.max())) or 1.0
+    margin = 0.25 * float(values.max() - values.min()) or 0.1 * abs(float(values.max())) or 1.0
     figure.update_xaxes(  # names reach over the points at the edges
-        title_text=_axis(across, points.units), range=[values.min() - room, values.max() + room]
+        title_text=_axis(across, points.units), range=[values.min() - margin, values.max() + margin]
     )
     figure.update_yaxes(title_text=_axis(up, points.units))
     return figure.update_layout(showlegend=False, height=420)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planner.formatting import number, percent, sizes
 from planner.reports.document import Column, Kind, Page, Part, Table, Text, table_of
+from planner.reports.metric_text import better, differ
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go
@@ -407,17 +408,6 @@ def _compile_row(seconds: Sequence[float | None]) -> list[list[Text | str]]:
 def _more_metrics(system: System, chosen: Sequence[Metric]) -> list[Text]:
     hidden = len(system.metrics) - len(chosen)
     return [Text(f"{hidden} more metrics with --all-metrics", "dim")] if hidden > 0 else []
-
-
-def better(metric: Metric) -> str:
-    """Return which way is better, and the unit: `↓ ms`."""
-    return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit}".strip()
-
-
-def differ(values: Sequence[float | None]) -> bool:
-    """Return whether known values differ by more than rounding."""
-    known = [value for value in values if value is not None]
-    return len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
 
 
 def _mark_best(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.formatting import amount, number, percent, short_number
 from planner.reports.document import Column, Kind, Page, Part, Table, Text
-from planner.reports.run_pages import better
+from planner.reports.metric_text import better
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go

@@ -1,0 +1,20 @@
+"""Metrics in words: which way is better, and whether values differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.contract.metrics import Metric
+
+
+def better(metric: Metric) -> str:
+    """Return which way is better, and the unit: `↓ ms`."""
+    return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit}".strip()
+
+
+def differ(values: Sequence[float | None]) -> bool:
+    """Return whether known values differ by more than rounding."""
+    known = [value for value in values if value is not None]
+    return len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
