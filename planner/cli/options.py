@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -106,12 +106,17 @@ def with_solver(command: Callable[..., None]) -> Callable[..., None]:
     return _with_signature(run, _given_options(command, {"solver": list(options.values())}))
 
 
-def on_scenario(*, solves: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a scenario's name, `--set` and, where it solves, the solver's options to a command.
+def on_scenario(
+    *, only: Collection[str] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a scenario's name, `--set` and the solver's options to a command.
 
     The command receives the loaded scenario as its argument `scenario`.
+
+    only  the solver's options that the command has; default: all of them
     """
-    solver = inspect.signature(solver_options, eval_str=True).parameters if solves else {}
+    options_of_solver = inspect.signature(solver_options, eval_str=True).parameters
+    solver = {name: option for name, option in options_of_solver.items() if only is None or name in only}
     keyword = inspect.Parameter.KEYWORD_ONLY
     options = [
         inspect.Parameter("scenario", keyword, annotation=ScenarioArgument),

@@ -38,7 +38,7 @@ def generate(
     say(f"wrote {sizes(size)} to {out}; solve with: planner compare {out / 'scenario.toml'}")
 
 
-@on_scenario(solves=False)
+@on_scenario(only=("service",))
 def export(
     *,
     scenario: Scenario,
@@ -58,7 +58,7 @@ def export(
     say(f"wrote the model of {model.design} to {out}: {model.rows:,} rows, {model.columns:,} columns")
 
 
-@on_scenario(solves=False)
+@on_scenario(only=())
 def check(
     *,
     scenario: Scenario,

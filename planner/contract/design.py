@@ -16,7 +16,8 @@ from planner.contract.plan import Plan
 from planner.contract.problem import Problem
 from planner.contract.proof import Proof
 from planner.contract.signalling import Signalling
-from planner.options import Options
+from planner.errors import InputError
+from planner.options import Options, Service
 
 if TYPE_CHECKING:
     from planner.backends.linear_program import LinearProgram
@@ -69,7 +70,8 @@ class Design(Generic[ProblemT, PlanT]):
     observe     (true problem, **parameters) -> observed problem; `observe_all` where it is the same
     messages    information that control planes must exchange, in words
     signalling  (true problem, plan) -> messages and bytes exchanged, counted from the protocol
-    model       the formal model that `decide` solves with the same parameters, for export
+    model       (observed problem, *, service?, **parameters) -> the formal model that `decide` solves with
+                the same parameters, for export; `service` as in the options
     is_bound    whether it only computes a bound and never returns a plan
     """
 
@@ -113,3 +115,22 @@ class Design(Generic[ProblemT, PlanT]):
         context = {"options": options or Options(), "previous": previous}
         passed = {name: value for name, value in context.items() if name in self._arguments}
         return self.decide(observed, **passed, **(parameters or {}))
+
+    def formal_model(
+        self, observed: ProblemT, *, service: Service = "best", parameters: Mapping[str, Any] | None = None
+    ) -> LinearProgram:
+        """Return the formal model of the decision on an observed problem.
+
+        service  as in the options; "all" requires that all demand is served
+        raises   InputError where the model has no form in which all demand must be served
+        """
+        if self.model is None:
+            raise TypeError(f"design {self.name} has no formal model")
+        if "service" in inspect.signature(self.model).parameters:
+            return self.model(observed, service=service, **(parameters or {}))
+        if service == "all":
+            raise InputError(
+                f"--service all: the formal model of {self.name} cannot require that all demand is served; "
+                'it has the form "best" only'
+            )
+        return self.model(observed, **(parameters or {}))

@@ -113,9 +113,8 @@ def export(
 ) -> ExportedModel:
     """Write the formal model that a design solves to an LP or MPS file."""
     entry = _find_entry_with_model(scenario, label)
-    assert entry.design.model is not None
     observed = entry.design.observe(scenario.make_problem(), **entry.information)
-    model = entry.design.model(observed, **entry.parameters)
+    model = entry.design.formal_model(observed, service=scenario.options.service, parameters=entry.parameters)
     if out.is_dir():
         raise InputError(f"{out}: is a folder, must be a file")
     make_folder(out.parent)

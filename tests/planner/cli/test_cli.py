@@ -97,17 +97,22 @@ def test_generate_makes_a_problem_that_solves(tmp_path: Path) -> None:
     assert (tmp_path / "demands.csv").read_text() != first
 
 
+TOTAL = ("--set", "designs.optimum.objective=total")  # its objective is what the program maximises
+
+
 @pytest.mark.parametrize("format_", ["lp", "mps"])
 def test_another_solver_reads_the_exported_model(tmp_path: Path, format_: str) -> None:
     import highspy
 
     path = tmp_path / f"model.{format_}"
-    assert planner("export", "traffic/abilene", "--out", path, "--format", format_).code == 0
+    assert planner("export", "traffic/abilene", *TOTAL, "--out", path, "--format", format_).code == 0
     solver = highspy.Highs()
     solver.silent()
     solver.readModel(str(path))
     solver.run()
-    expected = json.loads(planner("solve", "traffic/abilene", "--backend", "ortools:glop", "--json").out)
+    expected = json.loads(
+        planner("solve", "traffic/abilene", *TOTAL, "--backend", "ortools:glop", "--json").out
+    )
     assert solver.getInfo().objective_function_value == pytest.approx(
         expected["runs"][0]["objective"], rel=1e-6
     )
@@ -117,11 +122,11 @@ def test_an_mps_file_in_or_tools(tmp_path: Path) -> None:
     from ortools.linear_solver.python import model_builder
 
     path = tmp_path / "model.mps"
-    planner("export", "traffic/abilene", "--out", path)
+    planner("export", "traffic/abilene", *TOTAL, "--out", path)
     model, solver = model_builder.Model(), model_builder.Solver("GLOP")
     assert model.import_from_mps_file(str(path))
     solver.solve(model)
-    expected = json.loads(planner("solve", "traffic/abilene", "--json").out)["runs"][0]["objective"]
+    expected = json.loads(planner("solve", "traffic/abilene", *TOTAL, "--json").out)["runs"][0]["objective"]
     assert solver.objective_value == pytest.approx(expected, rel=1e-6)
 
 
@@ -244,3 +249,43 @@ def test_every_shipped_scenario_has_its_source() -> None:
     patterns = re.findall(r"\b[a-z]+/[\w*]+", (ROOT / "data" / "SOURCES.md").read_text())
     for name in scenario_names():
         assert any(fnmatch(name, pattern) for pattern in patterns), f"{name} is not in data/SOURCES.md"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "setting", "fits"),
+    [
+        ("traffic/abilene", "problem.scale=0.1", True),
+        ("traffic/abilene", "problem.scale=1", False),
+        ("livevideo/session_window", "problem.cost_weight=0", True),
+        ("livevideo/session_window", "problem.capacity_scale=0.01", False),
+        ("multicast/own_data", "problem.source=tables", False),
+        ("brokering/own_data", "problem.capacity_scale=1", True),
+        ("brokering/own_data", "problem.capacity_scale=0.01", False),
+    ],
+)
+def test_an_exported_model_of_strict_service_serves_all_or_is_infeasible(
+    tmp_path: Path, scenario: str, setting: str, fits: bool
+) -> None:
+    import highspy
+
+    found = {}
+    for service in ("best", "all"):
+        path = tmp_path / f"{service}.mps"
+        made = planner("export", scenario, "--set", setting, "--service", service, "--out", path)
+        assert made.code == 0, made.err
+        solver = highspy.Highs()
+        solver.silent()
+        solver.readModel(str(path))
+        solver.run()
+        found[service] = (solver.getModelStatus(), solver.getInfo().objective_function_value)
+    status, objective = found["all"]
+    assert (status == highspy.HighsModelStatus.kOptimal) == fits
+    if fits:
+        assert objective == pytest.approx(found["best"][1], rel=1e-6)
+
+
+def test_a_model_without_a_strict_form_is_not_exported_as_one(tmp_path: Path) -> None:
+    made = planner("export", "circuits/exact_8", "--service", "all", "--out", tmp_path / "model.lp")
+    assert made.code == 1
+    assert "--service all" in made.err
+    assert not (tmp_path / "model.lp").exists()

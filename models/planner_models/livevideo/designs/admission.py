@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
-
-import pandas as pd
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -16,8 +13,8 @@ from planner_models.livevideo.designs import optimum
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.plan.streams import Streams
+from planner_models.livevideo.problem.adjustments import pin_everything
 from planner_models.livevideo.problem.problem import LiveVideo
-from planner_models.livevideo.problem.schema import PINNED
 from planner_models.livevideo.problem.validation import report_unreachable
 
 PINNED_TIME_LIMIT_S: Final = 30.0
@@ -75,10 +72,7 @@ def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) 
             return Decision(
                 plan=None, proof=Proof(status=Status.INFEASIBLE, metric=OBJECTIVE, reasons=reasons)
             )
-        observed = problem
-        if pins:
-            everything = pd.DataFrame([["*"] * 4], columns=list(PINNED.columns))
-            observed = replace(problem, pinned=pd.concat([problem.pinned, everything], ignore_index=True))
+        observed = pin_everything(problem) if pins else problem
         decision = decide(observed, options=options, **parameters)
         unserved = (
             None if decision.plan is None else measure(problem, decision.plan, None)["unserved_clients"]

@@ -6,11 +6,12 @@ from planner import backends
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.options import Options
+from planner.options import Options, Service
 from planner_models.livevideo.designs import formulation as formal
 from planner_models.livevideo.designs.integer_program import build_program, trim_branches
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees
+from planner_models.livevideo.problem.adjustments import pin_everything
 from planner_models.livevideo.problem.problem import LiveVideo
 
 
@@ -50,6 +51,6 @@ def distribute(problem: LiveVideo, *, options: Options = Options()) -> Decision[
     )
 
 
-def build_model(problem: LiveVideo) -> LinearProgram:
-    """Return the integer program that `distribute` solves."""
-    return build_program(problem).program
+def build_model(problem: LiveVideo, *, service: Service = "best") -> LinearProgram:
+    """Return the integer program that `distribute` solves; with service "all", all requests are served."""
+    return build_program(pin_everything(problem) if service == "all" else problem).program

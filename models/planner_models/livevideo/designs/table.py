@@ -33,7 +33,9 @@ DESIGNS: Final = (
         messages="every cluster reports its links and requests to a central controller; the controller sends "
         "every cluster the next hop of each object",
         source="Mukerjee 2018, section 4.5",
-        model=lambda problem, most_moved=None: optimum.build_model(problem),  # noqa: ARG005
+        model=lambda problem, most_moved=None, service="best": optimum.build_model(  # noqa: ARG005
+            problem, service=service
+        ),
         **CENTRAL,
     ),
     Design(

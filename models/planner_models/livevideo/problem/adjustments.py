@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats
 from planner.errors import InputError, did_you_mean
 from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.schema import PINNED
 from planner_models.livevideo.problem.workloads import Priority, priorities
 
 
@@ -103,3 +105,9 @@ def without_links(problem: LiveVideo, removed: Bools, capacity_mbps: Floats | No
         ]
         rules[table] = frame[np.array(applies, dtype=bool)]
     return replace(problem, links=problem.links.assign(capacity_mbps=capacity)[is_kept], **rules)
+
+
+def pin_everything(problem: LiveVideo) -> LiveVideo:
+    """Return the problem in which every request must be served."""
+    everything = pd.DataFrame([["*"] * 4], columns=list(PINNED.columns))
+    return replace(problem, pinned=pd.concat([problem.pinned, everything], ignore_index=True))

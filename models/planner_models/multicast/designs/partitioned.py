@@ -13,7 +13,7 @@ from planner.arrays import Bools, Floats
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.options import Options
+from planner.options import Options, Service
 from planner_models.multicast.designs.universal_bound import bound_mbps
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order, build_limits
@@ -53,9 +53,15 @@ def partition_addresses(
     return Decision(plan=None if kept is None else build_plan(problem, kept, copies), proof=proof)
 
 
-def selection_program(problem: Multicast, *, choose: Choose = "value") -> LinearProgram:  # noqa: ARG001
-    """Return the integer program of `partition_addresses`."""
-    return selection_model(problem, build_limits(problem, problem.aggregation_copies))
+def selection_program(
+    problem: Multicast,
+    *,
+    choose: Choose = "value",  # noqa: ARG001
+    service: Service = "best",
+) -> LinearProgram:
+    """Return the integer program of `partition_addresses`; with service "all", all groups have entries."""
+    program = selection_model(problem, build_limits(problem, problem.aggregation_copies))
+    return program if service == "best" else replace(program, lower=program.upper)
 
 
 def _admit(problem: Multicast, copies: int, options: Options) -> Decision[Channels]:

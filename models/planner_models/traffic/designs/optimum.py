@@ -18,7 +18,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
-from planner.options import Options
+from planner.options import Options, Service
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand
@@ -225,14 +225,43 @@ def model(
     path_choice: PathChoice = "shortest",
     max_hops: int | None = None,
     method: Method = "auto",  # noqa: ARG001 - the same program, whatever solves it
+    service: Service = "best",
 ) -> LinearProgram:
-    """Return the linear program of which `route` finds the optimum with the same parameters."""
+    """Return the linear program of which `route` finds the optimum with the same parameters.
+
+    With service "all" every demand must be served at its rate, within the capacities.
+    """
     _require_paths(paths, max_hops)
-    problem = problem.routable
+    if service == "all":
+        return _require_all(_model(problem, objective, paths, path_choice, max_hops))
+    return _model(problem.routable, objective, paths, path_choice, max_hops)
+
+
+def _model(
+    problem: Traffic,
+    objective: Objective,
+    paths: int | Literal["any"],
+    path_choice: PathChoice,
+    max_hops: int | None,
+) -> LinearProgram:
     if paths == "any":
         return link_flow_program.build(problem, objective).program
     found = path_flow_program.find_paths(problem, count=paths, choice=path_choice, max_hops=max_hops)
     return path_flow_program.build(problem, objective, found)
+
+
+def _require_all(program: LinearProgram) -> LinearProgram:
+    """Return the program with every demand at its rate at least, and no link above its capacity."""
+    lower, upper = program.lower.copy(), program.upper.copy()
+    for block in program.columns:
+        chosen = slice(block.start, block.stop)
+        if block.name == "served":
+            lower[chosen] = upper[chosen]
+        elif block.name == "lambda":
+            lower[chosen] = 1.0
+        elif block.name == "utilization":
+            upper[chosen] = 1.0
+    return replace(program, lower=lower, upper=upper)
 
 
 PlanOf = Callable[[float], Routing]
