@@ -83,12 +83,12 @@ def _pieces(table: Table, width: int) -> Iterator[Table]:
     widths = []
     for place, column in enumerate(table.columns):
         lengths = [len(row[place].text) for row in cells]
-        if column.wrap:
+        if column.wrap and not column.numeric:
             most = WIDEST_HEADER if place < fixed else 12
             lengths = [min(most, length) for length in lengths]
         narrowest = NARROWEST if place >= fixed else 0
         widths.append(max([narrowest, *_label_widths(column.label, column.unit), *lengths]) + 3)
-    available = width - sum(widths[:fixed]) + 3  # nothing stands after the last column
+    available = width - sum(widths[:fixed]) + 3 - 2  # no space after the last column; both edges take one
     piece: list[int] = []
     left = available
     for place in range(fixed, len(table.columns)):

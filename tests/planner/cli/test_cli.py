@@ -44,7 +44,13 @@ def test_json_is_one_object_and_nothing_else() -> None:
     run = plain["runs"][0]
     for key in ("design", "mechanism", "status", "objective", "bound", "gap", "seconds", "backend"):
         assert run[key] is not None
-    assert run["violations"]
+    assert run["constraints"] == {
+        "met": True,
+        "violated": {},
+        "lost": {"shed_mbps": pytest.approx(run["metrics"]["shed_mbps"])},
+    }
+    assert not run["violations"]
+    assert all(other["violations"] and not other["constraints"]["met"] for other in plain["runs"][1:])
     assert run["metrics"]["share_of_bound"] == pytest.approx(1.0)
 
 
@@ -53,7 +59,7 @@ def test_a_table_says_the_same_as_json() -> None:
     plain = json.loads(planner("compare", "traffic/abilene", "--json").out)
     for run in plain["runs"]:
         assert run["design"] in table
-        assert f"{run['metrics']['concurrent_flow']:.4g}" in table
+        assert f"{run['metrics']['max_utilization']:.4g}" in table
 
 
 def test_out_keeps_everything_needed_to_go_on(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_each_metric_that_tells_designs_apart_has_bars(count: int, labels: int) 
         for number in range(labels)
     ]
     result: Any = SimpleNamespace(
-        runs=runs, system=SimpleNamespace(metrics=[*metrics, alike], studies=Studies())
+        runs=runs, system=SimpleNamespace(table_metrics=[*metrics, alike], studies=Studies())
     )
     (figure,) = charts.comparison(result)
     assert [len(bars.x) for bars in figure.data] == [labels] * count
@@ -38,5 +38,7 @@ def test_each_metric_that_tells_designs_apart_has_bars(count: int, labels: int) 
 def test_designs_that_are_alike_have_no_chart() -> None:
     metric = Metric(name="alike", unit="", better="less", about="the same for all")
     runs = [SimpleNamespace(label=label, plan=object(), metrics={"alike": 1.0}) for label in "ab"]
-    result: Any = SimpleNamespace(runs=runs, system=SimpleNamespace(metrics=[metric], studies=Studies()))
+    result: Any = SimpleNamespace(
+        runs=runs, system=SimpleNamespace(table_metrics=[metric], studies=Studies())
+    )
     assert charts.comparison(result) == []

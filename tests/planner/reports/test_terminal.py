@@ -10,7 +10,7 @@ from rich.console import Console
 
 from planner.formatting import sizes
 from planner.reports import catalogue_pages, terminal
-from planner.reports.document import Part, table_of
+from planner.reports.document import Column, Part, Table, table_of
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.description import section_parameters
 
@@ -62,3 +62,19 @@ def test_the_first_column_of_a_wide_table_is_never_cut(width: int) -> None:
     letters = "".join("".join(first_column).split())
     for change in changes:
         assert letters.count("".join(change.split())) == pieces
+
+
+@pytest.mark.parametrize("width", range(40, 100))
+def test_no_cell_of_a_split_table_is_cut(width: int) -> None:
+    """Whatever the width, a column that does not fit whole goes into the next piece."""
+    names = ["priority ranking", "hierarchical partitioning", "none", "transparency", "reaction"]
+    columns = [
+        Column(label="Mechanism", wrap=False),
+        *(Column(label=f"design_{k}", numeric=True) for k in range(len(names))),
+    ]
+    table = Table(columns=columns, rows=[["Mechanism", *names]], row_headers=1)
+    shown = Console(width=width, file=io.StringIO(), record=True)
+    terminal.show_part(Part(tables=[table]), shown)
+    text = shown.export_text()
+    assert all(name in text for name in names)
+    assert max(map(len, text.splitlines())) <= width
