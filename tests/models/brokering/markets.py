@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
@@ -84,3 +85,48 @@ def markets(draw: st.DrawFn, max_clients: int = 4, tight: bool = True) -> Broker
         performance_per=draw(st.sampled_from(["client", "bit"])),
     )
     return market(kinds, clusters, scores=scores, background_mbps=background, terms=terms)
+
+
+def heavy_tailed(
+    *,
+    rows: int,
+    clusters: int,
+    seed: int,
+    clients: int = 1,
+    free: float = 2.0,
+    per: str = "bit",
+    most_kbps: float = 80_000.0,
+) -> Brokering:
+    """Return a market whose bitrates are Pareto distributed, each different, up to `most_kbps`.
+
+    clients  of each row
+    free     capacity over demand
+    """
+    random = np.random.default_rng(seed)
+    kbps = np.minimum(500 * (1 + random.pareto(1.2, rows)), most_kbps)
+    places = random.choice(list(CITIES), rows)
+    share = random.pareto(1.5, clusters) + 0.2
+    capacity = free * clients * kbps.sum() / 1000 * share / share.sum()
+    cities, cost = random.choice(list(CITIES), clusters), random.lognormal(-3, 1, clusters)
+    return market(
+        [(str(place), float(rate), clients) for place, rate in zip(places, kbps, strict=True)],
+        [
+            (f"c{i}", f"cdn{i % 3}", str(cities[i]), float(capacity[i]), float(cost[i]))
+            for i in range(clusters)
+        ],
+        terms=Terms(cost_weight=5500.0, performance_per=per),
+    )
+
+
+@st.composite
+def heavy_tailed_markets(draw: st.DrawFn) -> Brokering:
+    """Draw a market of up to 40 different bitrates, and capacity from too little to plenty."""
+    return heavy_tailed(
+        rows=draw(st.integers(1, 40)),
+        clusters=draw(st.integers(1, 12)),
+        clients=draw(st.sampled_from([1, 3, 1000])),
+        seed=draw(st.integers(0, 2**32 - 1)),
+        free=draw(st.sampled_from([0.9, 1.1, 1.5, 2.8])),
+        per=draw(st.sampled_from(["client", "bit"])),
+        most_kbps=draw(st.sampled_from([3000.0, 80_000.0])),
+    )

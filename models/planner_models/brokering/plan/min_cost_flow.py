@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
+from planner import backends
 from planner.arrays import Bools, Floats, Ints
+from planner.backends.linear_program import LinearProgram, Rows
 from planner.errors import SolverFailure
 from planner_models.brokering.plan.transportation import (
     REDUCED_COST_TOLERANCE,
@@ -22,6 +25,10 @@ SHED_COST: Final = 20.0  # over the largest cost of a client
 WHOLE_TOLERANCE: Final = 1e-6  # of a bound on a number of clients, before it is rounded up
 COST_LEVELS: Final = 2**34  # costs are rounded to so many levels for the flow; bounds are not
 MAX_TRAFFIC_UNITS: Final = 2**48  # limit on all traffic in integer units
+PRICE_TOLERANCE: Final = 1e-6  # relative distance of a relaxation's cost and the bound of its prices
+MAX_PROGRAM_ARCS: Final = 500_000  # of a linear program that is solved where prices are not right
+
+log = logging.getLogger(__name__)
 
 
 def solve_relaxation(problem: TransportationProblem, active: Bools | None = None) -> Relaxation:
@@ -54,15 +61,92 @@ def solve_relaxation(problem: TransportationProblem, active: Bools | None = None
                 )
             active |= cheapest_arcs(problem.cost, offered, 4 * int(active.sum(axis=1).max()))
             continue
-        dual_price = _dual_prices(problem, assigned, full)
-        surcharge = dual_price * problem.bitrate_mbps[:, None]
-        least = (np.where(active, problem.cost, np.inf) + surcharge).min(axis=1)
-        improving = ~active & offered
-        improving &= problem.cost + surcharge < least[:, None] * (1 - REDUCED_COST_TOLERANCE)
+        dual_price = _dual_prices(problem, assigned, full, active)
+        improving = _improving_arcs(problem, dual_price, active, offered)
         if not improving.any():
+            return _with_best_prices(problem, assigned, dual_price, active)
+        active |= improving
+
+
+def _with_best_prices(
+    problem: TransportationProblem, assigned: sp.csr_array, dual_price: Floats, active: Bools
+) -> Relaxation:
+    """Return the relaxation with the best bound of the flow's prices, no prices, and the linear program's.
+
+    At the right prices, the bound is the cost of the flow. Rounding to integer units may spoil them: then
+    the linear program with the bitrates as they are gives prices and clients.
+    """
+    arcs = assigned.tocoo()
+    cost = float(problem.cost[arcs.row, arcs.col] @ arcs.data)
+    best = Relaxation(assigned=assigned, dual_price=dual_price, bound=problem.lagrangian_bound(dual_price))
+    if _proves(best, cost):
+        return best
+    log.info(
+        "the dual prices of the flow prove %s of its cost %s; solving the linear program", best.bound, cost
+    )
+    no_price = np.zeros_like(dual_price)
+    others = [replace(best, dual_price=no_price, bound=problem.lagrangian_bound(no_price))]
+    if int(active.sum()) <= MAX_PROGRAM_ARCS:
+        others += filter(None, [solve_linear_program(problem, active)])
+    return max([best, *others], key=_bound_of)
+
+
+def _bound_of(relaxation: Relaxation) -> float:
+    return -np.inf if relaxation.bound is None else relaxation.bound
+
+
+def _proves(relaxation: Relaxation, cost: float) -> bool:
+    """Return whether the bound of a relaxation is its cost, as it is at an optimum."""
+    return bool(cost - _bound_of(relaxation) <= PRICE_TOLERANCE * abs(cost))
+
+
+def solve_linear_program(problem: TransportationProblem, active: Bools) -> Relaxation | None:
+    """Solve the relaxation as a linear program, and add arcs of negative reduced cost until there are none.
+
+    active  (G, C) arcs to begin with
+
+    returns  Relaxation, or None where the solver has no optimum
+    """
+    offered, active = np.isfinite(problem.cost), active.copy()
+    groups, clusters = problem.cost.shape
+    while True:
+        group, cluster = np.nonzero(active)
+        arcs = len(group)
+        mbps = sp.csr_array((np.ones(arcs), (group, np.arange(arcs))), shape=(groups, arcs))
+        loads = sp.csr_array((np.ones(arcs), (cluster, np.arange(arcs))), shape=(clusters, arcs))
+        demand = problem.bitrate_mbps * problem.count
+        unit_cost = problem.cost[group, cluster] / problem.bitrate_mbps[group]
+        program = LinearProgram.build(
+            cost=unit_cost,
+            rows=[
+                Rows("served", mbps, lower=demand, upper=demand),
+                Rows("capacity", loads, upper=problem.capacity_mbps),
+            ],
+            name="brokering, divisible clients",
+        )
+        solution = backends.solve(program)
+        if solution.x is None or solution.row_duals is None:
+            return None
+        dual_price = np.maximum(-solution.row_duals[groups:], 0.0)
+        improving = _improving_arcs(problem, dual_price, active, offered)
+        if not improving.any():
+            clients = np.maximum(solution.x, 0.0) / problem.bitrate_mbps[group]
+            used = clients > 0
+            assigned = sp.csr_array((clients[used], (group[used], cluster[used])), shape=problem.cost.shape)
             bound = problem.lagrangian_bound(dual_price)
             return Relaxation(assigned=assigned, dual_price=dual_price, bound=bound)
         active |= improving
+
+
+def _improving_arcs(
+    problem: TransportationProblem, dual_price: Floats, active: Bools, offered: Bools
+) -> Bools:
+    """Return the arcs of negative reduced cost that are not active yet, (G, C)."""
+    surcharge = dual_price * problem.bitrate_mbps[:, None]
+    least = (np.where(active, problem.cost, np.inf) + surcharge).min(axis=1)
+    improving = ~active & offered
+    improving &= problem.cost + surcharge < (least - REDUCED_COST_TOLERANCE * np.abs(least))[:, None]
+    return improving
 
 
 def solve_with_shedding(problem: TransportationProblem) -> Relaxation:
@@ -154,7 +238,9 @@ class _Network:
         return side[side < groups], side[(side >= groups) & (side < source)] - groups
 
 
-def _dual_prices(problem: TransportationProblem, assigned: sp.csr_array, full: Bools) -> Floats:
+def _dual_prices(
+    problem: TransportationProblem, assigned: sp.csr_array, full: Bools, active: Bools
+) -> Floats:
     """Return the least dual prices of capacity, (C,), at which no client gains by another cluster.
 
     Where a client of g is in a, price_b >= price_a + (cost_ga - cost_gb) / bitrate_g for each b. The least
@@ -167,7 +253,9 @@ def _dual_prices(problem: TransportationProblem, assigned: sp.csr_array, full: B
     arcs = assigned.tocoo()
     group, cluster = arcs.row, arcs.col
     bitrate = problem.bitrate_mbps[group]
-    gain = (problem.cost[group, cluster][:, None] - problem.cost[np.ix_(group, tight)]) / bitrate[:, None]
+    pairs = np.ix_(group, tight)
+    gain = (problem.cost[group, cluster][:, None] - problem.cost[pairs]) / bitrate[:, None]
+    gain[~active[pairs]] = -np.inf  # the flow need not be optimal over other arcs
     order = np.argsort(cluster, kind="stable")
     first = np.flatnonzero(np.r_[True, np.diff(cluster[order]) != 0])
     largest = np.maximum.reduceat(gain[order], first, axis=0)  # by cluster that has clients
