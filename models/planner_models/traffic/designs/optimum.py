@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -36,6 +36,9 @@ MAX_EXPLAINED_FLOWS: Final = 50_000
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
 
+NOISE: Final = 1e-9  # of the largest flow to a target; smaller flows of a solver are rounding
+OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
+ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
 FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
 
 ObjectiveChoice = Annotated[
@@ -155,25 +158,43 @@ class _Search:
             self.scope = _bound_scope(paths, choice, max_hops)
 
     def solve(self, objective: Objective, *, least_mbps: float | None = None) -> Decision[Routing]:
-        """Return the decision for an objective other than `delivered`, in the time that is left."""
-        problem, options = self.problem, self.options
-        if options.time_limit_s is not None:
-            passed = time.perf_counter() - self.started
-            options = replace(options, time_limit_s=max(options.time_limit_s - passed, 1e-3))
-        if (
-            objective in ("concurrent", "utilization")
-            and self.found is None
-            and (
-                self.method == "columns"
-                or (self.method == "auto" and _is_column_generation_faster(problem, options))
-            )
+        """Return the decision for an objective other than `delivered`, in the time that is left.
+
+        Where the linear program is too ill-conditioned for its solver to prove an optimum, column generation
+        goes on.
+        """
+        problem, options = self.problem, self._options_left()
+        if self.found is not None or (objective != "concurrent" and objective != "utilization"):
+            return self._solve_program(objective, options, least_mbps)
+        if self.method == "columns" or (
+            self.method == "auto" and _is_column_generation_faster(problem, options)
         ):
             return column_generation.route(problem, objective=objective, options=options)
+        decision = self._solve_program(objective, options, least_mbps)
+        options = self._options_left()
+        is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
+        is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
+        if decision.proof.status is Status.OPTIMAL or is_late or is_solver_chosen:
+            return decision
+        columns = column_generation.route(problem, objective=objective, options=options)
+        return _merge_proofs(decision, columns, options)
+
+    def _options_left(self) -> Options:
+        """Return the options with the time that is left."""
+        if self.options.time_limit_s is None:
+            return self.options
+        passed = time.perf_counter() - self.started
+        return replace(self.options, time_limit_s=max(self.options.time_limit_s - passed, 1e-3))
+
+    def _solve_program(
+        self, objective: Objective, options: Options, least_mbps: float | None
+    ) -> Decision[Routing]:
+        problem = self.problem
         unit = _demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
         if self.found is None:
-            solution, plan_of = _solve_over_links(problem, unit, objective, options, least_mbps)
+            solution, flows = _solve_over_links(problem, unit, objective, options, least_mbps)
         else:
-            solution, plan_of = _solve_over_paths(problem, unit, objective, self.found, options, least_mbps)
+            solution, flows = _solve_over_paths(problem, unit, objective, self.found, options, least_mbps)
         solution = _rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
         proof = Proof(
             status=solution.status,
@@ -184,11 +205,9 @@ class _Search:
             backend=solution.backend,
             reasons=solution.reasons,
         )
-        if plan_of is None:
+        if flows is None:
             return Decision(plan=None, proof=proof)
-        share = min(1.0, solution.objective or 0.0) if objective == "concurrent" else 1.0
-        guarantees = {"demand"} if objective == "utilization" else {"capacity", "demand"}
-        return Decision(plan=plan_of(share), proof=proof, guarantees=frozenset(guarantees))
+        return _decide_by_plan(problem, objective, flows, proof, options)
 
     def prove_infeasible(self, objective: Objective, together: Decision[Routing]) -> Decision[Routing]:
         """Return the decision where not all demand fits, with the reason; undecided without proof."""
@@ -264,8 +283,80 @@ def _require_all(program: LinearProgram) -> LinearProgram:
     return replace(program, lower=lower, upper=upper)
 
 
-PlanOf = Callable[[float], Routing]
-"""Return the plan with every rate of the solution multiplied by a share."""
+@dataclass(frozen=True, eq=False)
+class _SolvedFlows:
+    """The rates that a solution serves, (K,) Mbit/s, and the plan for these times shares, (K,) or one."""
+
+    served_mbps: Floats
+    make_plan: Callable[[Floats | float], Routing]
+
+
+def _decide_by_plan(
+    problem: Traffic, objective: Objective, flows: _SolvedFlows, proof: Proof, options: Options
+) -> Decision[Routing]:
+    """Return the decision with the value of the plan itself, which a solver knows to its tolerance only.
+
+    Where rates differ by many orders of magnitude, that tolerance can be more than a capacity allows: then
+    demands over overloaded links are reduced. The bound stays, and the status follows from the gap.
+    """
+    plan = flows.make_plan(1.0)
+    utilization = plan.links["load_mbps"].to_numpy(float) / problem.capacity_mbps
+    busiest = float(utilization.max(initial=0.0))
+    guarantees, missing = {"capacity", "demand"}, 0.0
+    if objective == "concurrent":
+        value = 1 / busiest
+        if value < 1:
+            plan = flows.make_plan(value)
+    elif objective == "utilization":
+        value, guarantees = busiest, {"demand"}
+    else:
+        share: Floats | float = 1.0
+        if busiest > 1:
+            share = _fitting_shares(problem, plan, utilization)
+            plan = flows.make_plan(share)
+        value, most = float((flows.served_mbps * share).sum()), float(flows.served_mbps.sum())
+        missing = 1 - value / most if most > 0 else 0.0
+        if objective == "cost":
+            value = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
+    proof = replace(proof, objective=value)
+    if objective == "cost" and proof.bound is not None:
+        proof = replace(proof, bound=min(proof.bound, value))  # a plan that delivers less may cost less
+    return Decision(plan=plan, proof=_judge(proof, missing, options), guarantees=frozenset(guarantees))
+
+
+def _judge(proof: Proof, missing: float, options: Options) -> Proof:
+    """Return the proof with the status that objective and bound prove; `missing`: share not served."""
+    gap = proof.gap
+    if gap is not None and gap <= ROUNDING:
+        proof = replace(proof, bound=proof.objective)  # rounding may put it on the wrong side of the value
+    is_optimal = gap is not None and gap + missing <= max(options.gap or 0.0, OPTIMALITY_GAP)
+    return replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
+
+
+def _merge_proofs(one: Decision[Routing], other: Decision[Routing], options: Options) -> Decision[Routing]:
+    """Return the better plan of two decisions for one objective, with the tighter of their bounds."""
+    is_less = one.proof.metric == "max_utilization"
+    bounds = [made.proof.bound for made in (one, other) if made.proof.bound is not None]
+    if one.plan is None or other.plan is None:
+        best = one if other.plan is None else other
+    else:
+        first, second = one.proof.objective or 0.0, other.proof.objective or 0.0
+        best = one if (first <= second if is_less else first >= second) else other
+    if not bounds:
+        return best
+    proof = replace(best.proof, bound=max(bounds) if is_less else min(bounds))
+    return replace(best, proof=proof if best.plan is None else _judge(proof, 0.0, options))
+
+
+def _fitting_shares(problem: Traffic, plan: Routing, utilization: Floats) -> Floats:
+    """Return the share of each demand, (K,), with which no link of the plan carries more than it can.
+
+    A demand gets the smallest capacity over load of its links: then no load exceeds its link's capacity.
+    """
+    flow = routing.flow_by_demand(problem, plan).tocoo()
+    share = np.ones(len(problem.demands))
+    np.minimum.at(share, flow.row, 1 / np.maximum(utilization[flow.col], 1.0))
+    return share
 
 
 def _demand_scale(problem: Traffic) -> float:
@@ -292,7 +383,7 @@ def _rescale_solution(solution: Solution, unit: float) -> Solution:
 
 def _solve_over_links(
     problem: Traffic, unit: float, objective: Objective, options: Options, least_mbps: float | None
-) -> tuple[Solution, PlanOf | None]:
+) -> tuple[Solution, _SolvedFlows | None]:
     scaled = problem.scale_demands(unit)
     if options.backend.startswith("pyomo:"):
         solution, flow, served = _solve_formulation(scaled, objective, options, least_mbps)
@@ -307,7 +398,13 @@ def _solve_over_links(
     if flow is None:
         return solution, None
     rate = np.clip(served / unit, 0.0, problem.rate_mbps)
-    return solution, lambda share: _follow_splits(problem, sp.coo_array(flow / unit), rate * share)
+    ratios = _split_ratios(problem, sp.coo_array(flow / unit))
+    return solution, _SolvedFlows(
+        rate,
+        lambda share: routing.routing_by_demand(
+            problem, split_ratios.apply_ratios(problem, ratios, rate * share)
+        ),
+    )
 
 
 def _solve_formulation(
@@ -332,24 +429,26 @@ def _solve_over_paths(
     found: path_flow_program.CandidatePaths,
     options: Options,
     least_mbps: float | None,
-) -> tuple[Solution, PlanOf | None]:
+) -> tuple[Solution, _SolvedFlows | None]:
     program = path_flow_program.build(problem.scale_demands(unit), objective, found, least_mbps=least_mbps)
     solution = backends.solve(program, options)
     if solution.x is None:
         return solution, None
+    is_partial = objective == "total" or least_mbps is not None
     rate = np.clip(solution.x[: len(found.links)] / unit, 0.0, None)
+    rate = _exact_rates(problem, is_partial, found.demand, rate)
 
-    def plan(share: float) -> Routing:
-        is_partial = objective == "total" or least_mbps is not None
-        exact = _exact_rates(problem, is_partial, found.demand, rate) * share
+    def make_plan(share: Floats | float) -> Routing:
+        shared = rate * np.broadcast_to(share, len(problem.demands))[found.demand]
         flow = sp.csr_array(
-            (exact, (found.demand, np.arange(len(exact)))), shape=(len(problem.demands), len(exact))
+            (shared, (found.demand, np.arange(len(shared)))), shape=(len(problem.demands), len(shared))
         )
         return routing.routing_by_demand(
-            problem, flow @ found.uses, path_flow_program.route_table(problem, found, exact)
+            problem, flow @ found.uses, path_flow_program.route_table(problem, found, shared)
         )
 
-    return solution, plan
+    served = sum_by_index(found.demand, rate, len(problem.demands))
+    return solution, _SolvedFlows(served, make_plan)
 
 
 def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats) -> Floats:
@@ -363,19 +462,20 @@ def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats)
     return rate / sent[demand] * wanted[demand]
 
 
-def _follow_splits(problem: Traffic, flow_mbps: sp.coo_array, served_mbps: Floats) -> Routing:
-    """Return the plan that serves exactly `served_mbps` (K,) with the split ratios of the solver's flow.
+def _split_ratios(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
+    """Return the split ratios, (D, E), of the solver's flow per target.
 
     Solvers keep flow conservation to about 1e-7 only. Applying their split ratios makes it exact, and
     demands below their tolerance use the shortest path.
     """
     flow = flow_mbps.copy()
-    flow.data[flow.data <= 1e-9 * problem.rate_mbps.max()] = 0.0
+    largest = np.zeros(len(problem.targets))
+    np.maximum.at(largest, flow.row, flow.data)
+    flow.data[flow.data <= NOISE * largest[flow.row]] = 0.0
     ratios = split_ratios.compute_ratios(
         problem, split_ratios.drop_stranded_flow(problem, cycle_removal.remove_cycles(problem, flow))
     )
-    ratios = split_ratios.complete_ratios(problem, ratios)
-    return routing.routing_by_demand(problem, split_ratios.apply_ratios(problem, ratios, served_mbps))
+    return split_ratios.complete_ratios(problem, ratios)
 
 
 def _is_column_generation_faster(problem: Traffic, options: Options) -> bool:

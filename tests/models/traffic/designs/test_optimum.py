@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -158,8 +159,67 @@ def test_formal_model_and_exported_model_agree_with_the_default(problem: Traffic
 
 def test_no_demand_at_all() -> None:
     problem = network([("s", "t", 10.0)], [("s", "t", 0.0)])
-    assert optimum.route(problem, objective="concurrent").proof.status is Status.UNBOUNDED
     assert objective(optimum.route(problem, objective="utilization")) == 0
+    for goal in ("delivered", "concurrent", "utilization", "total"):
+        run = solve(problem, objective=goal)
+        assert run.exit_code == 0
+        assert run.proof.status is Status.OPTIMAL
+        assert run.metrics["delivered_mbps"] == 0
+        assert not len(run.plan.flows)
+
+
+METHODS: list[tuple[str, dict[str, Any]]] = [
+    (goal, parameters)
+    for goal in ("delivered", *OBJECTIVES)
+    for parameters in ({"method": "lp"}, {"method": "columns"}, {"paths": 3})
+    if goal not in ("total", "cost") or parameters.get("method") != "columns"
+]
+
+
+@pytest.mark.parametrize(("goal", "parameters"), METHODS)
+@settings(max_examples=8)
+@given(problem=problems(max_nodes=6, costs=True), data=st.data())
+def test_rates_over_twelve_decades_have_a_plan_within_its_bound(
+    goal: Any, parameters: dict[str, Any], problem: Traffic, data: st.DataObject
+) -> None:
+    """The engine rejects plans that overload links or are worth other than claimed; so must direct calls."""
+    count, decades = len(problem.demands), st.floats(-8, 4)
+    rate = 10 ** np.array(data.draw(st.lists(decades, min_size=count, max_size=count)))
+    wide = data.draw(st.sampled_from([0.0, 1.0, 9.0]))
+    capacity = problem.capacity_mbps ** (1 + wide)
+    problem = Traffic(
+        nodes=problem.nodes,
+        links=problem.links.assign(capacity_mbps=capacity),
+        demands=problem.demands.assign(rate_mbps=rate),
+    )
+    run = solve(problem, objective=goal, **parameters)
+    assert run.plan is not None
+    direct = optimum.route(problem, objective=goal, **parameters)
+    assert direct.proof.objective == run.proof.objective == pytest.approx(run.metrics[run.proof.metric])
+    if direct.proof.status is Status.OPTIMAL:
+        assert direct.proof.gap <= 1e-6
+    if goal != "utilization":
+        assert (direct.plan.links["load_mbps"] <= problem.capacity_mbps * (1 + 1e-6)).all()
+
+
+def test_a_plan_beyond_the_tolerance_of_its_solver_is_reduced_and_not_called_optimal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = network(DIAMOND, [("s", "t", 24.0)])
+    exact = backends.solve
+
+    def solve_roughly(program: Any, options: Options) -> Any:
+        solution = exact(program, options)
+        assert solution.x is not None
+        return replace(solution, x=solution.x * 1.001, objective=solution.objective * 1.001)
+
+    monkeypatch.setattr(backends, "solve", solve_roughly)
+    for paths in ("any", 2):
+        decision = optimum.route(problem, objective="total", paths=paths)
+        assert decision.proof.status is Status.FEASIBLE
+        assert decision.proof.objective == pytest.approx(15.0)
+        assert decision.plan.links["utilization"].max() <= 1 + 1e-9
+        assert decision.proof.bound == pytest.approx(15.0)
 
 
 def test_tiny_demands_are_served_too() -> None:

@@ -75,17 +75,13 @@ def scale_plan(problem: Traffic, plan: Routing, share: float) -> Routing:
 
 
 def decide_without_demand(problem: Traffic, objective: Objective) -> Decision[Routing]:
-    """Return the decision for a problem in which no demand has a rate: an empty plan.
+    """Return the decision for a problem in which no demand has a rate: an empty plan, which is optimal.
 
-    Objective "concurrent" is unbounded.
+    Its concurrent flow has no limit, and so no value.
     """
-    metric = METRIC_OF[objective]
-    if objective == "concurrent":
-        reasons = ("no demand has a rate above 0",)
-        return Decision(plan=None, proof=Proof(status=Status.UNBOUNDED, metric=metric, reasons=reasons))
     empty = sp.coo_array((len(problem.demands), len(problem.links)))
-    proof = Proof(status=Status.OPTIMAL, metric=metric)
-    if objective != "cost":
+    proof = Proof(status=Status.OPTIMAL, metric=METRIC_OF[objective])
+    if objective not in ("concurrent", "cost"):
         proof = replace(proof, objective=0.0, bound=0.0)
     return Decision(plan=routing.routing_by_demand(problem, empty), proof=proof)
 

@@ -262,7 +262,10 @@ def test_auto_takes_columns_where_the_program_is_large() -> None:
 
 def test_a_problem_without_demand_needs_no_search() -> None:
     problem = network(both_ways([("a", "b", 1.0)]), [("a", "b", 0.0)])
-    assert column_generation.route(problem).proof.status is Status.UNBOUNDED
+    decision = column_generation.route(problem)
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.plan is not None
+    assert not len(decision.plan.flows)
     assert column_generation.route(problem, objective="utilization").proof.objective == 0.0
 
 
