@@ -111,7 +111,8 @@ def _missing(run: Run) -> str:
         extreme = "most" if metric.better == "more" else "least"
         return f"at {extreme} {amount(_rounded(bound), metric.unit)} is possible"
     if run.plan is None:
-        return run.status if run.status.startswith("no plan") else f"no plan ({run.status})"
+        says = run.status if run.status.startswith("no plan") else f"no plan ({run.status})"
+        return says + "".join(f": {reason}".rstrip(".") for reason in run.proof.reasons[:1])
     return f"a plan without {metric.label[0].lower()}{metric.label[1:]}"
 
 

@@ -143,6 +143,20 @@ def test_the_answer_begins_with_question_and_verdict() -> None:
     assert answer.seconds > 0
 
 
+def test_strict_service_is_a_field_and_explains_why_nothing_fits() -> None:
+    app = wait_for_answer(page(scenario="traffic/abilene", designs="optimum"))
+    assert app.session_state["answer"].designs[0].losses, "soft service sheds"
+    service = next(box for box in app.selectbox if box.label == "Service")
+    assert service.value == "best"
+    service.set_value("all")
+    app.run()
+    app = wait_for_answer(app)
+    (design,) = app.session_state["answer"].designs
+    assert design.figures.status.text == "infeasible"
+    assert "of every demand fits" in app.info[0].value, "the verdict tells the reason"
+    assert app.query_params["set"] == "solver.service=all"
+
+
 def test_a_plan_is_explained_on_request() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="optimum"))
     open_tab(app, "view", "optimum")
