@@ -1,6 +1,7 @@
 # make demo   a comparison on a real network, from nothing but Python 3.11 and make
 # make test   the tests          make test-all   the slow ones too    make bench   speed and quality
 # make lint   style, types, layers of imports and words
+# make bounds-check   a fuzz of all systems with every index of the compiled kernels checked
 # make lock   renew requirements.lock from setup.cfg
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -10,7 +11,7 @@ READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
 DEMO := out/demo
 
-.PHONY: demo test test-all lint bench lock clean
+.PHONY: demo test test-all bounds-check lint bench lock clean
 
 demo: $(READY)
 	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
@@ -21,6 +22,10 @@ test: $(READY)
 
 test-all: test
 	$(BIN)/python -m pytest -n auto -m slow
+
+# kernels are compiled again with checks, into a cache of their own
+bounds-check: $(READY)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds $(BIN)/python -m pytest tests/test_fuzz.py -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -55,4 +60,4 @@ $(READY): requirements.lock setup.cfg pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out build dist *.egg-info .numba-bounds .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,6 +15,17 @@ UNIT_SCALES: Final = (
     {"bits": 1.0, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12},
 )
 """Units that `amount` converts into each other, ascending."""
+
+
+HIDDEN: Final = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+"""Characters that a terminal executes, or that change how it shows others; all but the end of a line."""
+
+
+def printable(text: str) -> str:
+    """Return text that a terminal shows and never executes: control characters as their escapes."""
+    return HIDDEN.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def number(value: float | None) -> str:

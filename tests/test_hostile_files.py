@@ -91,3 +91,31 @@ def test_a_hostile_name_is_one_line(name: str) -> None:
     done = planner("solve", name)
     assert done.code == 1
     assert "internal error" not in done.err
+
+
+def test_control_characters_do_not_reach_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na\x1b[2J,b,10\nb,a\x1b[2J,10\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na\x1b[2J,c\x07,5\n")
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    done = planner("solve", "scenario.toml")
+    assert done.code == 1
+    assert r"'c\x07'" in done.err
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na\x1b[2J,b,50\n")
+    for command in (("solve",), ("solve", "--json"), ("explain",)):
+        done = planner(command[0], "scenario.toml", *command[1:])
+        assert done.code == 0, done.err
+        assert not {"\x1b", "\x07"} & set(done.out + done.err)
+
+
+def test_an_error_of_many_faults_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = "".join(f"{'x' * 2_000}{place} = 1\n" for place in range(200))
+    (tmp_path / "scenario.toml").write_text(keys + SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    done = planner("check", "scenario.toml")
+    assert done.code == 1
+    assert len(done.err.splitlines()) <= 60
+    assert max(map(len, done.err.splitlines())) <= 600
+    assert "more faults" in done.err

@@ -11,6 +11,7 @@ import io
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -159,7 +160,7 @@ def faulty_rows(faults: Sequence[str], files: Sequence[UploadedFile]) -> dict[st
                 rows.setdefault(int(match["row"]), []).append(fault.partition(": ")[2])
         if not rows or not file.name.lower().endswith(".csv"):
             continue
-        lines = list(csv.reader(io.StringIO(file.content.decode("utf-8-sig", errors="replace"))))
+        lines = _lines(file.content)
         header = lines[0] if lines else []
         table = [
             {"row": row, **dict(zip(header, lines[row - 1], strict=False)), "fault": "; ".join(texts)}
@@ -169,3 +170,12 @@ def faulty_rows(faults: Sequence[str], files: Sequence[UploadedFile]) -> dict[st
         if table:
             found[file.table] = pd.DataFrame(table)
     return found
+
+
+def _lines(content: bytes) -> list[list[str]]:
+    """Return the fields of the lines of a CSV file, up to the first line that is none."""
+    lines = []
+    with suppress(csv.Error):
+        for line in csv.reader(io.StringIO(content.decode("utf-8-sig", errors="replace"))):
+            lines.append(line)  # noqa: PERF402 - keeps those before a fault
+    return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 from typing import Annotated
@@ -46,9 +47,7 @@ app.add_typer(new, name="new")
 
 def main() -> None:
     """Run the command line; each failure ends with one line and the exit code of its kind."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # an arrow that its encoding lacks is a question mark
-            stream.reconfigure(errors="replace")
+    _prepare_output()
     try:
         app(prog_name="planner")
     except PlannerError as error:
@@ -73,6 +72,15 @@ def main() -> None:
         text = f"internal error: {type(error).__name__}: " + " ".join(str(error).split())
         say(text + "; set PLANNER_DEBUG=1 for the traceback, and please report it")
         sys.exit(70)
+
+
+def _prepare_output() -> None:
+    """Let an encoding print every letter, and keep warnings of libraries from users."""
+    if not os.environ.get("PLANNER_DEBUG") and not sys.warnoptions:
+        logging.captureWarnings(True)  # such as an overflow in NumPy
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an arrow that its encoding lacks is a question mark
+            stream.reconfigure(errors="replace")
 
 
 @app.callback(invoke_without_command=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import HtmlOption, JsonOption, PicturesOption
-from planner.cli.output import answer, print_json, report_compiling, say, write_files
+from planner.cli.output import answer, print_json, report_compiling, say, say_line, write_files
 from planner.errors import InputError
 
 
@@ -165,4 +165,4 @@ def _measure(
         return
     terminal.show(page)
     for line in page.warnings:
-        typer.secho(line, fg="yellow")
+        say_line(line, "yellow", err=False)

@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from planner.formatting import HIDDEN, printable
+
 if TYPE_CHECKING:
     from planner.errors import PlannerError
     from planner.reports.document import Page
     from planner.runs.run import Comparison
     from planner.scenarios.scenario import Scenario
 
+MAX_FAULTS: Final = 50
+"""Lines of an error that are printed; a file may have a fault in every row."""
+MAX_LINE: Final = 600
+"""Letters of a line of an error."""
 COMPILING_LINE_S: Final = 5.0
 """Least time between two lines about the progress of compiling."""
 
@@ -35,12 +41,21 @@ def answer(page: Page, plain: Callable[[], Any], as_json: bool) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON value, whatever the encoding of standard output."""
     in_full = (sys.stdout.encoding or "utf-8").lower() in ("utf-8", "utf8")
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=not in_full, allow_nan=False, default=str))
+    text = json.dumps(value, indent=2, ensure_ascii=not in_full, allow_nan=False, default=str)
+    # JSON escapes half of the control characters itself
+    typer.echo(HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def say(text: str) -> None:
     """Print a message that is not part of the answer."""
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
+
+
+def say_line(text: str, colour: str, *, err: bool = True) -> None:
+    """Print a line of a warning or an error, shortened, in a colour."""
+    shown = printable(text)
+    shown = shown if len(shown) <= MAX_LINE else f"{shown[: MAX_LINE - 3]}..."
+    typer.secho(shown, err=err, fg=colour)
 
 
 @contextlib.contextmanager
@@ -65,9 +80,12 @@ def report_compiling() -> Iterator[None]:
 
 
 def report_error(error: PlannerError) -> None:
-    """Print each fault on a line."""
-    for line in str(error).splitlines():
-        typer.secho(line, err=True, fg="red")
+    """Print each fault on a line, and the number of those that are not shown."""
+    faults = str(error).split("\n")
+    for line in faults[:MAX_FAULTS]:
+        say_line(line, "red")
+    if len(faults) > MAX_FAULTS:
+        say_line(f"and {len(faults) - MAX_FAULTS:,} more faults", "red")
 
 
 def save(scenario: Scenario, comparison: Comparison, out: Path, table_format: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli.options import HtmlOption, JsonOption, Solver, axes_of, labels_of, with_solver
-from planner.cli.output import answer, print_json, say, write_files
+from planner.cli.output import answer, print_json, say, say_line, write_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def sweep(
     answer(page, result.to_dict, as_json)
     write_files(lambda: page, html, None)
     for line in sweeping.summarize_failures(result.failures):
-        typer.secho(line, err=True, fg="red")
+        say_line(line, "red")
     say(f"{len(result.runs):,} of {len(grid):,} points are in {out}, {result.made:,} runs made now")
     if result.interrupted:
         say("stopped before the end; the same command continues from here")

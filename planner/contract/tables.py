@@ -215,7 +215,7 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
         bad, rule = missing, f"{name} is empty or no number"
     else:
         text = values.astype(str) if values.dtype == bool else values
-        coerced = pd.to_numeric(text, errors="coerce").astype(float)
+        coerced = _to_numbers(text)
         # "nan" is read as a number here; the rule that numbers are finite refuses it
         is_nan = text.astype(str).str.strip().str.lower() == "nan"
         bad = missing | (coerced.isna() & ~is_nan)
@@ -233,6 +233,14 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
         ),
     )
     return coerced
+
+
+def _to_numbers(values: pd.Series) -> pd.Series:
+    """Return values as numbers, NaN for those that are none, and infinity for integers beyond floats."""
+    try:
+        return pd.to_numeric(values, errors="coerce").astype(float)
+    except OverflowError:
+        return pd.to_numeric(values.astype(str), errors="coerce").astype(float)
 
 
 def _convert_to_categories(name: str, values: pd.Series, broken: _RowFaults) -> pd.Series:

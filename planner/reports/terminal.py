@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from planner.formatting import printable
 from planner.reports.document import Kind, Page, Part, Table, Text, lines
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def save_text(page: Page, path: Path, columns: int) -> None:
 
 def _print_lines(given: Sequence[Text], console: Console) -> None:
     for one in given:
-        console.print(one.text, markup=False, style=STYLES[one.kind] or None, soft_wrap=True)
+        console.print(printable(one.text), markup=False, style=STYLES[one.kind] or None, soft_wrap=True)
 
 
 def _pieces(table: Table, width: int) -> Iterator[Table]:
@@ -116,10 +117,10 @@ def _columns_of(table: Table, places: Sequence[int], *, is_last: bool) -> Table:
 
 def _rich(table: Table) -> RichTable:
     shown = RichTable(
-        title=table.title or None,
+        title=RichText(printable(table.title)) if table.title else None,
         title_justify="left",
         title_style="bold",
-        caption=table.caption or None,
+        caption=RichText(printable(table.caption)) if table.caption else None,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -128,7 +129,7 @@ def _rich(table: Table) -> RichTable:
     for place, column in enumerate(table.columns):
         label = column.label + (f"\n{column.unit}" if column.unit else "")
         shown.add_column(
-            label,
+            RichText(printable(label)),
             justify="right" if column.numeric else "left",
             no_wrap=column.numeric or not column.wrap,
             overflow="fold",
@@ -137,7 +138,7 @@ def _rich(table: Table) -> RichTable:
         )
     for place, row in enumerate(cells):
         shown.add_row(
-            *(RichText(cell.text, style=STYLES[cell.kind]) for cell in row),
+            *(RichText(printable(cell.text), style=STYLES[cell.kind]) for cell in row),
             end_section=place in table.lines_after,
         )
     return shown

@@ -37,6 +37,12 @@ def test_defaults_types_and_order() -> None:
     assert PARTS.signature() == "parts(part, mass_kg, share?, note?)"
 
 
+def test_an_integer_beyond_floats_is_not_finite() -> None:
+    mass = pd.Series([10**400, 1], dtype=object)
+    with pytest.raises(InputError, match=r"parts row 1: mass_kg is inf, must be a finite number"):
+        validate(PARTS, pd.DataFrame({"part": ["a", "b"], "mass_kg": mass}))
+
+
 def test_the_callers_frame_stays_as_it_is() -> None:
     given_ = pd.DataFrame({"part": ["a"], "mass_kg": [1]})
     before = given_.copy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -291,7 +292,7 @@ def _read_numbers(path: Path) -> NDArray[np.float64]:
         if np.iscomplexobj(bits):
             raise ValueError("complex numbers")
         bits = np.asarray(bits, dtype=float)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, SyntaxError, tokenize.TokenError) as error:  # of a damaged header
         raise InputError(
             f"{path.name}: is no matrix of numbers ({' '.join(str(error).split())[:120]})"
         ) from None

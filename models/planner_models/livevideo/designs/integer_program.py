@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
-from planner_models.livevideo.designs.whole_streams import round_capacities
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -53,7 +52,7 @@ def build_program(problem: LiveVideo) -> TreeProgram:
 
     No candidate for an object are links that lead to no request for it, that have less capacity than
     its bitrate, that no source with the object feeds, or that it must not cross. The dummy link of a
-    group is the sum of its links in, which is at most 1. Capacities are rounded to whole streams.
+    group is the sum of its links in, which is at most 1.
     """
     pairs = _find_candidates(problem)
     item, link = pairs[:, 0], pairs[:, 1]
@@ -78,8 +77,6 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     )
     load = sp.csr_array((bitrate, (link, column)), shape=(len(problem.links), count))
     usable = np.diff(load.indptr) > 0
-    rates, objects = np.unique(problem.bitrate_mbps[np.unique(item)], return_counts=True)
-    capacity_mbps = round_capacities(problem.capacity_mbps[usable], rates, objects)
     has_choice = np.bincount(place, minlength=len(places)) > 1
 
     lower, upper = np.zeros(count), np.ones(count)
@@ -109,7 +106,7 @@ def build_program(problem: LiveVideo) -> TreeProgram:
         Rows(
             "capacity",
             load[usable],
-            upper=capacity_mbps,
+            upper=problem.capacity_mbps[usable],
             labels=lambda: [labels[i] for i in np.flatnonzero(usable)],
         ),
         Rows("received", forward, lower=0.0, labels=lambda: variable_labels(inner)),

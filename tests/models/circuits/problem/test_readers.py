@@ -52,6 +52,14 @@ def test_files_without_a_matrix_are_refused(tmp_path: Path) -> None:
             readers.read_matrix(path=tmp_path / f"{name}.npy")
 
 
+def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "m.npy", np.zeros((2, 2)))
+    content = (tmp_path / "m.npy").read_bytes()
+    (tmp_path / "m.npy").write_bytes(content.replace(b"(2, 2)", b"(2, 2["))
+    with pytest.raises(InputError, match=r"m.npy: is no matrix of numbers"):
+        readers.read_matrix(path=tmp_path / "m.npy")
+
+
 def test_coflows_of_a_window(tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"
     trace.write_text("4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n")

@@ -1,0 +1,50 @@
+"""Hostile files, scenarios, plans, words, stores and addresses: no crash, no hang, no escape.
+
+PLANNER_FUZZ_CASES sets the number of cases of the long test; `make bounds-check` runs it with every index of
+the compiled kernels checked.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable
+from concurrent import futures
+
+import pytest
+from pebble import ProcessExpired, ProcessPool
+
+from tests.fuzzing import run_case
+
+CASES = int(os.environ.get("PLANNER_FUZZ_CASES") or 10_000)
+FAST_CASES = 25
+LIMIT_S = float(os.environ.get("PLANNER_FUZZ_LIMIT_S") or 120)
+"""Longest time of a case on a busy machine; a case takes well below a second."""
+
+
+def faults_of(cases: Iterable[int], workers: int) -> list[str]:
+    """Run cases in processes that are replaced where one crashes or hangs; return the faults."""
+    numbers = list(cases)
+    faults: list[str] = []
+    context = multiprocessing.get_context("spawn")
+    with ProcessPool(max_workers=workers, max_tasks=1_000, context=context) as pool:
+        done = [pool.schedule(run_case, args=[number], timeout=LIMIT_S) for number in numbers]
+        for number, one in zip(numbers, done, strict=True):
+            try:
+                faults += one.result()
+            except futures.TimeoutError:
+                faults.append(f"case {number}: hangs")
+            except ProcessExpired as error:
+                faults.append(f"case {number}: crashes with exit code {error.exitcode}")
+    return faults
+
+
+def test_a_few_hostile_cases() -> None:
+    assert not faults_of(range(FAST_CASES), workers=1)
+
+
+@pytest.mark.slow
+def test_many_hostile_cases() -> None:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    faults = faults_of(range(CASES), workers=cores)
+    assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults[:100])
