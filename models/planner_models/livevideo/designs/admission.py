@@ -9,7 +9,7 @@ from typing import Any, Final
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.livevideo.designs import optimum
+from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.plan.streams import Streams
@@ -37,7 +37,7 @@ def admit_pinned(problem: LiveVideo, options: Options = Options()) -> Streams | 
     limits = Options(
         time_limit_s=options.time_limit_s or PINNED_TIME_LIMIT_S, gap=PINNED_GAP, threads=options.threads
     )
-    decision = optimum.distribute(pinned, options=limits)
+    decision = integer_program.solve(pinned, options=limits)
     status = decision.proof.status
     if decision.plan is None:
         why = (

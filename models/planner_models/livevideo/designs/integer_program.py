@@ -7,10 +7,51 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.livevideo.designs import formulation
+from planner_models.livevideo.designs.whole_streams import round_capacities
+from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
+
+
+def solve(problem: LiveVideo, *, options: Options = Options()) -> Decision[Trees]:
+    """Solve the integer program of all objects together; its bound holds for every plan.
+
+    From some hundred channels on solvers find no plan in a minute.
+    """
+    if options.backend.startswith("pyomo:"):
+        from planner.backends import pyomo
+
+        m = formulation.formulation(problem)
+        solution = pyomo.solve_model(m, options)
+        plan = (
+            None if solution.objective is None else trim_branches(problem, formulation.read_plan(problem, m))
+        )
+    else:
+        fast = build_program(problem)
+        solution = backends.solve(fast.program, options)
+        plan = None if solution.x is None else fast.plan(problem, solution.x)
+    objective = None if plan is None else measure(problem, plan, None)[OBJECTIVE]
+    bound = solution.bound
+    if objective is not None and bound is not None and objective > bound:
+        bound = objective  # the solver rounds more than the cost of the branches that were trimmed
+    return Decision(
+        plan=plan,
+        proof=Proof(
+            status=solution.status if plan is not None or solution.x is None else Status.FEASIBLE,
+            objective=objective,
+            bound=bound,
+            metric=OBJECTIVE,
+            backend=solution.backend,
+            reasons=solution.reasons,
+        ),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +93,7 @@ def build_program(problem: LiveVideo) -> TreeProgram:
 
     No candidate for an object are links that lead to no request for it, that have less capacity than
     its bitrate, that no source with the object feeds, or that it must not cross. The dummy link of a
-    group is the sum of its links in, which is at most 1.
+    group is the sum of its links in, which is at most 1. Capacities are rounded to whole streams.
     """
     pairs = _find_candidates(problem)
     item, link = pairs[:, 0], pairs[:, 1]
@@ -77,6 +118,8 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     )
     load = sp.csr_array((bitrate, (link, column)), shape=(len(problem.links), count))
     usable = np.diff(load.indptr) > 0
+    rates, objects = np.unique(problem.bitrate_mbps[np.unique(item)], return_counts=True)
+    capacity_mbps = round_capacities(problem.capacity_mbps[usable], rates, objects)
     has_choice = np.bincount(place, minlength=len(places)) > 1
 
     lower, upper = np.zeros(count), np.ones(count)
@@ -106,7 +149,7 @@ def build_program(problem: LiveVideo) -> TreeProgram:
         Rows(
             "capacity",
             load[usable],
-            upper=problem.capacity_mbps[usable],
+            upper=capacity_mbps,
             labels=lambda: [labels[i] for i in np.flatnonzero(usable)],
         ),
         Rows("received", forward, lower=0.0, labels=lambda: variable_labels(inner)),

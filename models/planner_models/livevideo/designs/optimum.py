@@ -1,56 +1,75 @@
-"""Optimal distribution trees of small problems by integer programming."""
+"""Optimal distribution trees: the decomposition first, then integer programming, in one time limit."""
 
 from __future__ import annotations
 
-from planner import backends
+import time
+from dataclasses import replace
+from typing import Final
+
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Status
 from planner.options import Options, Service
-from planner_models.livevideo.designs import formulation as formal
-from planner_models.livevideo.designs.integer_program import build_program, trim_branches
-from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
+from planner_models.livevideo.designs import integer_program, overlay_multicast
+from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.adjustments import pin_everything
 from planner_models.livevideo.problem.problem import LiveVideo
 
+GAP: Final = 1e-4  # relative gap at which the search stops, unless the options have one
+SEARCH_SHARE: Final = 0.5
+"""Share of the time limit for the decomposition where streams are pinned, which only a program can refuse."""
+
 
 def distribute(problem: LiveVideo, *, options: Options = Options()) -> Decision[Trees]:
-    """Solve the integer program of all objects together.
+    """Return optimal trees, or the best that the time limit allows, with a bound on every plan.
 
-    From some hundred channels on solvers find no plan in a minute, where `decomposition.distribute`
-    proves gaps of a percent or less.
+    With a time limit the decomposition searches first, so that no plan of `vdn` is better; it solves the
+    integer program where that is small. Without one, or with another backend, the integer program is
+    solved at once.
 
-    returns  Decision with Trees; its bound holds for every plan
-    source   Mukerjee 2018, Fig. 4.8
+    source  Mukerjee 2018, Fig. 4.8
     """
-    if options.backend.startswith("pyomo:"):
-        from planner.backends import pyomo
-
-        m = formal.formulation(problem)
-        solution = pyomo.solve_model(m, options)
-        plan = None if solution.objective is None else trim_branches(problem, formal.read_plan(problem, m))
-    else:
-        fast = build_program(problem)
-        solution = backends.solve(fast.program, options)
-        plan = None if solution.x is None else fast.plan(problem, solution.x)
-    objective = None if plan is None else measure(problem, plan, None)[OBJECTIVE]
-    bound = solution.bound
-    if objective is not None and bound is not None and objective > bound:
-        bound = objective  # the solver rounds more than the cost of the branches that were trimmed
-    return Decision(
-        plan=plan,
-        proof=Proof(
-            status=solution.status if plan is not None or solution.x is None else Status.FEASIBLE,
-            objective=objective,
-            bound=bound,
-            metric=OBJECTIVE,
-            backend=solution.backend,
-            reasons=solution.reasons,
-        ),
+    is_layered = len(problem.tiers) <= layered_problem.MAX_TIERS
+    if options.time_limit_s is None or options.backend != "highs" or not is_layered:
+        found = integer_program.solve(problem, options=options)
+        if found.proof.status in (Status.OPTIMAL, Status.INFEASIBLE) or options.time_limit_s is None:
+            return found
+        return _take_better(found, overlay_multicast.distribute(problem, options=options))
+    has_pins = len(problem.pinned_requests) + len(problem.pinned_links) > 0
+    share = SEARCH_SHARE if has_pins else 1.0
+    gap = GAP if options.gap is None else options.gap
+    started = time.perf_counter()
+    found = decomposition.distribute(
+        problem, options=replace(options, gap=gap, time_limit_s=share * options.time_limit_s)
     )
+    left_s = options.time_limit_s - (time.perf_counter() - started)
+    if not has_pins or found.proof.status is Status.OPTIMAL or left_s <= 0:
+        return found
+    return _take_better(integer_program.solve(problem, options=replace(options, time_limit_s=left_s)), found)
+
+
+def _take_better(exact: Decision[Trees], other: Decision[Trees]) -> Decision[Trees]:
+    """Return the exact decision, with the other's plan where that is better and keeps the same rules."""
+    objective = other.proof.objective
+    if other.guarantees is not None and "pinned" not in other.guarantees:
+        return exact
+    if other.plan is None or objective is None or exact.proof.status is Status.INFEASIBLE:
+        return exact
+    if exact.proof.objective is not None and exact.proof.objective >= objective:
+        return exact
+    bounds = [bound for bound in (exact.proof.bound, other.proof.bound) if bound is not None]
+    proof = replace(
+        exact.proof,
+        status=Status.FEASIBLE,
+        objective=objective,
+        bound=max(objective, min(bounds)) if bounds else None,
+        reasons=(),
+    )
+    return Decision(plan=other.plan, proof=proof)
 
 
 def build_model(problem: LiveVideo, *, service: Service = "best") -> LinearProgram:
     """Return the integer program that `distribute` solves; with service "all", all requests are served."""
-    return build_program(pin_everything(problem) if service == "all" else problem).program
+    served = pin_everything(problem) if service == "all" else problem
+    return integer_program.build_program(served).program

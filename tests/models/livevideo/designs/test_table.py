@@ -67,6 +67,27 @@ def test_no_design_beats_the_optimum(one: LiveVideo) -> None:
         assert value <= best + 1e-9, design.name
 
 
+@given(
+    st.integers(2, 5).flatmap(lambda tiers: problems(tiers=tiers, rules=True)),
+    st.sampled_from([1e-6, 0.01, 0.2]),
+)
+@settings(max_examples=8)
+def test_no_design_beats_an_optimum_that_ran_out_of_time(one: LiveVideo, limit_s: float) -> None:
+    found = optimum.distribute(one, options=Options(time_limit_s=limit_s, threads=1))
+    assert found.plan is not None
+    assert not len(check(one, found.plan))
+    best = measure(one, found.plan, None)["service_minus_cost"]
+    assert best == pytest.approx(found.proof.objective)
+    for design in DESIGNS:
+        plan = design.run(design.observe(one), options=QUICK, previous=None).plan
+        assert plan is not None
+        value = measure(one, plan, None)["service_minus_cost"]
+        assert value is not None
+        assert best is not None
+        assert value <= best + 1e-4 * abs(best), design.name
+        assert value <= found.proof.bound + 1e-9, design.name  # type: ignore[operator]
+
+
 def test_no_design_beats_the_bound_of_a_shipped_scenario_under_overload() -> None:
     folder = Path(str(files("planner_data") / "scenarios" / "livevideo" / "sessions"))
     one = adjust(read_window(path=folder, index=4), capacity_scale=0.3)

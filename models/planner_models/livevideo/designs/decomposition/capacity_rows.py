@@ -1,7 +1,8 @@
 """Rows of the master problem: the capacity of links, and the number of objects that fit on them.
 
-The second kind is a rounding cut: where whole objects of a bitrate cannot fill a link, their number is
-at most the capacity over the bitrate, rounded down.
+Capacities are rounded to the largest sum of bitrates. The second kind is a rounding cut: where whole
+objects of a bitrate cannot fill a link, their number is at most the capacity over the bitrate, rounded
+down.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
 from planner_models.livevideo.designs.tree.local_network import CAPACITY_TOLERANCE, PerLayer
+from planner_models.livevideo.designs.whole_streams import round_capacities
 
 MIN_UNUSED_SHARE: Final = 0.03
 """Share of a link that whole objects of a bitrate leave unused, from which it gets a row that counts them."""
@@ -63,10 +65,12 @@ class CapacityRows:
         request_rate = np.repeat(objects.bitrate, layered.request_count)
         group_load = np.bincount(objects.group, weights=request_rate, minlength=len(layered.c.first) - 1)
         max_load[self.sizes[0] + self.sizes[1] :] = group_load[layered.c.head]
-        link = np.flatnonzero((max_load > capacity) & (capacity > 0))
-        links, min_bitrates, limits = [link], [np.zeros(len(link))], [capacity[link]]
-        for rate in np.unique(objects.bitrate):
-            quotient = np.where(np.isfinite(capacity), capacity, 0.0) / rate
+        rates, count = np.unique(objects.bitrate[is_requested], return_counts=True)
+        whole = round_capacities(capacity, rates, count)
+        link = np.flatnonzero((max_load > capacity) & (whole > 0))
+        links, min_bitrates, limits = [link], [np.zeros(len(link))], [whole[link]]
+        for rate in rates:
+            quotient = np.where(np.isfinite(whole), whole, 0.0) / rate
             count = np.floor(quotient * (1 + CAPACITY_TOLERANCE))
             wastes = quotient - count > MIN_UNUSED_SHARE * quotient
             link = np.flatnonzero((count >= 1) & wastes & (max_load > capacity))

@@ -25,7 +25,8 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.livevideo.designs import optimum
+from planner_models.livevideo.designs import integer_program
+from planner_models.livevideo.designs.admission import admit_pinned
 from planner_models.livevideo.designs.decomposition import layered_problem
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
 from planner_models.livevideo.designs.decomposition.diving import BRISK, FAST, SLOW, DivePace
@@ -78,6 +79,9 @@ WARM_START_PASSES: Final = 8  # passes from the previous plan's trees before the
 PRICE_TIME_SHARE: Final = 0.5
 """Share of the time limit after which a first bound and a dive begin, whatever the prices are."""
 
+PINNED_TIME_S: Final = 0.5
+"""Time for the pinned streams alone, at least, where a search at its time limit has left some out."""
+
 BOUND_ROUNDING: Final = 1e-10
 """Share of its terms' sum by which a bound is raised, so that it holds in spite of rounding."""
 
@@ -104,13 +108,13 @@ def distribute(
     any number of threads: the plan is the same if the gap ends the search, not if the time limit does.
 
     raises  InputError for another backend, since the algorithm is a solver of its own
-    notes   problems of more than four tiers are left to `optimum.distribute`
+    notes   problems of more than four tiers are left to the integer program
     source  Mukerjee 2018, Fig. 4.8; Dantzig and Wolfe 1960
     """
     if options.backend != "highs":
         raise InputError(f"backend is '{options.backend}': 'vdn' is a solver of its own, leave it out")
     if len(problem.tiers) > layered_problem.MAX_TIERS:
-        return optimum.distribute(problem, options=options)
+        return integer_program.solve(problem, options=options)
     if not len(problem.requests) and not len(problem.pinned_links):
         empty = layered_problem.build_layers(problem).to_plan(np.zeros((0, 3), dtype=np.int64))
         proof = Proof(status=Status.OPTIMAL, objective=0.0, bound=0.0, metric=OBJECTIVE, backend=BACKEND)
@@ -174,6 +178,8 @@ class _Search:
         self.pricer.close()
         if self.is_small and not self._is_done():
             self._solve_integer_program()
+        if self.feasible.served_pins() < self.layered.pinned_count:
+            self._admit_pinned()
         return self._decision()
 
     # --- prices and bounds ------------------------------------------------------------------
@@ -373,11 +379,22 @@ class _Search:
         if left_s <= 0:
             return
         options = Options(time_limit_s=left_s, gap=self.gap, threads=self.threads, seed=self.seed)
-        found = optimum.distribute(self.problem, options=options)
+        found = integer_program.solve(self.problem, options=options)
         if found.plan is not None:
             self.feasible.adopt(self.layered.paths_of(found.plan))
         if found.proof.bound is not None:
             self.bound = min(self.bound, found.proof.bound)
+
+    def _admit_pinned(self) -> None:
+        """Take the cheapest trees of the pinned streams alone where the search has left some out."""
+        left_s = max(self.until - time.perf_counter(), PINNED_TIME_S)
+        streams = admit_pinned(self.problem, Options(time_limit_s=left_s, threads=self.threads))
+        if not isinstance(streams, Decision):
+            self.feasible.adopt(self.layered.paths_of(streams.plan()))
+            self.feasible.complete(
+                self.solution.prices, self.feasible.order_by_value(self.solution.value), until=self.until
+            )
+            self.feasible.adopt(self.feasible.state.paths)
 
     def _is_done(self) -> bool:
         gap = relative_gap(self.feasible.objective(), self.bound)
