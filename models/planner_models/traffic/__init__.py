@@ -25,8 +25,8 @@ Demand that is not sent, for want of capacity or of a path, is shed and listed.
 Tables: `nodes(node, latitude?, longitude?)`, `links(tail, head, capacity_mbps, weight?, cost?,
 latency_ms?)`, `demands(source, target, rate_mbps)`; parallel links are rows with the same ends. A
 plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
-load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)` and, where
-demand is left out, `shed(source, target, rate_mbps)`.
+load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
+`weights(tail, head, parallel, weight)` and, where demand is left out, `shed(source, target, rate_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic
@@ -50,7 +50,6 @@ from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
-from planner_models.traffic.designs import link_weights
 from planner_models.traffic.designs.formulation import formulation
 from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.information.realize import realize
@@ -81,7 +80,7 @@ SYSTEM = System(
         adjust=adjust,
     ),
     plan=PlanType(
-        tables=(*PLAN_TABLES, link_weights.WEIGHTS),
+        tables=PLAN_TABLES,
         from_tables=routing_from_tables,
         check=check,
         metrics=METRICS,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import heapq
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numba
 import numpy as np
-import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.contract.tables import Table, label, number
 from planner.options import Options
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.routable import shed_unreachable
@@ -24,19 +22,6 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 Goal = Literal["utilization", "congestion"]
-
-WEIGHTS: Final = Table(
-    name="weights",
-    about="the routing metric to configure on each link",
-    columns={
-        "tail": label("node where the link starts"),
-        "head": label("node where the link ends"),
-        "parallel": number(
-            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
-        ),
-        "weight": number("routing metric", more_than=0),
-    },
-)
 
 SLOPES: Final = np.array([1.0, 3.0, 10.0, 70.0, 500.0, 5000.0])  # of the congestion cost, by capacity
 BREAKPOINTS: Final = np.array([0.0, 1 / 3, 2 / 3, 0.9, 1.0, 1.1])  # utilization from which each slope holds
@@ -47,20 +32,6 @@ PERTURBED_SHARE: Final = 1 / 20  # of the links, in a perturbation
 BUSY_LINK_PROBABILITY: Final = 0.5  # that a move changes the busiest of a random sample of links
 RANDOM_WEIGHT_PROBABILITY: Final = 0.5  # that a move draws any weight; else a small change
 RECOMPUTE_PROBABILITY: Final = 0.001  # per evaluation: sums of loads drift by rounding
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WeightedRouting(Routing):
-    """An ECMP routing with the link weights that produce it.
-
-    weights  tail, head, parallel, weight: a row for each link of the network
-    """
-
-    weights: pd.DataFrame
-
-    def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables flows, links and weights."""
-        return super().to_tables() | {"weights": self.weights}
 
 
 @shed_unreachable
@@ -91,7 +62,7 @@ def route(
     more often on busy links; after a stall the search restarts from a perturbation of the incumbent.
     Ends after `evaluations` or at the time limit; proves no bound.
 
-    returns  Decision with a `WeightedRouting`: every demand at its rate; links may be overloaded
+    returns  Decision with a Routing that has weights: every demand at its rate; links may be overloaded
     source   Fortz and Thorup 2000 (cost function, neighbourhood of single weight changes)
     """
     until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
@@ -118,7 +89,7 @@ def congestion(problem: Traffic, load_mbps: Floats) -> float:
 def _initial_weights(
     problem: Traffic, goal: Goal, largest: int, *, free: bool, previous: Decision[Routing] | None
 ) -> Ints:
-    if previous is not None and isinstance(previous.plan, WeightedRouting):
+    if previous is not None and previous.plan is not None and previous.plan.weights is not None:
         tables = previous.plan.weights
         if (
             len(tables) == len(problem.links)
@@ -152,9 +123,8 @@ def _make_decision(problem: Traffic, weight: Ints) -> Decision[Routing]:
     share.data *= np.repeat(problem.rate_mbps, np.diff(share.indptr))
     plain = routing.routing_by_demand(problem, share)
     ends = problem.links[["tail", "head"]].reset_index(drop=True)
-    plan = WeightedRouting(
-        flows=plain.flows,
-        links=plain.links,
+    plan = replace(
+        plain,
         weights=ends.assign(parallel=problem.parallel, weight=weight.astype(float)),
     )
     proof = Proof(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,10 +13,12 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
-from planner_models.traffic.plan.plan import Routing, require_links
+from planner_models.traffic.plan import split_ratios
+from planner_models.traffic.plan.plan import Routing, flow_on_routes, require_links
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 TOLERANCE: Final = 1e-6  # relative to a link's capacity, a demand, the flow to a target
+MAX_PLACES: Final = 20_000_000  # of commodities and nodes, followed at a time
 ROUNDING: Final = 1e-12  # relative to the traffic through a node: precision of sums and differences
 
 
@@ -38,12 +41,18 @@ class VerifiedFlow:
 
 
 def check(problem: Traffic, plan: Routing) -> Violations:
-    """Return violations: links above their capacity, and demands neither fully sent nor listed as shed.
+    """Return violations: links above their capacity, demands neither sent nor shed, false utilizations.
 
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
-            appears from nowhere, more traffic than a demand's rate, link totals that do not add up
+            appears from nowhere or circles where no demand passes, more traffic than a demand's rate; or
+            where its tables contradict each other: link totals, routes, weights, what is shed
     """
     flow = verify_flow(problem, plan)
+    _refuse_idle_cycles(problem, flow)
+    if plan.routes is not None:
+        _require_routes(problem, plan.routes, flow)
+    if plan.weights is not None:
+        _require_weights(problem, plan.weights, flow)
     allowed = problem.capacity_mbps
     over = flow.load_mbps > allowed * (1 + TOLERANCE)
     capacity = Violations.of(
@@ -53,7 +62,17 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         allowed=allowed[over],
         unit="Mbit/s",
     )
-    known = flow.served_mbps + _listed_as_shed(problem, plan)
+    shed = _listed_as_shed(problem, plan)
+    known = flow.served_mbps + shed
+    excess = np.flatnonzero(
+        (shed > 0) & (known > problem.rate_mbps * (1 + TOLERANCE) + _precision(problem, flow))
+    )
+    if len(excess):
+        k = int(excess[0])
+        raise PlanRejected(
+            f"shed: {problem.demand_labels[k]} is said to shed {shed[k]:.6g} Mbit/s, but "
+            f"{flow.served_mbps[k]:.6g} of its {problem.rate_mbps[k]:.6g} Mbit/s are sent"
+        )
     short = known < problem.rate_mbps * (1 - TOLERANCE)
     demand = Violations.of(
         "demand",
@@ -62,7 +81,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         allowed=problem.rate_mbps[short],
         unit="Mbit/s",
     )
-    return capacity + demand
+    return capacity + demand + _find_false_utilization(problem, plan, flow.load_mbps)
 
 
 def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
@@ -76,7 +95,99 @@ def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
         raise PlanRejected(
             f"shed row {unknown[0] + 1}: {ends['source']}->{ends['target']} is no demand of the problem"
         )
-    return sum_by_index(demand, plan.shed["rate_mbps"].to_numpy(float), len(problem.demands))
+    rate = plan.shed["rate_mbps"].to_numpy(float)
+    wrong = np.flatnonzero(~(rate >= 0) | np.isinf(rate))
+    if len(wrong):
+        raise PlanRejected(f"shed row {wrong[0] + 1}: rate_mbps is {rate[wrong[0]]}, must be at least 0")
+    return sum_by_index(demand, rate, len(problem.demands))
+
+
+def _precision(problem: Traffic, flow: VerifiedFlow) -> Floats:
+    """Return the precision of each demand's served rate, (K,), Mbit/s: that of its commodity's flow."""
+    precision = TOLERANCE * flow.flow_mbps.max(axis=1).toarray().ravel()
+    if flow.by_demand or not len(flow.commodity):
+        return np.asarray(precision) if flow.by_demand else np.zeros(len(problem.demands))
+    row = np.minimum(np.searchsorted(flow.commodity, problem.target), len(flow.commodity) - 1)
+    return np.where(flow.commodity[row] == problem.target, precision[row], 0.0)
+
+
+def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
+    """Raise PlanRejected for traffic that circles where none of its commodity's demands pass."""
+    count, commodities = len(problem.nodes), flow.flow_mbps.shape[0]
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    row = wanted if flow.by_demand else np.searchsorted(flow.commodity, problem.target[wanted])
+    if not flow.by_demand and commodities:
+        row = np.where(
+            flow.commodity[np.minimum(row, commodities - 1)] == problem.target[wanted], row, commodities
+        )
+    largest = flow.flow_mbps.max(axis=1).toarray().ravel()
+    size = max(1, MAX_PLACES // count)  # commodities at a time; a place is one of them at a node
+    for first in range(0, commodities, size):
+        part = flow.flow_mbps[first : first + size].tocoo()
+        here = (row >= first) & (row < first + size)
+        reached = np.zeros(part.shape[0] * count, dtype=bool)
+        reached[(row[here] - first) * count + problem.source[wanted[here]]] = True
+        place = part.row.astype(np.int64) * count
+        tail, head = place + problem.tail[part.col], place + problem.head[part.col]
+        idle = np.flatnonzero(part.data > 0)
+        while (goes_on := reached[tail[idle]]).any():
+            reached[head[idle[goes_on]]] = True
+            idle = idle[~goes_on]
+        idle = idle[part.data[idle] > TOLERANCE * largest[first + part.row[idle]]]
+        if len(idle):
+            worst = idle[np.argmax(part.data[idle])]
+            raise PlanRejected(
+                f"flows: {part.data[worst]:.6g} Mbit/s on {problem.link_labels[part.col[worst]]} circle "
+                "where no demand passes"
+            )
+
+
+def _require_routes(problem: Traffic, routes: pd.DataFrame, flow: VerifiedFlow) -> None:
+    """Raise PlanRejected where the traffic of a demand on a link is not that of its routes."""
+    if not flow.by_demand:
+        raise PlanRejected("routes: need flows with the column 'source'")
+    _require_same_flow(problem, sp.csr_array(flow_on_routes(problem, routes)), flow, "routes")
+
+
+def _require_weights(problem: Traffic, weights: pd.DataFrame, flow: VerifiedFlow) -> None:
+    """Raise PlanRejected where ECMP with these link weights does not make the flows."""
+    place = _require_each_link(problem, weights, "weights")
+    weight = np.zeros(len(place))
+    weight[place] = weights["weight"].to_numpy(float)
+    wrong = np.flatnonzero(~(weight > 0) | np.isinf(weight))
+    if len(wrong):
+        label = problem.link_labels[wrong[0]]
+        raise PlanRejected(f"weights: {label} has weight {weight[wrong[0]]:g}, must be greater than 0")
+    if not flow.by_demand:
+        raise PlanRejected("weights: need flows with the column 'source'")
+    tuned = dataclasses.replace(problem, links=problem.links.assign(weight=weight))
+    ratios = split_ratios.split_evenly(tuned, split_ratios.shortest_path_links(tuned))
+    expected = split_ratios.apply_ratios(tuned, ratios, np.where(problem.unreachable, 0.0, flow.served_mbps))
+    _require_same_flow(problem, sp.csr_array(expected), flow, "weights")
+
+
+def _require_same_flow(problem: Traffic, expected: sp.csr_array, flow: VerifiedFlow, table: str) -> None:
+    """Raise PlanRejected where a demand's flow on a link, (K, E), is not the one that a table says."""
+    difference = abs(flow.flow_mbps - expected).tocoo()
+    largest = np.maximum(*(one.max(axis=1).toarray().ravel() for one in (flow.flow_mbps, expected)))
+    wrong = np.flatnonzero(difference.data > TOLERANCE * largest[difference.row])
+    if len(wrong):
+        first = wrong[np.argmax(difference.data[wrong])]
+        k, link = int(difference.row[first]), int(difference.col[first])
+        raise PlanRejected(
+            f"{table}: {problem.demand_labels[k]} has {expected[k, link]:.6g} Mbit/s on "
+            f"{problem.link_labels[link]}, its flows say {flow.flow_mbps[k, link]:.6g} Mbit/s"
+        )
+
+
+def _require_each_link(problem: Traffic, table: pd.DataFrame, name: str) -> Ints:
+    """Return the link of each row, (E,); PlanRejected where a link is missing or there twice."""
+    place = require_links(problem, table["tail"], table["head"], table["parallel"], name)
+    count = np.bincount(place, minlength=len(problem.links))
+    for wrong, fault in ((count == 0, "is missing"), (count > 1, "is there twice")):
+        if wrong.any():
+            raise PlanRejected(f"{name}: {problem.link_labels[int(np.argmax(wrong))]} {fault}")
+    return place
 
 
 def verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
@@ -106,20 +217,34 @@ def verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
 
 def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> None:
     links = plan.links
-    place = require_links(problem, links["tail"], links["head"], links["parallel"], "links")
-    claimed = np.full(len(load), np.nan)
+    place = _require_each_link(problem, links, "links")
+    claimed = np.zeros(len(load))
     claimed[place] = links["load_mbps"].to_numpy(float)
-    missing = np.flatnonzero(np.isnan(claimed))
-    if len(missing):
-        raise PlanRejected(f"links: {problem.link_labels[missing[0]]} is missing")
     scale = np.maximum(np.maximum(load, claimed), TOLERANCE * load.max(initial=0.0))
-    wrong = np.flatnonzero(np.abs(claimed - load) > TOLERANCE * scale)
+    wrong = np.flatnonzero(~(np.abs(claimed - load) <= TOLERANCE * scale))
     if len(wrong):
         first = int(wrong[0])
         raise PlanRejected(
             f"links: {problem.link_labels[first]} has load_mbps {claimed[first]:.6g}, "
             f"its flows add up to {load[first]:.6g} Mbit/s"
         )
+
+
+def _find_false_utilization(problem: Traffic, plan: Routing, load: Floats) -> Violations:
+    """Return the links whose utilization in the table `links` is not their load over capacity."""
+    links = plan.links
+    claimed = np.zeros(len(load))
+    claimed[_require_each_link(problem, links, "links")] = links["utilization"].to_numpy(float)
+    true = load / problem.capacity_mbps
+    scale = np.maximum(np.maximum(true, claimed), TOLERANCE * true.max(initial=0.0))
+    wrong = ~(np.abs(claimed - true) <= TOLERANCE * scale)
+    return Violations.of(
+        "utilization",
+        where=[problem.link_labels[link] for link in np.flatnonzero(wrong)],
+        amount=claimed[wrong],
+        allowed=true[wrong],
+        unit="",
+    )
 
 
 def _identify_commodities(problem: Traffic, flows: pd.DataFrame) -> tuple[Ints, Ints]:

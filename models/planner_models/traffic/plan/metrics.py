@@ -86,7 +86,11 @@ HEADLINE: Final = Headline(
         *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
     ),
 )
-LIMITS: Final = {"capacity": "overloaded links", "demand": "demands neither sent nor listed as shed"}
+LIMITS: Final = {
+    "capacity": "overloaded links",
+    "demand": "demands neither sent nor listed as shed",
+    "utilization": "links listed with a false utilization",
+}
 
 
 def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[str, float | None]:  # noqa: ARG001

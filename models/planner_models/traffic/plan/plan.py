@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.tables import Table, abbreviate, label, number, validate
 from planner.errors import PlanRejected
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+
+def _parallel_column() -> pa.Column:
+    column = number("which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0)
+    column.checks.append(pa.Check(lambda nth: nth % 1 == 0, error="must be a whole number"))
+    return column
+
 
 FLOWS: Final = Table(
     name="flows",
@@ -25,9 +33,7 @@ FLOWS: Final = Table(
         "head": label("node where the link ends"),
         "rate_mbps": number("Mbit/s of the demand on this link", at_least=0),
         "source": label("node where the demand starts"),
-        "parallel": number(
-            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
-        ),
+        "parallel": _parallel_column(),
     },
     may_be_empty=True,
 )
@@ -53,9 +59,7 @@ LINKS: Final = Table(
         "head": label("node where it ends"),
         "load_mbps": number("traffic on the link, Mbit/s", at_least=0),
         "utilization": number("load over capacity; above 1 is overloaded", at_least=0),
-        "parallel": number(
-            "which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0
-        ),
+        "parallel": _parallel_column(),
     },
 )
 SHED: Final = Table(
@@ -68,7 +72,17 @@ SHED: Final = Table(
     },
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED)
+WEIGHTS: Final = Table(
+    name="weights",
+    about="the routing metric to configure on each link",
+    columns={
+        "tail": label("node where the link starts"),
+        "head": label("node where the link ends"),
+        "parallel": _parallel_column(),
+        "weight": number("routing metric", more_than=0),
+    },
+)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS)
 SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
 
@@ -81,16 +95,24 @@ class Routing:
     links   tail, head, parallel, load_mbps, utilization; one row for each link of the network
     routes  source, target, path, rate_mbps where traffic follows whole paths, else None
     shed    source, target, rate_mbps of demand that is left out; None where all is sent
+    weights tail, head, parallel, weight of each link where ECMP with these weights makes the flows
     """
 
     flows: pd.DataFrame
     links: pd.DataFrame
     routes: pd.DataFrame | None = None
     shed: pd.DataFrame | None = None
+    weights: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables flows, links and, where there are any, routes and shed."""
-        tables = {"flows": self.flows, "links": self.links, "routes": self.routes, "shed": self.shed}
+        """Return the tables flows, links and, where there are any, routes, shed and weights."""
+        tables = {
+            "flows": self.flows,
+            "links": self.links,
+            "routes": self.routes,
+            "shed": self.shed,
+            "weights": self.weights,
+        }
         return {name: table for name, table in tables.items() if table is not None}
 
 
@@ -118,6 +140,12 @@ def routing_by_target(problem: Traffic, flow_mbps: sp.sparray) -> Routing:
 
 def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routing:
     """Read the plan in the tables `flows` or `routes`; PlanRejected where there is none."""
+
+    def read(table: Table) -> pd.DataFrame | None:
+        given = tables.get(table.name)
+        return None if given is None else validate(table, given, where=f"plan: {table.name}")
+
+    given, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
     if "flows" in tables:
         flows = validate(FLOWS, tables["flows"], where="plan: flows")
         names = {name: flows[name] for name in ("source", "target") if name in flows}
@@ -125,12 +153,13 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         row = np.arange(len(flows))
         rate = flows["rate_mbps"].to_numpy(float)
         flow = sp.coo_array((rate, (row, link)), shape=(len(flows), len(problem.links)))
-        shed = validate(SHED, tables["shed"], where="plan: shed") if "shed" in tables else None
-        return _build_routing(problem, flow, names, tables.get("routes"), shed, given=tables.get("links"))
-    if "routes" in tables:
-        routes = validate(ROUTES, tables["routes"], where="plan: routes")
-        return routing_by_demand(problem, _flow_on_routes(problem, routes), routes)
-    raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
+        plan = _build_routing(problem, flow, names, routes, shed)
+    elif routes is not None:
+        plan = routing_by_demand(problem, flow_on_routes(problem, routes), routes)
+        shed = plan.shed if shed is None else shed
+    else:
+        raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
+    return replace(plan, links=plan.links if given is None else given, shed=shed, weights=weights)
 
 
 def list_shed(problem: Traffic, sent_mbps: Floats) -> pd.DataFrame | None:
@@ -187,7 +216,14 @@ def require_links(
 ) -> Ints:
     """Return the link of each (tail, head, parallel); PlanRejected where there is no such link."""
     tails, heads, numbers = (pd.Series(column) for column in (tail, head, parallel))
-    nth = numbers.to_numpy(np.int64, copy=False)
+    written = numbers.to_numpy(float, copy=False)
+    wrong = np.flatnonzero(~((written >= 1) & (written <= 2**31) & (written % 1 == 0)))
+    if len(wrong):
+        row = int(wrong[0])
+        raise PlanRejected(
+            f"{where} row {row + 1}: parallel is {written[row]:g}, must be a whole number from 1"
+        )
+    nth = written.astype(np.int64)
     link = problem.find_links(problem.find_nodes(tails), problem.find_nodes(heads), nth)
     unknown = np.flatnonzero(link < 0)
     if len(unknown):
@@ -220,7 +256,6 @@ def _build_routing(
     names: Mapping[str, pd.Series | pd.Categorical],
     routes: pd.DataFrame | None,
     shed: pd.DataFrame | None,
-    given: pd.DataFrame | None = None,
 ) -> Routing:
     flows = pd.DataFrame(
         {
@@ -231,10 +266,6 @@ def _build_routing(
             "rate_mbps": flow.data,
         }
     )
-    if given is not None:
-        return Routing(
-            flows=flows, links=validate(LINKS, given, where="plan: links"), routes=routes, shed=shed
-        )
     load = sum_by_index(flow.col, flow.data, len(problem.links))
     links = pd.DataFrame(
         {
@@ -252,7 +283,8 @@ def _node_names(problem: Traffic, places: Ints) -> pd.Categorical:
     return pd.Categorical.from_codes(places, categories=problem.node_index)
 
 
-def _flow_on_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
+def flow_on_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
+    """Return the flow of each demand on each link, (K, E) Mbit/s, of the table `routes`."""
     demand = problem.find_demands(routes)
     columns = [routes[name].tolist() for name in ("source", "target", "path")]
     rows: list[int] = []
@@ -284,7 +316,7 @@ def _parse_parallels(text: str, row: int, hops: int) -> list[int]:
     numbers = _parse_json(text)
     if not isinstance(numbers, list) or len(numbers) != hops or not all(isinstance(n, int) for n in numbers):
         raise PlanRejected(
-            f"routes row {row + 1}: parallel is {text!r}, must be a JSON list of {hops} numbers"
+            f"routes row {row + 1}: parallel is '{abbreviate(text)}', must be a JSON list of {hops} numbers"
         )
     return numbers
 
@@ -292,12 +324,14 @@ def _parse_parallels(text: str, row: int, hops: int) -> list[int]:
 def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, numbers of thousands of digits, nested too deep
         return None
 
 
 def _parse_path(text: str, row: int) -> list[str]:
     path = _parse_json(text)
     if not isinstance(path, list) or len(path) < 2 or not all(isinstance(node, str) for node in path):
-        raise PlanRejected(f"routes row {row + 1}: path is {text!r}, must be a JSON list of node names")
+        raise PlanRejected(
+            f"routes row {row + 1}: path is '{abbreviate(text)}', must be a JSON list of node names"
+        )
     return path

@@ -41,6 +41,20 @@ def change(**cells: Any) -> Routing:
     return with_totals(flows)
 
 
+RING = network([("a", "b", 99.0), ("b", "c", 99.0), ("c", "b", 99.0)], [("a", "b", 3.0)])
+
+
+def change_links_of_ring() -> Routing:
+    """Return a plan of `RING` with 50 Mbit/s of a->b that circle between b and c."""
+    flows = pd.DataFrame(
+        [("a", "b", "b", "c", 1, 50.0), ("a", "b", "c", "b", 1, 50.0)],
+        columns=["source", "target", "tail", "head", "parallel", "rate_mbps"],
+    )
+    links = RING.links[["tail", "head"]].assign(load_mbps=[0.0, 50.0, 50.0], parallel=1)
+    shed = pd.DataFrame([("a", "b", 3.0)], columns=["source", "target", "rate_mbps"])
+    return Routing(flows=flows, links=links.assign(utilization=links["load_mbps"] / 99.0), shed=shed)
+
+
 def with_totals(flows: pd.DataFrame) -> Routing:
     load = flows.groupby(["tail", "head"])["rate_mbps"].sum()
     links = plan().links.assign(
@@ -72,6 +86,40 @@ REJECTED = {
         replace(plan(), links=plan().links.assign(load_mbps=[6.0, 8.0, 0.0])),
         "links: b->c has load_mbps 8, its flows add up to 9 Mbit/s",
     ),
+    "a link with two totals": (
+        replace(plan(), links=pd.concat([plan().links, plan().links.iloc[:1]])),
+        "links: a->b is there twice",
+    ),
+    "traffic that circles where no demand passes": (
+        change_links_of_ring(),
+        "flows: 50 Mbit/s on b->c circle where no demand passes",
+    ),
+    "a link number that is not whole": (
+        replace(plan(), flows=plan().flows.assign(parallel=[1, 1.5, 1])),
+        "flows row 2: parallel is 1.5, must be a whole number from 1",
+    ),
+    "more shed than is not sent": (
+        replace(plan(), shed=pd.DataFrame([("b", "c", 1.0)], columns=["source", "target", "rate_mbps"])),
+        "shed: b->c is said to shed 1 Mbit/s, but 3 of its 3 Mbit/s are sent",
+    ),
+    "routes that are not the flows": (
+        replace(
+            plan(),
+            routes=pd.DataFrame(
+                [("a", "c", '["a", "c"]', 6.0), ("b", "c", '["b", "c"]', 3.0)],
+                columns=["source", "target", "path", "rate_mbps"],
+            ),
+        ),
+        "routes: a->c has 0 Mbit/s on a->b, its flows say 6 Mbit/s",
+    ),
+    "weights that make other flows": (
+        replace(plan(), weights=plan().links[["tail", "head", "parallel"]].assign(weight=1.0)),
+        "weights: a->c has 0 Mbit/s on a->b, its flows say 6 Mbit/s",
+    ),
+    "a link without a weight": (
+        replace(plan(), weights=plan().links[["tail", "head", "parallel"]].assign(weight=1.0).iloc[1:]),
+        "weights: a->b is missing",
+    ),
     "a link without a total": (replace(plan(), links=plan().links.iloc[:2]), "links: a->c is missing"),
 }
 
@@ -80,7 +128,7 @@ REJECTED = {
 def test_a_plan_that_is_no_flow_is_rejected(fault: str) -> None:
     corrupted, message = REJECTED[fault]
     with pytest.raises(PlanRejected) as caught:
-        check(CHAIN, corrupted)
+        check(RING if "circles" in fault else CHAIN, corrupted)
     assert str(caught.value) == message
 
 
@@ -88,9 +136,11 @@ def test_an_overloaded_link_is_reported_with_its_amount() -> None:
     busy = Traffic(
         nodes=CHAIN.nodes, links=CHAIN.links.assign(capacity_mbps=[10.0, 8.0, 4.0]), demands=CHAIN.demands
     )
-    assert check(busy, plan()).frame.to_dict(orient="records") == [
-        {"limit": "capacity", "where": "b->c", "amount": 9.0, "allowed": 8.0, "unit": "Mbit/s"}
-    ]
+    capacity = {"limit": "capacity", "where": "b->c", "amount": 9.0, "allowed": 8.0, "unit": "Mbit/s"}
+    now = replace(plan(), links=plan().links.assign(utilization=[0.6, 9 / 8, 0.0]))
+    assert check(busy, now).frame.to_dict(orient="records") == [capacity]
+    utilization = {"limit": "utilization", "where": "b->c", "amount": 0.9, "allowed": 9 / 8, "unit": ""}
+    assert check(busy, plan()).frame.to_dict(orient="records") == [capacity, utilization]
 
 
 def test_an_unserved_demand_is_reported_with_its_amount() -> None:
@@ -196,6 +246,14 @@ def test_noise_makes_overload_a_result() -> None:
                 )
             },
             "routes row 1: path is 'a,b,c', must be a JSON list of node names",
+        ),
+        (
+            {
+                "routes": pd.DataFrame(
+                    [("a", "c", "[" * 3000, 1.0)], columns=["source", "target", "path", "rate_mbps"]
+                )
+            },
+            f"routes row 1: path is '{'[' * 57}...', must be a JSON list of node names",
         ),
         (
             {
