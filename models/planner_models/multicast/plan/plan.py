@@ -14,6 +14,7 @@ from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
 from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods
 from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.schema import MOST_ENTRIES
 from planner_models.multicast.problem.topology import find_rows
 
 PARTITIONS: Final = Table(
@@ -21,8 +22,10 @@ PARTITIONS: Final = Table(
     about="a group with table entries; groups without a row go by unicast",
     columns={
         "group": label("the group"),
-        "partition": number("the partition of its address, from 0", at_least=0),
-        "copies": number("aggregation switches of a pod that hold its partition", at_least=1),
+        "partition": number("the partition of its address, from 0", at_least=0, at_most=MOST_ENTRIES),
+        "copies": number(
+            "aggregation switches of a pod that hold its partition", at_least=1, at_most=MOST_ENTRIES
+        ),
     },
     key=("group",),
     may_be_empty=True,
@@ -32,7 +35,7 @@ META_GROUPS: Final = Table(
     about="a group that shares an entry; at switches without rows each group has its own",
     columns={
         "switch": label("edge or aggregation switch, such as edge-0-3: pod, number"),
-        "meta_group": number("number of the shared entry, from 0", at_least=0),
+        "meta_group": number("number of the shared entry, from 0", at_least=0, at_most=MOST_ENTRIES),
         "group": label("the group"),
     },
     key=("switch", "group"),
@@ -45,7 +48,7 @@ ENTRIES: Final = Table(
     columns={
         "switch": label("its name"),
         "layer": label("core, aggregation or edge"),
-        "entries": number("entries in use", at_least=0),
+        "entries": number("entries in use", at_least=0, at_most=MOST_ENTRIES),
     },
     key=("switch",),
 )
@@ -89,11 +92,14 @@ def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Chann
 
 
 def require_whole(meta_groups: pd.DataFrame) -> None:
-    """Raise PlanRejected for a shared entry with a number that is not whole."""
-    broken = np.flatnonzero(meta_groups["meta_group"].to_numpy(float) % 1)
+    """Raise PlanRejected for a shared entry with a number that is not whole, or out of range."""
+    given = meta_groups["meta_group"].to_numpy(float)
+    broken = np.flatnonzero(~((given >= 0) & (given <= MOST_ENTRIES) & (given % 1 == 0)))
     if len(broken):
         number = meta_groups["meta_group"].iloc[broken[0]]
-        raise PlanRejected(f"meta_groups row {broken[0] + 1}: meta_group is {number:g}, must be whole")
+        raise PlanRejected(
+            f"meta_groups row {broken[0] + 1}: meta_group is {number:g}, must be whole, from 0"
+        )
 
 
 def require_partitions(problem: Multicast, partitions: pd.DataFrame) -> None:

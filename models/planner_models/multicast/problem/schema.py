@@ -16,6 +16,30 @@ def _optional_label(about: str) -> pa.Column:
     )
 
 
+MOST_MBPS: Final = 1e12  # an exabit per second
+LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
+MOST_ENTRIES: Final = 1e9
+
+
+def _count(
+    about: str, *, at_least: float = 0, optional: bool = False, default: float | None = None
+) -> pa.Column:
+    """Return a column of whole numbers."""
+    column = number(about, at_least=at_least, at_most=MOST_ENTRIES, optional=optional, default=default)
+    column.checks.append(pa.Check(lambda count: count % 1 == 0, error="must be a whole number"))
+    return column
+
+
+def _rate(about: str, *, more_than: float | None = None) -> pa.Column:
+    """Return a column of rates, Mbit/s, within what networks can carry."""
+    least = 0 if more_than is None else None
+    column = number(about, more_than=more_than, at_least=least, at_most=MOST_MBPS)
+    column.checks.append(
+        pa.Check(lambda rate: (rate <= 0) | (rate >= LEAST_MBPS), error=f"must be at least {LEAST_MBPS:g}")
+    )
+    return column
+
+
 FABRIC: Final = Table(
     name="fabric",
     about="the one network, in one row",
@@ -25,9 +49,9 @@ FABRIC: Final = Table(
         "partitions": number("number n of partitions of the address space", at_least=1),
         "core_copies": number("cores rc that hold each partition", at_least=1),
         "aggregation_copies": number("aggregation switches ra of a pod that hold each partition", at_least=1),
-        "core_entries": number("table entries of a core switch", at_least=0),
-        "aggregation_entries": number("table entries of an aggregation switch", at_least=0),
-        "edge_entries": number("table entries of an edge switch", at_least=0),
+        "core_entries": _count("table entries of a core switch"),
+        "aggregation_entries": _count("table entries of an aggregation switch"),
+        "edge_entries": _count("table entries of an edge switch"),
     },
 )
 SWITCHES: Final = Table(
@@ -38,8 +62,8 @@ SWITCHES: Final = Table(
         "switch": label("its name"),
         "layer": _optional_label("core, aggregation or edge; for trees"),
         "pod": number("its pod, from 0; for trees, any number for cores", optional=True),
-        "entries": number("table entries, instead of its layer's", at_least=0, optional=True),
-        "occupied": number("entries that others occupy", at_least=0, optional=True, default=0.0),
+        "entries": _count("table entries, instead of its layer's", optional=True),
+        "occupied": _count("entries that others occupy", optional=True, default=0.0),
     },
     key=("switch",),
 )
@@ -61,7 +85,7 @@ BACKGROUND: Final = Table(
     columns={
         "upper": label("switch that sends"),
         "lower": label("switch or host that receives"),
-        "mbps": number("its rate, Mbit/s", at_least=0),
+        "mbps": _rate("its rate, Mbit/s"),
     },
     key=("upper", "lower"),
 )
@@ -97,7 +121,7 @@ GROUPS: Final = Table(
     about="a multicast group",
     columns={
         "group": label("its name"),
-        "rate_mbps": number("traffic sent to it, Mbit/s", more_than=0),
+        "rate_mbps": _rate("traffic sent to it, Mbit/s", more_than=0),
         "tenant": _optional_label("its tenant; its members are among the tenant's hosts"),
     },
     key=("group",),
