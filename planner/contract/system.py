@@ -127,7 +127,8 @@ class System(Generic[ProblemT, PlanT]):
     question     the question that its plans answer, in one sentence
     source       the paper that defines it
     designs      all designs; the first is the default
-    formulation  (problem, **parameters) -> the reference model in Pyomo
+    formulation  (problem, **parameters) -> the reference model in Pyomo; where its goal is not the objective
+                 of the proof (a tie-break, another unit), its Expression `proof_objective` is
     """
 
     name: str

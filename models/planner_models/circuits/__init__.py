@@ -32,8 +32,8 @@ several), `packet(source_rack, target_rack, bits)` and, for the switches, the po
 >>> decision = circuits.designs.solstice.schedule(problem)
 >>> decision.plan.configurations.groupby("day")["duration_us"].first().round().tolist()
 [1000.0, 960.0]
->>> round(float(decision.proof.objective / problem.bits.sum()), 6)
-1.0
+>>> decision.proof.metric, round(float(decision.proof.objective * problem.window_us / problem.bits.sum()), 6)
+('served_mbps', 1.0)
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_a_window_starts_from_the_last_plan_there_is(scenario: Path, tmp_path: P
 
 def test_a_window_that_fails_is_told_and_the_rest_go_on(scenario: Path, tmp_path: Path) -> None:
     text = SCENARIO.replace("[designs.ecmp]", "").replace(
-        "[designs.optimum]", '[designs.optimum]\nobjective = "cost"'
+        "[designs.optimum]", '[solver]\nservice = "all"\n[designs.optimum]\nobjective = "cost"'
     )
     scenario.write_text(text)
     links = (

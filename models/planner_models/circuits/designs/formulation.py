@@ -77,8 +77,10 @@ def formulation(problem: Circuits) -> pyo.ConcreteModel:
         return sum(load) <= float(p[rack]) * end if load else pyo.Constraint.Skip
 
     m.packet = pyo.Constraint(range(n), range(2), rule=sends)
+    served = sum(m.X[pair] + m.Y[pair] for pair in pairs)
+    m.proof_objective = pyo.Expression(expr=served / end)  # Mbit/s
     if window is None:
         m.goal = pyo.Objective(expr=m.T, sense=pyo.minimize)
     else:
-        m.goal = pyo.Objective(expr=sum(m.X[pair] + m.Y[pair] for pair in pairs), sense=pyo.maximize)
+        m.goal = pyo.Objective(expr=served, sense=pyo.maximize)
     return m

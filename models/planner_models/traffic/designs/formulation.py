@@ -97,6 +97,7 @@ def formulation(  # noqa: C901 - one constraint after the other
     delivered = sum(m.x[pair] for pair in m.SD)
     if objective == "delivered":
         m.factor.setub(1.0)
+        m.proof_objective = pyo.Expression(expr=delivered)
         m.goal = pyo.Objective(expr=delivered - 0.5 * min(c) * m.factor, sense=pyo.maximize)
     elif objective == "total":
         m.goal = pyo.Objective(expr=delivered, sense=pyo.maximize)
