@@ -9,6 +9,7 @@ import typer
 
 from planner.cli.options import FormatOption, JsonOption, changes_of, on_scenario
 from planner.cli.output import answer, print_json, say
+from planner.errors import PlanRejected
 from planner.formatting import sizes
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ def check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Validate a scenario and its problem, or check and measure a plan made elsewhere."""
+    """Validate a scenario and its problem, or check and measure a plan made elsewhere.
+
+    A plan that violates a constraint ends with exit code 5, as one that is none.
+    """
     from planner.reports import run_pages
     from planner.runs import files
 
@@ -84,5 +88,7 @@ def check(
     rows = violations.frame.to_dict(orient="records")
     plain = {"system": scenario.system.name, "violations": rows, "metrics": metrics}
     answer(run_pages.plan_page(scenario.system, metrics, violations), lambda: plain, as_json)
-    if not as_json and not len(violations):
+    if len(violations):
+        raise typer.Exit(PlanRejected.exit_code)
+    if not as_json:
         say("plan: no constraint violation")

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
-from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.plan.plan import Schedule, port_map
 from planner_models.circuits.problem.packet_switch import fill_links
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import ENDS, Racks
 
 TOLERANCE: Final = 1e-6
+PORT_KEY: Final = ("start_us", "input_port", "switch")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,6 +72,8 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
         raise PlanRejected(
             f"configurations row {row + 1}: switch {numbers[row]:g}, must be from 1 to {problem.switches}"
         )
+    if plan.ports is not None:
+        _require_port_map(problem, plan.ports, plan.configurations)
     packet = _sum_pairs(problem, plan.packet, "packet")
     firsts = days[["start_us", "duration_us", "switch"]].first()
     start, switch = firsts["start_us"].to_numpy(float), firsts["switch"].to_numpy(float).astype(np.int64) - 1
@@ -94,6 +97,27 @@ def derive_carried(problem: Circuits, plan: Schedule) -> Carried:
         end_us=end[order],
         switch=switch[order],
     )
+
+
+def _require_port_map(problem: Circuits, ports: pd.DataFrame, configurations: pd.DataFrame) -> None:
+    """Raise PlanRejected unless the port map connects the circuits of the configurations, and no others."""
+    expected = port_map(problem, configurations)
+    if len(ports) != len(expected):
+        raise PlanRejected(
+            f"ports: has {len(ports):,} rows, must have one for each of {len(expected):,} circuits"
+        )
+    columns = list(expected.columns)
+    order, wanted_order = (np.lexsort([frame[key] for key in PORT_KEY]) for frame in (ports, expected))
+    given = ports[columns].to_numpy(float)[order]
+    wanted = expected.to_numpy(float)[wanted_order]
+    differs = ~np.isclose(given, wanted, rtol=1e-9, atol=TOLERANCE)
+    if differs.any():
+        place, column = (int(found[0]) for found in np.nonzero(differs))
+        row = int(order[place])
+        raise PlanRejected(
+            f"ports row {row + 1}: {columns[column]} is {given[place, column]:g}, "
+            f"configurations say {wanted[place, column]:g}"
+        )
 
 
 def _lit_us(

@@ -72,7 +72,7 @@ class Schedule:
                     circuit switches, switch
     packet          source_rack, target_rack, bits
     ports           or None: switch, start_us, end_us, input_port, output_port; says for switches what
-                    configurations says for people, and is not read back
+                    configurations says for people, and `check` requires that both say the same
     unserved        or None: source_rack, target_rack, bits; demand that is left out as capacity is short
     """
 
@@ -106,11 +106,11 @@ class Day:
 
 
 def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedule:  # noqa: ARG001
-    """Return the plan in the tables `configurations` and `packet`, made here or elsewhere."""
+    """Return the plan in its tables, made here or elsewhere; `configurations` and `packet` must be there."""
     for table in (CONFIGURATIONS, PACKET):
         if table.name not in tables:
             raise PlanRejected(f"plan: has no table '{table.name}'")
-    known = [table for table in (CONFIGURATIONS, PACKET, UNSERVED) if table.name in tables]
+    known = [table for table in PLAN_TABLES if table.name in tables]
     frames = {table.name: validate(table, tables[table.name], where=f"plan: {table.name}") for table in known}
     return Schedule(**frames)
 

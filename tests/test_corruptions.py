@@ -1,0 +1,166 @@
+"""Corrupted plans: rejected, reported with an amount, or another legal plan that keeps every claim."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.errors import InputError, PlanRejected
+from planner.io.table_files import find_tables, read_tables
+from tests.commands import planner
+from tests.fuzzing import Base, bases
+
+PER_TABLE = 28
+SEED = 18
+FACTORS = (0.0, 0.5, 2.0, 3.0, -1.0)
+
+DECISIONS = {
+    "brokering": {"assignments", "rounds", "offers"},
+    "circuitflows": {"configurations", "queues", "settings", "placement"},
+    "circuits": {"configurations", "packet", "unserved"},
+    "livevideo": {"trees", "waits", "unserved"},
+    "multicast": {"partitions", "meta_groups"},
+    "traffic": {"flows", "weights"},
+}
+"""Tables in which a change may be another legal plan; all others follow from them and are refused."""
+
+Tables = Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corruption:
+    """A plan's tables with one of them changed, and the change in words."""
+
+    base: Base
+    table: str
+    change: str
+    tables: Tables
+
+    def __str__(self) -> str:
+        return f"{self.base.system.name}: {self.table}: {self.change}"
+
+
+def corruptions(base: Base, draw: random.Random, per_table: int) -> Iterator[Corruption]:
+    """Yield changes of every table that some plan of the system has rows in."""
+    plans = [tables for design in base.system.designs if (tables := base.plan(design))]
+    for table in [one.name for one in base.system.plan.tables]:
+        filled = [tables for tables in plans if table in tables and len(tables[table])]
+        made = 0
+        for _ in range(20 * per_table if filled else 0):
+            tables = draw.choice(filled)
+            change, frame = corrupt(draw, tables[table])
+            if frame is not None:
+                made += 1
+                yield Corruption(base=base, table=table, change=change, tables={**tables, table: frame})
+            if made == per_table:
+                break
+
+
+def corrupt(draw: random.Random, frame: pd.DataFrame) -> tuple[str, pd.DataFrame | None]:
+    """Return a change in words and the changed table; None where it would change nothing."""
+    row = draw.randrange(len(frame))
+    made = frame.reset_index(drop=True)
+    match draw.randrange(8):
+        case 0:
+            return f"row {row} is missing", made.drop(index=row)
+        case 1:
+            return f"row {row} is there twice", pd.concat([made, made.iloc[[row]]], ignore_index=True)
+    name = draw.choice(list(made.columns))
+    column = made[name]
+    old = column.iloc[row]
+    new: Any
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        new = float(old) * draw.choice(FACTORS) if draw.random() < 0.7 else float(old) + draw.choice([1, -1])
+        is_same = np.isclose(float(old), new)
+        values = column.astype(float).tolist()
+    else:
+        new = draw.choice([*column.tolist(), "nobody"])
+        is_same = new == old
+        values = column.astype(object).tolist()
+    values[row] = new
+    return f"{name} of row {row} is {new} instead of {old}", None if is_same else made.assign(
+        **{name: values}
+    )
+
+
+def outcome(one: Corruption, folder: Path) -> str:
+    """Return how the corrupted plan is judged: "rejected", "violated", "legal", or what is ignored."""
+    system, problem = one.base.system, one.base.problem
+    for name, frame in one.tables.items():
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
+    try:
+        tables = read_tables(system.plan.tables, find_tables(system.plan.tables, folder, list(one.tables)))
+        plan = system.plan.from_tables(problem, tables)
+        violations = system.plan.check(problem, plan)
+    except (InputError, PlanRejected):
+        return "rejected"
+    if len(violations):
+        excess = (violations.frame["amount"] - violations.frame["allowed"]).abs()
+        return "violated" if (excess > 0).all() else "violated without an amount"
+    system.plan.measure(problem, plan, None)
+    kept = plan.to_tables()
+    lost = [name for name, frame in one.tables.items() if len(frame) and not is_kept(frame, kept.get(name))]
+    return "legal" if not lost else f"accepted, but not the table {', '.join(lost)} as given"
+
+
+def is_kept(claimed: pd.DataFrame, kept: pd.DataFrame | None) -> bool:
+    """Return whether a table has the same rows, in any order."""
+    if kept is None or len(kept) != len(claimed) or not set(claimed) <= set(kept):
+        return False
+    first, second = (_sorted(frame[list(claimed)]) for frame in (claimed, kept))
+    for name in claimed:
+        if pd.api.types.is_numeric_dtype(claimed[name]):
+            if not np.allclose(first[name].astype(float), second[name].astype(float), rtol=1e-6, atol=1e-9):
+                return False
+        elif first[name].astype(str).tolist() != second[name].astype(str).tolist():
+            return False
+    return True
+
+
+def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
+    plain = frame.apply(
+        lambda column: (
+            column.astype(float).round(6) if pd.api.types.is_numeric_dtype(column) else column.astype(str)
+        )
+    )
+    return plain.sort_values(list(plain), ignore_index=True)
+
+
+@pytest.mark.slow
+def test_every_corrupted_plan_is_judged(tmp_path: Path) -> None:
+    draw = random.Random(SEED)
+    count, faults = 0, []
+    for base in bases():
+        for one in corruptions(base, draw, PER_TABLE):
+            folder = tmp_path / str(count)
+            folder.mkdir()
+            count += 1
+            judged = outcome(one, folder)
+            is_decision = one.table in DECISIONS[base.system.name]
+            if judged not in ("rejected", "violated", *(["legal"] if is_decision else [])):
+                faults.append(f"{one}: {judged}")
+    assert count >= 500
+    assert not faults, f"{len(faults)} of {count}:\n" + "\n".join(faults)
+
+
+def test_check_of_a_plan_exits_by_its_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("links.csv").write_text("tail,head,capacity_mbps\na,b,10\nb,a,10\n")
+    Path("demands.csv").write_text("source,target,rate_mbps\na,b,5\n")
+    Path("s.toml").write_text('system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n')
+    Path("plan").mkdir()
+    for rate, code in ((5, 0), (50, 5)):
+        Path("demands.csv").write_text(f"source,target,rate_mbps\na,b,{rate}\n")
+        Path("plan/flows.csv").write_text(f"target,tail,head,rate_mbps\nb,a,b,{rate}\n")
+        for option in ((), ("--json",)):
+            done = planner("check", "s.toml", "--plan", "plan", *option)
+            assert done.code == code, done.err
+    Path("plan/flows.csv").write_text("target,tail,head,rate_mbps\nb,a,nowhere,5\n")
+    assert planner("check", "s.toml", "--plan", "plan").code in (1, 5)
