@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
@@ -47,9 +48,10 @@ def partition_addresses(
     copies = problem.aggregation_copies
     if choose == "arrival":
         return _admit(problem, copies, options)
+    until = deadline(options)
     kept, proof = select_groups(problem, build_limits(problem, copies), options)
     if proof.bound is not None:
-        proof = widen_bound(problem, proof, f"{BOUND_SCOPE}, no shared entries")
+        proof = widen_bound(problem, proof, f"{BOUND_SCOPE}, no shared entries", until=until)
     return Decision(plan=None if kept is None else build_plan(problem, kept, copies), proof=proof)
 
 
@@ -130,9 +132,17 @@ def refuse(limits: TableLimits) -> Proof:
     return Proof(status=Status.INFEASIBLE, metric=METRIC, bound_scope=BOUND_SCOPE, reasons=reasons)
 
 
-def widen_bound(problem: Multicast, proof: Proof, scope: str) -> Proof:
-    """Return the proof with the better of its bound within the scope, and the bound of all plans."""
-    least = bound_mbps(problem)
+def deadline(options: Options) -> float | None:
+    """Return the time of time.perf_counter() at which the time limit ends, counted from now."""
+    return None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+
+
+def widen_bound(problem: Multicast, proof: Proof, scope: str, *, until: float | None = None) -> Proof:
+    """Return the proof with the better of its bound within the scope, and the bound of all plans.
+
+    until  a time of time.perf_counter() at which the bound of all plans may be weaker
+    """
+    least = bound_mbps(problem, until=until)
     if proof.bound is not None and proof.bound > least * (1 + 1e-9):
         return replace(proof, bound_scope=scope)
     return replace(proof, bound=least, bound_scope=None)

@@ -158,7 +158,7 @@ def partition_and_share(
         frames.append(build_meta_groups(problem, stored, np.repeat(shares, np.diff(stored.start)), meta))
     meta_groups = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     scope = f"{BOUND_SCOPE}, entries shared by {' and '.join(layers)} switches"
-    proof = widen_bound(problem, replace(proof, objective=objective), scope)
+    proof = widen_bound(problem, replace(proof, objective=objective), scope, until=until)
     assert proof.bound is not None
     is_optimal = objective - proof.bound <= PROVEN_GAP * max(1.0, objective)
     if exact is None or is_optimal:
