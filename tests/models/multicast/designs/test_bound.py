@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.backends import pyomo
 from planner.options import Options
 from planner_models.multicast import Multicast
 from planner_models.multicast.designs import bound, partitioned_aggregated, universal_bound
+from planner_models.multicast.designs.formulation import joint_formulation
 from tests.models.multicast.fabrics import PLANNING, fat
 from tests.models.multicast.switches import brute_force
 
@@ -37,6 +39,8 @@ def test_no_choice_of_groups_and_no_sharing_beats_the_bound(seed: int) -> None:
     optimum = partitioned_aggregated.partition_and_share(problem, method="optimum", options=Options(gap=0.0))
     assert optimum.proof.objective == pytest.approx(best)
     assert optimum.proof.bound == pytest.approx(best)
+    formal = pyomo.solve_model(joint_formulation(problem), Options(gap=0.0))
+    assert formal.objective == pytest.approx(best)
 
 
 @pytest.mark.parametrize("size", [6, 12, 40])
