@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +15,8 @@ from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.errors import SolverFailure
+from planner.options import Options
+from planner_models.brokering.plan.aggregation import solve_by_classes
 from planner_models.brokering.plan.transportation import (
     REDUCED_COST_TOLERANCE,
     Relaxation,
@@ -26,15 +30,20 @@ WHOLE_TOLERANCE: Final = 1e-6  # of a bound on a number of clients, before it is
 COST_LEVELS: Final = 2**34  # costs are rounded to so many levels for the flow; bounds are not
 MAX_TRAFFIC_UNITS: Final = 2**48  # limit on all traffic in integer units
 PRICE_TOLERANCE: Final = 1e-6  # relative distance of a relaxation's cost and the bound of its prices
+SIMILAR_RATIO: Final = 1.1  # of bitrates that are either served or shed
+MAX_GROUPS: Final = 20_000  # of a flow; more are solved by classes
 MAX_PROGRAM_ARCS: Final = 500_000  # of a linear program that is solved where prices are not right
 
 log = logging.getLogger(__name__)
 
 
-def solve_relaxation(problem: TransportationProblem, active: Bools | None = None) -> Relaxation:
+def solve_relaxation(
+    problem: TransportationProblem, active: Bools | None = None, *, until: float = math.inf
+) -> Relaxation:
     """Solve min-cost flow over the cheapest arcs, and add arcs of negative reduced cost until there are none.
 
     active  (G, C) arcs to begin with in place of the cheapest
+    until   when to stop refining (time.perf_counter()); the bound holds whenever it stops
     source  transportation problem; OR-Tools' cost-scaling push-relabel
     """
     groups, clusters = problem.cost.shape
@@ -47,7 +56,11 @@ def solve_relaxation(problem: TransportationProblem, active: Bools | None = None
         )
         no_price = np.zeros(clusters)
         return Relaxation(assigned=assigned, dual_price=no_price, bound=problem.lagrangian_bound(no_price))
+    if groups > MAX_GROUPS and problem.similar is not None:
+        return solve_by_classes(problem, solve_relaxation, until)
     active = cheapest_arcs(problem.cost, offered) if active is None else active & offered
+    if problem.sheds:
+        active[:, -1] = True  # then there is always a flow
     network = _Network(problem)
     while True:
         assigned, full = network.solve(active)
@@ -63,13 +76,13 @@ def solve_relaxation(problem: TransportationProblem, active: Bools | None = None
             continue
         dual_price = _dual_prices(problem, assigned, full, active)
         improving = _improving_arcs(problem, dual_price, active, offered)
-        if not improving.any():
-            return _with_best_prices(problem, assigned, dual_price, active)
+        if not improving.any() or time.perf_counter() > until:
+            return _with_best_prices(problem, assigned, dual_price, active, until)
         active |= improving
 
 
 def _with_best_prices(
-    problem: TransportationProblem, assigned: sp.csr_array, dual_price: Floats, active: Bools
+    problem: TransportationProblem, assigned: sp.csr_array, dual_price: Floats, active: Bools, until: float
 ) -> Relaxation:
     """Return the relaxation with the best bound of the flow's prices, no prices, and the linear program's.
 
@@ -86,8 +99,8 @@ def _with_best_prices(
     )
     no_price = np.zeros_like(dual_price)
     others = [replace(best, dual_price=no_price, bound=problem.lagrangian_bound(no_price))]
-    if int(active.sum()) <= MAX_PROGRAM_ARCS:
-        others += filter(None, [solve_linear_program(problem, active)])
+    if int(active.sum()) <= MAX_PROGRAM_ARCS and time.perf_counter() <= until:
+        others += filter(None, [solve_linear_program(problem, active, until)])
     return max([best, *others], key=_bound_of)
 
 
@@ -100,10 +113,13 @@ def _proves(relaxation: Relaxation, cost: float) -> bool:
     return bool(cost - _bound_of(relaxation) <= PRICE_TOLERANCE * abs(cost))
 
 
-def solve_linear_program(problem: TransportationProblem, active: Bools) -> Relaxation | None:
+def solve_linear_program(
+    problem: TransportationProblem, active: Bools, until: float = math.inf
+) -> Relaxation | None:
     """Solve the relaxation as a linear program, and add arcs of negative reduced cost until there are none.
 
     active  (G, C) arcs to begin with
+    until   when to stop (time.perf_counter())
 
     returns  Relaxation, or None where the solver has no optimum
     """
@@ -124,7 +140,8 @@ def solve_linear_program(problem: TransportationProblem, active: Bools) -> Relax
             ],
             name="brokering, divisible clients",
         )
-        solution = backends.solve(program)
+        limit_s = None if math.isinf(until) else max(until - time.perf_counter(), 0.1)
+        solution = backends.solve(program, Options(time_limit_s=limit_s))
         if solution.x is None or solution.row_duals is None:
             return None
         dual_price = np.maximum(-solution.row_duals[groups:], 0.0)
@@ -149,7 +166,7 @@ def _improving_arcs(
     return improving
 
 
-def solve_with_shedding(problem: TransportationProblem) -> Relaxation:
+def solve_with_shedding(problem: TransportationProblem, until: float = math.inf) -> Relaxation:
     """Solve the relaxation where clients may be shed; its bound is on the cost of the others.
 
     One flow finds the least number of clients that any plan sheds. In another, a client that is shed costs
@@ -158,15 +175,34 @@ def solve_with_shedding(problem: TransportationProblem) -> Relaxation:
     returns  Relaxation with one more cluster, the last, for clients that are shed
     """
     offered = np.isfinite(problem.cost)
-    active = np.column_stack([cheapest_arcs(problem.cost, offered), np.ones(len(offered), dtype=bool)])
-    unit = replace(problem, cost=np.where(offered, 0.0, np.inf)).with_shedding(1.0)
-    least = solve_relaxation(unit, active).bound
+    pooled_shed, limit_mbps = _pool_capacity(problem)
+    if problem.similar is not None:  # clients of small bitrates are served, of large ones are shed
+        part = np.searchsorted([limit_mbps / SIMILAR_RATIO, limit_mbps * SIMILAR_RATIO], problem.bitrate_mbps)
+        problem = replace(problem, similar=problem.similar * 3 + part)
+    least: float | None = pooled_shed
+    if not offered.all():
+        unit = replace(problem, cost=np.where(offered, 0.0, np.inf)).with_shedding(1.0)
+        least = solve_relaxation(unit, until=until).bound
     assert least is not None
     shed = max(int(np.ceil(least - WHOLE_TOLERANCE * max(least, 1.0))), 0)
     price = SHED_COST * max(float(np.max(problem.cost, initial=0.0, where=offered)), 1.0)
-    priced = solve_relaxation(problem.with_shedding(price), active)
+    priced = solve_relaxation(problem.with_shedding(price), until=until)
     assert priced.bound is not None
     return replace(priced, bound=max(priced.bound - price * shed, 0.0), shed_price=price, shed=shed)
+
+
+def _pool_capacity(problem: TransportationProblem) -> tuple[float, float]:
+    """Return the least clients that are shed where all clusters serve all groups, and the bitrate from which.
+
+    The clients of the smallest bitrates are served; they may be divisible.
+    """
+    order = np.argsort(problem.bitrate_mbps, kind="stable")
+    traffic = np.cumsum((problem.bitrate_mbps * problem.count)[order])
+    clients = np.cumsum(problem.count[order].astype(float))
+    capacity = float(problem.capacity_mbps.sum())
+    served = float(np.interp(capacity, np.append(0.0, traffic), np.append(0.0, clients)))
+    last = order[min(int(np.searchsorted(traffic, capacity)), len(order) - 1)]
+    return float(clients[-1]) - served, float(problem.bitrate_mbps[last])
 
 
 class _Network:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -14,6 +15,7 @@ from planner_models.brokering.problem.problem import Brokering
 
 INITIAL_ARCS: Final = 16  # cheapest clusters of each group; reduced costs say which arcs are added
 REDUCED_COST_TOLERANCE: Final = 1e-9  # relative
+BLOCK_ROWS: Final = 1024  # of matrices of groups and clusters
 CAPACITY_TOLERANCE: Final = 1e-9  # relative; what rounding in sums of loads may come to
 
 
@@ -26,6 +28,7 @@ class TransportationProblem:
     count          (G,) clients
     capacity_mbps  (C,) that clients of these bitrates can use
     sheds          whether the last cluster stands for shedding clients
+    similar        (G,) number that groups with the same clusters share, so that they may be one class
     """
 
     cost: Floats
@@ -33,6 +36,7 @@ class TransportationProblem:
     count: Ints
     capacity_mbps: Floats
     sheds: bool = False
+    similar: Ints | None = None
 
     @cached_property
     def unserved_cost(self) -> float:
@@ -55,19 +59,40 @@ class TransportationProblem:
             count=self.count,
             capacity_mbps=np.append(self.capacity_mbps, 2 * demand_mbps + 1),
             sheds=True,
+            similar=self.similar,
         )
+
+    def reduced_cost(self, dual_price: Floats, clusters: Ints) -> Floats:
+        """Return cost plus price in each of `clusters` over the least anywhere, (G, clusters)."""
+        reduced: Floats = np.empty((len(self.count), len(clusters)))
+        for rows in _blocks(len(reduced)):
+            priced = self.cost[rows] + np.multiply.outer(self.bitrate_mbps[rows], dual_price)
+            reduced[rows] = priced[:, clusters] - priced.min(axis=1)[:, None]
+        return reduced
+
+    def cheapest_arcs(self, dual_price: Floats) -> Bools:
+        """Return the arcs of least cost plus price of each group, (G, C)."""
+        priced = self.cost + np.multiply.outer(self.bitrate_mbps, dual_price)
+        return cheapest_arcs(priced, np.isfinite(self.cost))
+
+    def cheapest_cluster(self, dual_price: Floats) -> Ints:
+        """Return the cluster of least cost plus price of each group, (G,)."""
+        cheapest = np.empty(len(self.count), dtype=np.int64)
+        for rows in _blocks(len(cheapest)):
+            surcharge = np.multiply.outer(self.bitrate_mbps[rows], dual_price)
+            cheapest[rows] = (self.cost[rows] + surcharge).argmin(axis=1)
+        return cheapest
 
     def lagrangian_bound(self, dual_price: Floats) -> float:
         """Return a lower bound on the cost of any assignment, for dual prices (C,) of capacity, 0 or more.
 
         In the Lagrangian relaxation of capacity, every client is in the cluster of least cost plus price.
         """
-        priced = np.flatnonzero(dual_price)
-        least = self.cost.min(axis=1)
-        if len(priced):
-            least = self.cost[:, dual_price == 0].min(axis=1, initial=np.inf)
-            for cluster in priced:
-                np.minimum(least, self.cost[:, cluster] + dual_price[cluster] * self.bitrate_mbps, out=least)
+        least = np.empty(len(self.count))
+        for rows in _blocks(len(least)):
+            surcharge = np.multiply.outer(self.bitrate_mbps[rows], dual_price)
+            surcharge += self.cost[rows]
+            least[rows] = surcharge.min(axis=1, initial=np.inf)
         return float(least @ self.count) - float(dual_price @ self.capacity_mbps)
 
 
@@ -102,26 +127,39 @@ class Relaxation:
 
 def transportation_problem(problem: Brokering) -> TransportationProblem:
     """Return the problem by client groups; a client's cost is its share of the objective."""
-    groups = problem.groups
+    groups, classes = problem.groups, problem.restriction_classes
     cost = client_cost(problem)
-    cost[~(problem.allowed & ~np.isnan(cost))] = np.inf
+    if not (problem.offered.all() and len(classes.permitted) == 1 and not np.isnan(problem.price).any()):
+        for rows in _blocks(len(cost)):
+            offered = problem.offered[groups.location[rows]]
+            allowed = classes.allowed(offered, groups.restriction_class[rows])
+            cost[rows][~(allowed & ~np.isnan(cost[rows]))] = np.inf
     return TransportationProblem(
         cost=cost,
         bitrate_mbps=groups.bitrate_mbps,
         count=groups.count,
         capacity_mbps=usable_capacity(problem.residual_mbps, groups.bitrate_mbps),
+        similar=groups.location * len(classes.permitted) + groups.restriction_class,
     )
 
 
 def client_cost(problem: Brokering) -> Floats:
     """Return a client's share of the objective by group and cluster, (G, C); NaN without a price."""
     groups, terms = problem.groups, problem.terms
-    cost: Floats = problem.score[groups.location] * terms.performance_weight
-    if terms.performance_per == "bit":
-        cost *= groups.bitrate_mbps[:, None]
     hourly = terms.cost_weight * terms.units_per_mbps_hour * groups.bitrate_mbps
-    cost += problem.price[groups.location] * hourly[:, None]
+    cost: Floats = np.empty((len(groups.count), len(problem.clusters)))
+    for rows in _blocks(len(cost)):
+        location, part = groups.location[rows], cost[rows]
+        np.multiply(problem.score[location], terms.performance_weight, out=part)
+        if terms.performance_per == "bit":
+            part *= groups.bitrate_mbps[rows, None]
+        part += problem.price[location] * hourly[rows, None]
     return cost
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    """Yield blocks of rows that fit a cache: a matrix of all groups and clusters takes gigabytes."""
+    return (slice(first, first + BLOCK_ROWS) for first in range(0, rows, BLOCK_ROWS))
 
 
 def common_unit_mbps(bitrate_mbps: Floats) -> float | None:

@@ -98,16 +98,16 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
         DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
     )
     transport = transportation_problem(problem)
-    relaxation = solve_relaxation(transport)
+    relaxation = solve_relaxation(transport, until=until)
     serves_all, assigned = options.service == "all", None
     if relaxation.shortage is None:
-        assigned = rounding.round_to_whole_clients(transport, relaxation)
+        assigned = rounding.round_to_whole_clients(transport, relaxation, until)
     elif serves_all:
         reasons = (_explain_shortage(problem, *relaxation.shortage),)
         proof = Proof(status=Status.INFEASIBLE, metric="objective", backend=BACKEND, reasons=reasons)
         return Decision(plan=None, proof=proof)
     else:
-        relaxation = solve_with_shedding(transport)
+        relaxation = solve_with_shedding(transport, until)
     assert relaxation.bound is not None
     bound = Bound(relaxation.shed, relaxation.bound)
     if assigned is None and not serves_all:

@@ -25,6 +25,7 @@ from planner_models.brokering.plan.transportation import TransportationProblem, 
 
 MAX_UNITS: Final = 50_000  # of capacity; the knapsacks of larger clusters are relaxed to divisible clients
 MAX_UNITS_PER_STEP: Final = 1500  # the same during the subgradient method, for speed
+CLUSTERS_PER_CALL: Final = 8  # of compiled code, between looks at the clock
 MAX_STEPS: Final = 400
 STALL_LIMIT: Final = 20  # steps without a better bound until the step length is reduced
 STEP_REDUCTION: Final = 0.66
@@ -69,7 +70,7 @@ def tighten_bound(
     """
     unit_mbps = common_unit_mbps(problem.bitrate_mbps)
     full = np.flatnonzero(dual_price > 0)
-    if unit_mbps is None or not len(full):
+    if unit_mbps is None or not len(full) or value - bound <= gap * abs(value):
         return bound
     knapsacks = Knapsacks(
         cost=np.ascontiguousarray(problem.cost[:, full].T),
@@ -82,7 +83,7 @@ def tighten_bound(
     taken = np.zeros(len(count))
 
     def dual_value(multiplier: Floats, max_units: int = MAX_UNITS_PER_STEP) -> float:
-        return float(multiplier @ count) + pack_clusters(knapsacks, multiplier, max_units, taken)
+        return float(multiplier @ count) + _pack_until(knapsacks, multiplier, max_units, taken, until)
 
     center = np.minimum(_initial_multipliers(problem, dual_price), elsewhere)
     best = last_checked = dual_value(center)
@@ -110,7 +111,24 @@ def tighten_bound(
             if step > 100 and best - last_checked < MIN_PROGRESS * (value - best):
                 break
             last_checked, averaging = best, max(averaging * 0.6, MIN_AVERAGING)
-    return min(max(dual_value(center, MAX_UNITS), bound), value)
+    return min(max(best, dual_value(center, MAX_UNITS), bound), value)
+
+
+def _pack_until(
+    knapsacks: Knapsacks, multiplier: Floats, max_units: int, taken: Floats, until: float
+) -> float:
+    """Return the sum of all knapsacks' optima as `pack_clusters` does; -inf where time is up.
+
+    taken  (G,) becomes the clients of each group that all knapsacks take
+    """
+    total, taken[:] = 0.0, 0.0
+    for first in range(0, len(knapsacks.cost), CLUSTERS_PER_CALL):
+        if time.perf_counter() > until:
+            return -np.inf
+        few = slice(first, first + CLUSTERS_PER_CALL)
+        part = knapsacks._replace(cost=knapsacks.cost[few], capacity=knapsacks.capacity[few])
+        total += pack_clusters(part, multiplier, max_units, taken)
+    return total
 
 
 @numba.njit(cache=True)
@@ -120,9 +138,8 @@ def pack_clusters(
     """Return the sum of all knapsacks' optima at multipliers (G,).
 
     max_units  of capacity; larger knapsacks are relaxed to divisible clients
-    taken      (G,) becomes the clients of each group that all knapsacks take
+    taken      (G,) the clients of each group that the knapsacks take are added
     """
-    taken[:] = 0.0
     total = 0.0
     reduced, item = np.empty(len(multiplier)), np.empty(len(multiplier), dtype=np.int64)
     for cluster in range(len(knapsacks.cost)):

@@ -17,9 +17,8 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
-from planner_models.brokering.designs.broker.rounding import State, move_clients
+from planner_models.brokering.designs.broker.rounding import State, move_clients, total_cost
 from planner_models.brokering.plan.transportation import (
-    CAPACITY_TOLERANCE,
     TransportationProblem,
     common_unit_mbps,
 )
@@ -27,6 +26,8 @@ from planner_models.brokering.plan.transportation import (
 MIN_GAIN: Final = 1e-9  # relative to the mean cost of a client; less may be rounding
 CANDIDATE_SHARE: Final = 0.06  # of all pairs of group and cluster, by reduced cost
 MAX_UNITS_PER_ROUND: Final = 1500  # of capacity; larger clusters gain little
+MAX_COMMON_UNITS: Final = 20_000  # of all bitrates, of the median full cluster; else units are larger
+MAX_SAMPLED_GROUPS: Final = 20_000  # for the quantile of reduced costs
 MAX_PERTURBATION: Final = 1.2  # of a dual price
 PERTURBATION_DECAY: Final = 0.5  # of perturbed prices, after the first cluster of a chain
 MAX_CHAIN_LENGTH: Final = 30  # clusters
@@ -88,21 +89,22 @@ def improve(
     enough      cost at which the search stops
     until       when to stop (time.perf_counter())
     """
-    unit_mbps = common_unit_mbps(problem.bitrate_mbps)
-    full = np.flatnonzero(dual_price > 0)
-    if unit_mbps is None or not len(full):
+    full, capacity = np.flatnonzero(dual_price > 0), problem.capacity_mbps
+    value = total_cost(problem, assigned)
+    if not len(full) or value <= enough:
         return 0.0
-    capacity = problem.capacity_mbps
+    unit_mbps, most_mbps = common_unit_mbps(problem.bitrate_mbps), float(np.median(capacity[full]))
+    if unit_mbps is None or most_mbps > MAX_COMMON_UNITS * unit_mbps:
+        # bitrates are rounded to units; moves look at the capacity itself
+        unit_mbps = max(most_mbps / MAX_UNITS_PER_ROUND, 1e-9)
     full = full[capacity[full] / unit_mbps <= MAX_UNITS]
-    residual = capacity + CAPACITY_TOLERANCE * np.maximum(capacity, 1.0) - problem.bitrate_mbps @ assigned
-    state = State(problem.cost, problem.bitrate_mbps, assigned, residual)
-    value = float(problem.cost[assigned > 0] @ assigned[assigned > 0])
+    state = State.of(problem, assigned)
     min_gain = MIN_GAIN * scale / max(int(problem.count.sum()), 1)
     first, candidate = _list_candidates(problem, dual_price, full)
     row = np.full(len(dual_price), -1)
     row[full] = np.arange(len(full))
     neighbourhood = Neighbourhood(
-        units=np.rint(problem.bitrate_mbps / unit_mbps).astype(np.int64),
+        units=np.maximum(np.rint(problem.bitrate_mbps / unit_mbps), 1).astype(np.int64),
         unit_mbps=unit_mbps,
         first=first,
         candidate=candidate,
@@ -117,7 +119,12 @@ def improve(
         price = dual_price * random.uniform(0.0, MAX_PERTURBATION, len(dual_price))
         taken_up = np.where(is_large, -1, row) if step % ROUNDS_PER_LARGE else row
         order = random.permutation(full)
-        saved += run_round(state, neighbourhood, price, order, taken_up, min_gain - temperature)
+        lists = list_clusters(state)
+        for place in range(len(order)):
+            if time.perf_counter() > until:
+                break
+            one = order[place : place + 1]
+            saved += run_round(state, neighbourhood, lists, price, one, taken_up, min_gain - temperature)
         stalled += 1
         if saved > best_saved:
             best_saved, stalled = saved, 0
@@ -131,26 +138,18 @@ def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: I
 
     Pairs with the largest reduced cost are left out.
     """
-    priced = problem.cost + dual_price * problem.bitrate_mbps[:, None]
-    reduced = priced[:, full] - np.min(priced, axis=1)[:, None]
-    finite = np.isfinite(reduced)
+    reduced = problem.reduced_cost(dual_price, full)
     share = min(CANDIDATE_SHARE * problem.cost.shape[1] / len(full), 1.0) if len(full) else 1.0
-    limit = np.quantile(reduced[finite], share) if finite.any() else 0
-    cluster, group = np.nonzero((finite & (reduced <= limit)).T)
+    sample = reduced[:: max(len(reduced) // MAX_SAMPLED_GROUPS, 1)]
+    sample = sample[np.isfinite(sample)]
+    limit = np.quantile(sample, share) if len(sample) else 0
+    cluster, group = np.nonzero((np.isfinite(reduced) & (reduced <= limit)).T)
     return np.searchsorted(cluster, np.arange(len(full) + 1)).astype(np.int64), group.astype(np.int64)
 
 
 @numba.njit(cache=True)
-def run_round(
-    state: State, neighbourhood: Neighbourhood, price: Floats, order: Ints, row: Ints, min_gain: float
-) -> float:  # pragma: no cover - compiled
-    """Reoptimize every full cluster once, and return the cost saved.
-
-    price     (C,) perturbed dual price: gain per Mbit/s that is freed in a full cluster
-    order     (F,) in which full clusters are reoptimized
-    row       (C,) of a cluster among the full ones; -1 for those that are left out
-    min_gain  that a chain has to save; negative where it may lose
-    """
+def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
+    """Return the lists of the clusters that each group is in."""
     group, cluster = np.nonzero(state.assigned)
     size = 4 * len(group) + 2 * MAX_CHAIN_MOVES
     lists = ClusterLists(
@@ -162,6 +161,27 @@ def run_round(
     )
     for i in range(len(group)):
         _list_cluster(lists, group[i], cluster[i])
+    return lists
+
+
+@numba.njit(cache=True)
+def run_round(
+    state: State,
+    neighbourhood: Neighbourhood,
+    lists: ClusterLists,
+    price: Floats,
+    order: Ints,
+    row: Ints,
+    min_gain: float,
+) -> float:  # pragma: no cover - compiled
+    """Reoptimize full clusters once, and return the cost saved.
+
+    lists     clusters that each group is or was in
+    price     (C,) perturbed dual price: gain per Mbit/s that is freed in a full cluster
+    order     full clusters in the order in which they are reoptimized
+    row       (C,) of a cluster among the full ones; -1 for those that are left out
+    min_gain  that a chain has to save; negative where it may lose
+    """
     log = np.empty((MAX_CHAIN_MOVES, 4), dtype=np.int64)
     saved = 0.0
     for b in order:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import NamedTuple
 
 import numba
@@ -38,31 +39,44 @@ class State(NamedTuple):
         return cls(problem.cost, problem.bitrate_mbps, assigned, residual)
 
 
-def round_to_whole_clients(problem: TransportationProblem, relaxation: Relaxation) -> Ints32 | None:
+def round_to_whole_clients(
+    problem: TransportationProblem, relaxation: Relaxation, until: float = math.inf
+) -> Ints32 | None:
     """Return whole clients near the relaxation within all capacities, (G, C); None where they do not fit.
 
     Fractions are rounded down. The other clients are inserted one by one, where that costs least; where
     none fits, one other client is ejected.
+
+    until  when to stop (time.perf_counter()); None too where time is up
     """
     assert relaxation.assigned is not None
     fractions = relaxation.assigned.tocoo()
+    group, cluster, bitrate = fractions.row, fractions.col, problem.bitrate_mbps
+    whole = np.floor(fractions.data + 1e-7).astype(np.int32)
     assigned = np.zeros(problem.cost.shape, dtype=np.int32)
-    assigned[fractions.row, fractions.col] = np.floor(fractions.data + 1e-7)
-    surplus = assigned.sum(axis=1) - problem.count
-    for group in np.flatnonzero(surplus > 0):  # 1e-7 of many clients may come to one too many
-        assigned[group, assigned[group].argmax()] -= surplus[group]
-    load = (assigned * problem.bitrate_mbps[:, None]).sum(axis=0)
+    assigned[group, cluster] = whole
+    total = np.bincount(group, weights=whole, minlength=len(bitrate)).astype(np.int64)
+    for over in np.flatnonzero(total > problem.count):  # 1e-7 of many clients may come to one too many
+        assigned[over, assigned[over].argmax()] -= total[over] - problem.count[over]
+        total[over] = problem.count[over]
     capacity = problem.capacity_mbps
+    load = np.bincount(cluster, weights=assigned[group, cluster] * bitrate[group], minlength=len(capacity))
     residual = capacity - load + CAPACITY_TOLERANCE * np.maximum(capacity, 1.0)
-    for cluster in np.flatnonzero(residual < 0):
-        for group in np.flatnonzero(assigned[:, cluster]):
-            while residual[cluster] < 0 and assigned[group, cluster]:
-                assigned[group, cluster] -= 1
-                residual[cluster] += problem.bitrate_mbps[group]
-    state = State(problem.cost, problem.bitrate_mbps, assigned, residual)
-    waiting = (problem.count - assigned.sum(axis=1)).astype(np.int64)
-    fits = insert_clients(state, waiting, relaxation.dual_price, insertion_order(problem))
-    return assigned if fits else None
+    for full in np.flatnonzero(residual < 0):
+        for one in np.flatnonzero(assigned[:, full]):
+            while residual[full] < 0 and assigned[one, full]:
+                assigned[one, full] -= 1
+                residual[full] += bitrate[one]
+                total[one] -= 1
+    state = State(problem.cost, bitrate, assigned, residual)
+    waiting = problem.count - total
+    order = insertion_order(problem)
+    for place in np.flatnonzero(waiting[order]):
+        if time.perf_counter() > until:
+            return None
+        if not insert_clients(state, waiting, relaxation.dual_price, order[place : place + 1]):
+            return None
+    return assigned
 
 
 def insertion_order(problem: TransportationProblem) -> Ints:

@@ -65,7 +65,7 @@ def test_all_knapsacks_together_are_each_alone_compiled_or_not() -> None:
     knapsacks = knapsack_bound.Knapsacks(cost=cost, units=units, clients=count, capacity=capacity)
     outcomes = []
     for pack in (knapsack_bound.pack_clusters, knapsack_bound.pack_clusters.py_func):
-        taken = np.empty(15)
+        taken = np.zeros(15)
         outcomes.append((pack(knapsacks, multiplier, 100, taken), taken))
     (compiled, taken), (plain, taken_plain) = outcomes
     assert compiled == pytest.approx(plain)

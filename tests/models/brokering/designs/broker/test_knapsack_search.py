@@ -120,7 +120,10 @@ def test_compiled_and_plain_python_do_the_same(monkeypatch: pytest.MonkeyPatch) 
         state = rounding.State(cost, bitrate, assigned, capacity.copy())
         assert rounding.insert_clients(state, waiting.copy(), np.zeros(clusters), np.argsort(-bitrate))
         run_round = knapsack_search.run_round.py_func if plain else knapsack_search.run_round
-        saved = [run_round(state, neighbourhood, price, every, every, 1e-9) for _ in range(3)]
+        saved = [
+            run_round(state, neighbourhood, knapsack_search.list_clusters(state), price, every, every, 1e-9)
+            for _ in range(3)
+        ]
         outcomes.append((saved, assigned.tolist()))
     assert outcomes[0] == outcomes[1]
     assert sum(outcomes[0][0]) > 0
