@@ -32,7 +32,7 @@ def planner(*arguments: object) -> Done:
         contextlib.redirect_stderr(err),
     ):
         try:
-            cli.main()
+            cli.run()
         except SystemExit as leaving:
             code = int(leaving.code or 0)
     return Done(code=code, out=out.getvalue(), err=err.getvalue())

@@ -20,6 +20,7 @@ import numpy as np
 
 from planner.backends.linear_program import LinearProgram
 from planner.errors import InputError, did_you_mean
+from planner.io.file_replacement import replace_file
 
 MAX_NAME_LENGTH = 200
 """Characters of a name; some readers take 255."""
@@ -52,7 +53,7 @@ def write_model(
     if name not in formats:
         raise InputError(f"{path}: '{path.suffix}' names no format{did_you_mean(name, formats)}")
     try:
-        with path.open("w", encoding="ascii", newline="\n") as file:
+        with replace_file(path) as partial, partial.open("w", encoding="ascii", newline="\n") as file:
             file.writelines(f"{line}\n" for line in formats[name](model))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error

@@ -14,6 +14,7 @@ from planner import __version__
 from planner.cli import findings, problems, running, service, sweeps
 from planner.cli.new import new
 from planner.cli.output import report_error, say
+from planner.cli.supervision import run_supervised
 from planner.errors import PlannerError
 
 app = typer.Typer(
@@ -46,7 +47,12 @@ app.add_typer(new, name="new")
 
 
 def main() -> None:
-    """Run the command line; each failure ends with one line and the exit code of its kind."""
+    """Run the command line as a program: Ctrl-C ends it within two seconds."""
+    run_supervised(run)
+
+
+def run() -> None:
+    """Run the command line in this process; each failure ends with one line and the exit code of its kind."""
     _prepare_output()
     try:
         app(prog_name="planner")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ import pandas as pd
 
 from planner.contract.tables import Table, abbreviate, is_label, shorten_faults, validate
 from planner.errors import InputError
+from planner.io.file_replacement import replace_file
 from planner.io.text_files import require_file, require_text
 
 SUFFIXES: Final = (".csv", ".parquet")
@@ -149,15 +149,11 @@ def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -
     suffix  ".parquet", or CSV for any other; default: the suffix of the path
     raises  OSError
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with replace_file(path) as partial:
         if (suffix or path.suffix) == ".parquet":
             frame.to_parquet(partial, index=False)
         else:
             frame.to_csv(partial, index=False)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def export_table(frame: pd.DataFrame, path: Path, suffix: str) -> None:

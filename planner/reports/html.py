@@ -16,6 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from planner import __version__
 from planner.errors import InputError
+from planner.io.file_replacement import replace_text
 from planner.reports import charts
 from planner.reports.document import Page, lines
 from planner.runs.files import make_folder, slug
@@ -50,7 +51,7 @@ def write(page: Page, path: Path) -> None:
         raise InputError(f"{path}: is a folder, must be a file")
     make_folder(path.parent)
     try:
-        path.write_text(text, encoding="utf-8")
+        replace_text(path, text)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 

@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from planner.formatting import printable
+from planner.io.file_replacement import replace_file
 from planner.reports.document import Kind, Page, Part, Table, Text, lines
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def show_part(part: Part, console: Console = console) -> None:
 
 def save_text(page: Page, path: Path, columns: int) -> None:
     """Write a page as a text file, wide enough for tables with so many columns."""
-    with path.open("w", encoding="utf-8") as file:
+    with replace_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         show(page, Console(file=file, width=max(100, 40 + 16 * columns)))
 
 

@@ -16,6 +16,7 @@ from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.plan import Plan, Violations
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
+from planner.io.file_replacement import replace_text
 from planner.io.table_files import find_tables, read_tables, write_table
 from planner.runs import run
 from planner.runs.run import Run
@@ -26,11 +27,10 @@ from planner.scenarios.scenario import Entry, Scenario
 def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: str = "parquet") -> None:
     """Write `out/scenario.toml` and, for each design, its plan's tables, metrics.csv and run.json."""
     make_folder(out)
-    (out / "scenario.toml").write_text(scenario.to_toml(out), encoding="utf-8")
+    replace_text(out / "scenario.toml", scenario.to_toml(out))
     for one in runs:
         folder = make_folder(out / one.label)
-        plain = json.dumps(one.to_dict(), indent=2, ensure_ascii=False, default=str)
-        (folder / "run.json").write_text(plain + "\n", encoding="utf-8")
+        (folder / "run.json").unlink(missing_ok=True)  # written last: where it is, all else is whole
         metrics = [
             {
                 "metric": metric.name,
@@ -47,6 +47,8 @@ def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: 
                 (plan / f"{table.name}.{suffix}").unlink(missing_ok=True)
         if one.plan is not None:
             write_plan(one.plan, plan, table_format)
+        text = json.dumps(one.to_dict(), indent=2, ensure_ascii=False, default=str)
+        replace_text(folder / "run.json", text + "\n")
 
 
 def write_plan(plan: Plan, folder: Path, table_format: str = "parquet") -> None:
@@ -94,7 +96,7 @@ def generate(
         "problem": {"source": "tables", "path": "."},
         "designs": {design.name: {} for design in system.designs},
     }
-    (out / "scenario.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+    replace_text(out / "scenario.toml", tomli_w.dumps(document))
     size: dict[str, int] = problem.size()
     return size
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,11 +30,14 @@ from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError
+from planner.io.file_replacement import replace_text, sync
 from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
 from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.run import Run, entries, evaluate
 from planner.scenarios.scenario import Entry, Scenario
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +99,10 @@ class Roll:
         for label, problem in self.series:
             place = folder / _file_name(label)
             problem_digest = digest(problem.to_tables())
-            if (place / "run.json").exists():
-                window = _read_window(entry, label, place, problem_digest)
-                if not window.exit_code:
-                    previous = _read_run(system, entry, problem, place)
+            kept = _read_window(system, entry, label, place, problem, problem_digest)
+            if kept is not None:
+                window, found = kept
+                previous = previous if found is None else found
                 yield window
                 continue
             try:
@@ -156,17 +160,33 @@ def _store_scenario(path: Path, text: str) -> None:
         raise InputError(
             f"{path.parent}: has the plans of another scenario; name another folder, or remove it"
         )
-    path.write_text(text, encoding="utf-8")
+    replace_text(path, text)
 
 
-def _read_window(entry: Entry, label: str, place: Path, problem_digest: str) -> Window:
-    plain = json.loads((place / "run.json").read_text(encoding="utf-8"))
-    if plain["problem"] != problem_digest:
-        raise InputError(
-            f"{place}: was computed from other data than the series has now; name another folder, or "
-            "remove it"
-        )
-    return Window(design=entry.label, label=label, run=plain, kept=True, exit_code=plain["exit_code"])
+def _read_window(
+    system: System, entry: Entry, label: str, place: Path, problem: Any, problem_digest: str
+) -> tuple[Window, Run | None] | None:
+    """Return a finished window, and the run that the next one starts from where it has a plan.
+
+    None where there is none, or where a power cut or a full disk has damaged it: that is said, and the window
+    is computed again.
+    """
+    if not place.exists():
+        return None
+    try:
+        plain = json.loads((place / "run.json").read_text(encoding="utf-8"))
+        digest_then, exit_code = plain["problem"], int(plain["exit_code"])
+        row = Window(design=entry.label, label=label, run=plain, kept=True, exit_code=exit_code)
+        row.row()
+        if digest_then == problem_digest:
+            return row, None if exit_code else _read_run(system, entry, problem, place)
+    except (OSError, ValueError, KeyError, TypeError, PlannerError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        log.warning("%s: is damaged and computed again (%s)", place, reason)
+        return None
+    raise InputError(
+        f"{place}: was computed from other data than the series has now; name another folder, or remove it"
+    )
 
 
 def _write_window(run: Run, plain: Mapping[str, Any], place: Path, table_format: str) -> None:
@@ -180,8 +200,12 @@ def _write_window(run: Run, plain: Mapping[str, Any], place: Path, table_format:
         if decided is not None and decided is not run.plan:
             write_plan(decided, partial / "decided", table_format)
     text = json.dumps(plain, indent=2, ensure_ascii=False, default=str)
-    (partial / "run.json").write_text(text + "\n", encoding="utf-8")
+    replace_text(partial / "run.json", text + "\n")
+    for path in [*partial.rglob("*"), partial]:
+        sync(path)
+    shutil.rmtree(place, ignore_errors=True)  # a damaged one
     partial.rename(place)
+    sync(place.parent)
 
 
 def _read_run(system: System, entry: Entry, problem: Any, place: Path) -> Run:

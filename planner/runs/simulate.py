@@ -14,6 +14,7 @@ from planner.contract.parameters import check_parameters
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.contract.system import System
 from planner.errors import InputError, PlannerError
+from planner.io.file_replacement import replace_text
 from planner.io.table_files import write_table
 from planner.options import Options
 from planner.runs.files import make_folder
@@ -140,7 +141,7 @@ def _run(simulation: Simulation, problem: Any, entry: Entry, scenario: Scenario)
 def save(result: SimulatedDesigns, scenario: Scenario, out: Path, table_format: str) -> None:
     """Write `out/scenario.toml` and `out/<design>/<table>` for each table that a simulation recorded."""
     make_folder(out)
-    (out / "scenario.toml").write_text(scenario.to_toml(out), encoding="utf-8")
+    replace_text(out / "scenario.toml", scenario.to_toml(out))
     for run in result.runs:
         if run.result is not None:
             folder = make_folder(out / run.label)

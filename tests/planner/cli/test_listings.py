@@ -20,7 +20,7 @@ description_cache.SETTLED_AFTER_S = 0.0  # these files may be as new as the test
 for words in {commands}:
     sys.argv = ["planner", *words]
     try:
-        cli.main()
+        cli.run()
     except SystemExit as leaving:
         assert not leaving.code, (words, leaving.code)
 print("loaded", *sorted({heavy} & set(sys.modules)), file=sys.stderr)

@@ -155,3 +155,24 @@ def test_what_always_applies_changes_every_problem_of_a_series(scenario: Path) -
     assert loaded.make_series is not None
     rates = [float(problem.rate_mbps.sum()) for _, problem in loaded.make_series()]
     assert rates == [6.0, 12.0, 24.0, 18.0]
+
+
+@pytest.mark.parametrize("damage", ["run.json", "plan/flows.parquet"])
+def test_a_damaged_window_is_said_and_computed_again(
+    scenario: Path, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert planner("roll", scenario, "--out", tmp_path / "out", "--designs", "optimum").code == 0
+    before = metrics(tmp_path / "out" / "optimum")
+    windows = sorted((tmp_path / "out" / "optimum" / "windows").iterdir())
+    path = windows[1] / damage
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])  # as after a power cut
+    done = planner("roll", scenario, "--out", tmp_path / "out", "--designs", "optimum")
+    assert done.code == 0, done.err
+    assert f"{windows[1].name}: is damaged and computed again" in caplog.text
+    assert f"saved {len(windows)} windows" in done.err
+    assert f"of which {len(windows) - 1} existed before" in done.err
+    again = metrics(tmp_path / "out" / "optimum")
+    columns = [name for name in before if name not in ("seconds", "gap")]
+    pd.testing.assert_frame_equal(again[columns], before[columns])
+    assert path.stat().st_size == pytest.approx(len(content), rel=0.2)

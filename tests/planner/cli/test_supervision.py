@@ -1,0 +1,81 @@
+"""Ctrl-C ends a command that solves within two seconds, and crashes are said in one line."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+PROGRAM = """
+import os, sys, time
+from planner import cli
+from planner.cli import supervision
+
+def run():
+    print("running", flush=True)
+    {body}
+
+supervision.run_supervised(run)
+"""
+HELD = "sum(range(10**11))"  # minutes without a look at signals, as in a compiled kernel
+
+
+def start(body: str, command: str = "solve") -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", PROGRAM.format(body=body), command]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    return process
+
+
+@pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="needs sigtimedwait")
+def test_ctrl_c_in_a_kernel_ends_within_two_seconds() -> None:
+    process = start(HELD)
+    time.sleep(0.5)  # until it is in there
+    at = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err == "interrupted\n"
+    assert time.monotonic() - at < 2.0
+
+
+def test_a_command_that_ends_itself_does_so_in_its_own_words() -> None:
+    process = start("\n    ".join(["try: time.sleep(30)", "except KeyboardInterrupt: sys.exit('ended')"]))
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == "ended\n"
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="needs sigtimedwait")
+def test_a_crash_is_one_line() -> None:
+    process = start("os.kill(os.getpid(), 11)")
+    assert process.communicate(timeout=20)[1] == "internal error: crashed (SIGSEGV); please report it\n"
+    assert process.returncode == 70
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_exit_code_is_that_of_the_command(code: int) -> None:
+    process = start(f"sys.exit({code})")
+    process.communicate(timeout=20)
+    assert process.returncode == code
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+def test_the_child_ends_with_its_parent() -> None:
+    process = start("print(os.getpid(), flush=True); time.sleep(30)")
+    assert process.stdout is not None
+    assert int(process.stdout.readline()) != process.pid
+    process.kill()
+    # the pipe ends when the last process that may write to it does
+    process.communicate(timeout=20)
+
+
+def test_other_commands_run_in_the_same_process() -> None:
+    process = start("print(os.getpid(), flush=True)", command="sweep")
+    assert process.stdout is not None
+    assert int(process.stdout.readline()) == process.pid
+    process.communicate(timeout=20)

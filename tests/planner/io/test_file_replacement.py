@@ -1,0 +1,73 @@
+"""Files are whole or as they were: after a full disk, for links and for devices."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.io.file_replacement import replace_file, replace_text
+from tests.commands import planner
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """Limit every file to 300 bytes, which ends writing as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, small_disk: None) -> None:
+    path = tmp_path / "a.txt"
+    replace_text(path, "old")
+    with pytest.raises(OSError, match="too large") as caught:
+        replace_text(path, "x" * 1_000)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("solve", "traffic/abilene", "--design", "ecmp", "--out", "out"),
+        ("compare", "traffic/abilene", "--designs", "ecmp", "--out", "out"),
+        ("solve", "traffic/abilene", "--design", "ecmp", "--html", "out/r.html"),
+        ("generate", "traffic", "--preset", "abilene", "--out", "out"),
+        ("export", "traffic/abilene", "--design", "optimum", "--out", "out/m.lp"),
+    ],
+    ids=lambda command: " ".join(command[:1]),
+)
+def test_a_full_disk_is_one_line(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_disk: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = planner(*command)
+    assert done.code == 1, done.err
+    (line,) = (line for line in done.err.splitlines() if "compiling" not in line)
+    assert line.startswith("out/")
+    assert "too large" in line
+    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob("run.json"))
+    assert not list(tmp_path.rglob("*.html"))
+    assert not list(tmp_path.rglob("*.lp"))
+
+
+def test_links_stay_and_devices_are_written(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    replace_text(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+    with replace_file(Path(os.devnull)) as place:
+        assert place == Path(os.devnull)
+
+
+def test_a_durable_file_is_whole(tmp_path: Path) -> None:
+    replace_text(tmp_path / "a.txt", "new", durable=True)
+    assert (tmp_path / "a.txt").read_text() == "new"
