@@ -30,17 +30,20 @@ class Metric:
 class Headline:
     """The metric that a system is about, and the words of the sentence that gives it.
 
-    metric  name of the figure that users of the network get in truth, by one rule for all designs
-    verb    of the sentence, e.g. "delivers": "ecmp delivers 38.9 of 40.8 Gbit/s"
-    total   name of the metric that says how much was asked for; "" where there is none
-    losses  verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
-    table   names of the metrics that a table shows first, at most eight; () for the first eight
+    metric     name of the figure that users of the network get in truth, by one rule for all designs
+    verb       of the sentence, e.g. "delivers": "ecmp delivers 38.9 of 40.8 Gbit/s"
+    total      name of the metric that says how much was asked for; "" where there is none
+    losses     verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
+    fallbacks  verb by the name of each metric that counts what is served in a worse way, where no user
+               loses by it, e.g. {"groups_by_unicast": "uses unicast for"}
+    table      names of the metrics that a table shows first, at most eight; () for the first eight
     """
 
     metric: str
     verb: str
     total: str = ""
     losses: Mapping[str, str] = field(default_factory=dict)
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
     table: tuple[str, ...] = ()
 
 

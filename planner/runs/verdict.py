@@ -33,7 +33,7 @@ def run_verdict(run: Run, bound: float | None = None) -> str:
             says += f", proven to be the {extreme} that is possible"
         else:
             says += f"; at {extreme} {amount(_rounded(bound), metric.unit)} is possible"
-    return ". ".join([says, *(f"It {loss}" for loss in _losses(run))]) + "."
+    return ". ".join([says, *(f"It {loss}" for loss in [*_losses(run), *_fallbacks(run)])]) + "."
 
 
 def comparison_verdict(comparison: Comparison) -> str:
@@ -93,6 +93,15 @@ def _losses(run: Run) -> list[str]:
         on = f" on {run.constraints.places}"
         lines = [lines[0] + on, *lines[1:]] if lines else ["violates constraints" + on]
     return lines
+
+
+def _fallbacks(run: Run) -> list[str]:
+    """Return what is served in a worse way than wished: `uses unicast for 3 groups`."""
+    return [
+        f"{verb} {amount(_rounded(value), run.system.metric(name).unit)}"
+        for name, verb in run.system.plan.headline.fallbacks.items()
+        if (value := run.metrics.get(name))
+    ]
 
 
 def _shown(run: Run, value: float) -> str:

@@ -143,7 +143,7 @@ def _check_metrics_of_studies(system: System) -> None:
     headline = system.plan.headline
     named = {
         "headline": headline.metric,
-        **{f"headline's {name}": name for name in (*headline.losses, *headline.table)},
+        **{f"headline's {name}": name for name in (*headline.losses, *headline.fallbacks, *headline.table)},
     }
     named |= {"headline's total": headline.total} if headline.total else {}
     if system.studies.trade_off is not None:

@@ -98,6 +98,7 @@ SYSTEM = System(
             metric="host_traffic_mbps",
             verb="loads hosts with",
             losses={"lost_mbps": "loses"},
+            fallbacks={"groups_by_unicast": "uses unicast for"},
             table=(
                 "host_traffic_mbps",
                 "lost_mbps",

@@ -1,0 +1,114 @@
+"""Overload on every surface: what is shed is said alike, and strict service explains why not all fits."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planner
+from planner.scenarios.catalogue import system_names
+from planner_dashboard import worker
+from planner_dashboard.question import Question
+from tests import commands
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Overload:
+    """A shipped scenario with less capacity than its demand needs, and a quick design that gives a plan."""
+
+    scenario: str
+    changes: dict[str, Any]
+    design: str
+    lost: str
+    """The metric that says how much users lose, or, in multicast, how much is served by unicast."""
+
+    @property
+    def words(self) -> list[str]:
+        """The scenario and its changes as words of a command."""
+        changes = [f"{key}={value}" for key, value in self.changes.items()]
+        return [self.scenario, "--designs", self.design, *(w for text in changes for w in ("--set", text))]
+
+
+OVERLOADS = {
+    "brokering": Overload("brokering/own_data", {"problem.capacity_scale": 0.2}, "own_prices", "unserved"),
+    "circuitflows": Overload("circuitflows/one_ring", {}, "voq", "undelivered_gb"),
+    "circuits": Overload("circuits/skewed_64", {"problem.scale": 10.0}, "solstice", "unserved_bits"),
+    "livevideo": Overload(
+        "livevideo/session_window", {"problem.capacity_scale": 0.2}, "overlay_multicast", "unserved_clients"
+    ),
+    "multicast": Overload(
+        "multicast/own_data", {"problem.table_size": 1}, "partitioned_aggregated", "groups_by_unicast"
+    ),
+    "traffic": Overload("traffic/abilene", {"problem.scale": 5.0}, "optimum", "shed_mbps"),
+}
+
+
+@pytest.fixture(scope="module", params=sorted(OVERLOADS))
+def overload(request: pytest.FixtureRequest) -> Overload:
+    return OVERLOADS[request.param]
+
+
+@pytest.fixture(scope="module")
+def result(overload: Overload) -> planner.Comparison:
+    return planner.compare(
+        planner.load(overload.scenario, changes=overload.changes), designs=[overload.design]
+    )
+
+
+def test_every_system_is_here() -> None:
+    assert set(OVERLOADS) == set(system_names())
+
+
+def test_python_gives_a_plan_that_says_what_it_sheds(overload: Overload, result: planner.Comparison) -> None:
+    (run,) = result.runs
+    assert run.plan is not None
+    assert run.exit_code == 0
+    assert (run.metrics[overload.lost] or 0.0) > 0
+    headline = run.system.plan.headline
+    assert {**headline.losses, **headline.fallbacks}[overload.lost] in result.verdict
+
+
+def test_the_command_line_says_the_same(
+    overload: Overload, result: planner.Comparison, tmp_path: Path
+) -> None:
+    done = commands.planner("compare", *overload.words, "--html", tmp_path / "page.html")
+    assert done.code == 0
+    assert done.out.startswith(result.verdict)
+    assert html.escape(result.verdict, quote=False) in (tmp_path / "page.html").read_text(encoding="utf-8")
+    plain = json.loads(commands.planner("compare", *overload.words, "--json").out)
+    assert plain["verdict"] == result.verdict
+    assert plain["runs"][0]["constraints"]["lost"] == pytest.approx(result.runs[0].constraints.lost)
+
+
+def test_the_dashboard_says_the_same(overload: Overload, result: planner.Comparison, tmp_path: Path) -> None:
+    question = Question(scenario=overload.scenario, changes=overload.changes, designs=(overload.design,))
+    answer = worker.compare(question, tmp_path, tmp_path / "out", None)
+    assert answer.verdict == result.verdict
+    assert bool(answer.designs[0].losses) == bool(result.runs[0].constraints.lost)
+
+
+def test_a_sweep_stores_the_same(overload: Overload, result: planner.Comparison, tmp_path: Path) -> None:
+    done = commands.planner("sweep", *overload.words, "--out", tmp_path / "store", "--workers", 1)
+    assert done.code == 0, done.err
+    (row,) = json.loads(commands.planner("runs", tmp_path / "store", "--json").out)
+    (run,) = result.runs
+    assert row["status"] == run.status
+    assert row["constraints"] == ("met" if run.constraints.met else "violated")
+    assert row[overload.lost] == pytest.approx(run.metrics[overload.lost])
+
+
+def test_strict_service_gives_no_plan_and_the_reason(overload: Overload) -> None:
+    done = commands.planner("compare", *overload.words, "--service", "all", "--json")
+    assert done.code in (3, 4), "proven infeasible, or no plan found by a heuristic"
+    (run,) = json.loads(done.out)["runs"]
+    assert run["status"] in ("infeasible", "no plan found")
+    label, status, reason = run["verdict"].split(": ", 2)
+    assert (label, bool(reason)) == (overload.design, True)
+    assert run["status"] in status
