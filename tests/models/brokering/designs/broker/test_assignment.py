@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +19,14 @@ from planner.options import Options
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.brokering import SYSTEM, Brokering
-from planner_models.brokering.designs.broker import assignment
+from planner_models.brokering.designs.broker import assignment, knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.information import observe
+from planner_models.brokering.plan import min_cost_flow
 from planner_models.brokering.plan.transportation import transportation_problem
 from planner_models.brokering.problem.adjustments import adjust
 from planner_models.brokering.problem.generators import world
+from tests.models.brokering.markets import heavy_tailed, heavy_tailed_markets, markets
 from tests.models.brokering.markets import market as make
-from tests.models.brokering.markets import markets
 
 TIGHT = Options(gap=1e-9)
 STRICT = Options(gap=1e-9, service="all")
@@ -267,3 +270,74 @@ def test_performance_alone_has_no_lower_objective_and_proves_no_bound(problem: B
     with_cost, without = (SYSTEM.plan.measure(problem, one.plan, None) for one in (best, alone))
     assert without["objective"] == alone.proof.objective
     assert without["objective"] >= with_cost["objective"] * (1 - 1e-7) - 1e-9
+
+
+@settings(max_examples=6)
+@given(heavy_tailed_markets())
+def test_bitrates_of_any_size_keep_the_bound_and_the_capacities(problem: Brokering) -> None:
+    """Against an integer program of another search; bitrates are no multiples of a unit."""
+    quick = assignment.assign(problem, method="flow", options=Options(gap=1e-6, time_limit_s=1.0))
+    exact = assignment.assign(problem, method="exact", options=Options(gap=1e-6, time_limit_s=1.0))
+    assert quick.plan is not None
+    assert not len(SYSTEM.plan.check(problem, quick.plan))
+    assert quick.proof.objective is not None
+    assert quick.proof.bound is not None
+    assert quick.proof.bound <= quick.proof.objective * (1 + 1e-9)
+    if exact.proof.objective is not None:
+        assert quick.proof.bound <= exact.proof.objective * (1 + 1e-7)
+    if exact.proof.bound is not None:
+        assert quick.proof.objective >= exact.proof.bound * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("per", ["bit", "client"])
+def test_a_heavy_tail_of_bitrates_is_solved_within_a_small_gap(per: str) -> None:
+    problem = heavy_tailed(rows=4000, clusters=60, seed=2, clients=75, free=2.8, per=per)
+    assert len(np.unique(problem.bitrate_mbps)) > 3500
+    decision = assignment.assign(problem, method="flow", options=Options(gap=1e-3, time_limit_s=20.0))
+    assert decision.proof.gap is not None
+    assert decision.proof.gap <= 1e-3
+
+
+class Clock:
+    """A clock that one search looks at; it advances by a second at each look."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        """Return the time, and advance."""
+        self.now += 1.0
+        return self.now
+
+
+def test_no_kernel_is_called_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding, bound and search look at the clock between calls of compiled code."""
+    whole = world(clients=2000, places=60, seed=3)
+    problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.5 * whole.residual_mbps)
+    transport = transportation_problem(problem)
+    relaxation = min_cost_flow.solve_relaxation(transport)
+    assert relaxation.bound is not None
+    assigned = rounding.round_to_whole_clients(transport, relaxation)
+    assert assigned is not None
+    value = rounding.total_cost(transport, assigned)
+    calls: list[str] = []
+    for module, name in (
+        (rounding, "insert_clients"),
+        (knapsack_bound, "pack_clusters"),
+        (knapsack_search, "run_round"),
+    ):
+        kernel = getattr(module, name)
+
+        def count(*arguments: object, kernel: Any = kernel, name: str = name) -> object:
+            calls.append(name)
+            return kernel(*arguments)
+
+        monkeypatch.setattr(module, name, count)
+    monkeypatch.setattr(time, "perf_counter", Clock().perf_counter)
+    assert rounding.round_to_whole_clients(transport, relaxation, until=3.0) is None
+    price = relaxation.dual_price
+    knapsack_bound.tighten_bound(transport, price, relaxation.bound, value, gap=0.0, until=10.0)
+    knapsack_search.improve(transport, price, assigned, enough=0.0, scale=value, until=20.0)
+    assert 0 < calls.count("insert_clients") <= 3
+    assert 0 < calls.count("pack_clusters") <= 10
+    assert 0 < calls.count("run_round") <= 20
