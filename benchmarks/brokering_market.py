@@ -101,7 +101,8 @@ def time_heavy_tail(clients: int) -> None:
     assert decision.proof.gap is not None
     assert not len(SYSTEM.plan.check(problem, decision.plan))
     print(
-        f"{clients:,} clients of {len(np.unique(problem.bitrate_mbps)):,} bitrates: {seconds:.2f} s ({cpu_s:.2f} s of CPU), gap {decision.proof.gap:.2e}"
+        f"{clients:,} clients of {len(np.unique(problem.bitrate_mbps)):,} bitrates: {seconds:.2f} s "
+        f"({cpu_s:.2f} s of CPU), gap {decision.proof.gap:.2e}"
     )
     assert decision.proof.gap <= 2e-3
     assert cpu_s <= HEAVY_LIMIT_S + 2.0
