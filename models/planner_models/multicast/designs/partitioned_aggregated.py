@@ -46,6 +46,7 @@ from planner_models.multicast.plan.switch_groups import (
     groups_at_aggregations,
     groups_at_edges,
     previous_entries,
+    rank_keys,
 )
 from planner_models.multicast.plan.table_limits import TableLimits, build_limits, join_limits
 from planner_models.multicast.problem.capacity_equations import list_layouts
@@ -236,7 +237,8 @@ def _edge_frame(sharing: _Sharing, tables: EdgeTables) -> pd.DataFrame:
     entry = tables.entry[tables.kept[tables.group]]
     count = np.diff(stored.start)
     width = int(entry.max(initial=0)) + 1
-    used = np.bincount(np.unique(stored.switch * width + entry) // width, minlength=len(count))
+    used, _ = rank_keys(stored.switch * width + entry, len(count) * width)
+    used = np.bincount(used // width, minlength=len(count))
     shares = (used < count) | (sharing.everywhere & (count > 0))
     return build_meta_groups(sharing.problem, stored, np.repeat(shares, count), entry)
 

@@ -15,6 +15,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner_models.multicast.designs.partitioned import saved_mbps, traffic_mbps
 from planner_models.multicast.plan.meta_groups import Masks
+from planner_models.multicast.plan.switch_groups import rank_keys
 from planner_models.multicast.plan.table_limits import TableLimits
 from planner_models.multicast.problem.problem import Multicast
 
@@ -71,14 +72,15 @@ class EdgeTables:
     def _summarize(self, entry: Ints) -> tuple[Ints, Masks, Floats]:
         """Return the slot of each pair, -1 for none, and ports and traffic of each slot."""
         width = int(entry.max(initial=0)) + 1
-        used, place = np.unique(np.where(entry >= 0, self.switch * width + entry, -1), return_inverse=True)
-        none = int(len(used) > 0 and used[0] == -1)
-        slot = place - none
-        union = np.zeros(len(used) - none, dtype=np.uint64)
+        here = entry >= 0
+        used, place = rank_keys((self.switch * width + entry)[here], len(self.size) * width)
+        slot = np.full(len(entry), -1, dtype=np.int64)
+        slot[here] = place
+        union = np.zeros(len(used), dtype=np.uint64)
         np.bitwise_or.at(union, slot[slot >= 0], self.ports[slot >= 0])
         weights = self.rate[self.group[slot >= 0]]
         load = np.bincount(slot[slot >= 0], weights=weights, minlength=len(union))
-        return slot.astype(np.int64), union, load.astype(float)
+        return slot, union, load.astype(float)
 
     def drop_gains(self) -> Floats:
         """Return the traffic that unicast of each group saves, (G,); -inf for those without entries."""

@@ -44,12 +44,14 @@ def _bound_mbps(problem: Multicast, until: float | None) -> float:
     edge, group, masks = edge[others], group[others], masks[others]
     free = problem.free("edge")
     start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
-    simple = [
-        extra_mbps_bound(masks[a:b], weight[group[a:b]], size) if b - a > size else 0.0
-        for size, (a, b) in zip(free.tolist(), pairwise(start), strict=True)
-    ]
-    at_edges = float(saved[refused].sum() + np.maximum(simple, 0.0).sum())
-    if sum(simple) > 0:
+    simple = np.zeros(len(free))
+    for switch, (size, (a, b)) in enumerate(zip(free.tolist(), pairwise(start), strict=True)):
+        if until is not None and time.perf_counter() > until:
+            break
+        if b - a > size:
+            simple[switch] = extra_mbps_bound(masks[a:b], weight[group[a:b]], size)
+    at_edges = float(saved[refused].sum() + simple.sum())
+    if simple.any():
         unicast = (saved / reached)[group]
         switches = edge_bound.split_switches(edge, masks, rate[group], unicast, free)
         tighter = edge_bound.bound_extra_mbps(switches, until=until)

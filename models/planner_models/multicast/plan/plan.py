@@ -12,7 +12,7 @@ import pandas as pd
 from planner.arrays import Bools, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
-from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods
+from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods, rank_keys
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.schema import MOST_ENTRIES
 from planner_models.multicast.problem.topology import find_rows
@@ -164,8 +164,9 @@ def count_entries(problem: Multicast, partitions: pd.DataFrame, meta_groups: pd.
     if len(meta_groups):
         switch = find_rows(wires.switches, meta_groups["switch"])
         meta = meta_groups["meta_group"].to_numpy(np.int64)
-        entry = np.unique(switch * (int(meta.max()) + 1) + meta) // (int(meta.max()) + 1)
-        used = np.bincount(entry, minlength=len(count))
+        width = int(meta.max()) + 1
+        entry, _ = rank_keys(switch * width + meta, len(count) * width)
+        used = np.bincount(entry // width, minlength=len(count))
         count = np.where(used > 0, used, count)
     return list_switches(problem).assign(entries=count.astype(float))
 

@@ -130,3 +130,17 @@ def build_meta_groups(problem: Multicast, stored: StoredGroups, here: Bools, met
     frame = pd.DataFrame({"switch": switch, "meta_group": meta[here].astype(float), "group": groups})
     # categories of all layers, so that two layers concatenate
     return frame.astype({"switch": pd.CategoricalDtype(problem.wiring.switches)})
+
+
+def rank_keys(key: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the distinct keys, ascending, and the place of each key among them; keys are from 0 to size - 1.
+
+    As `np.unique` with the inverse, but several times faster where keys are dense.
+    """
+    if size > 8 * len(key) + 1_000_000:
+        used, place = np.unique(key, return_inverse=True)
+        return used.astype(np.int64), place.astype(np.int64)
+    is_used = np.zeros(size, dtype=bool)
+    is_used[key] = True
+    rank = np.cumsum(is_used) - 1
+    return np.flatnonzero(is_used), rank[key]
