@@ -21,18 +21,21 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
-from planner_models.traffic.designs.column_generation.decision import decide_without_demand
+from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
+from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import PathChoice
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
 MAX_EXPLAINED_FLOWS: Final = 50_000
 """Flow variables up to which conflicting rows explain that not all demand fits."""
+MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larger ones need gigabytes
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
 
@@ -84,7 +87,8 @@ def route(
     `cost` shed as little traffic as possible, and `concurrent` serves the same share of all demands; with
     `options.service` "all" the problem is infeasible instead. `delivered` solves `concurrent` first: where
     all demands fit, that is the routing with the least utilization; where they do not, every routing that
-    delivers the most fills a link, and `total` finds one. Rates are in Mbit/s.
+    delivers the most fills a link, and `total` finds one. Where the time limit comes first, or with more
+    than a million flow variables, a heuristic delivers what it can (`fitted_plan`). Rates are in Mbit/s.
 
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on,
     where it was 4 to 100 times faster, unless a backend or an algorithm is chosen.
@@ -111,15 +115,41 @@ def route(
         return together if objective == "concurrent" else search.solve(objective)
     if is_strict:
         return search.prove_infeasible(objective, together)
-    if together.proof.bound is None or together.proof.bound >= 1:  # the time limit came first
-        most = _as_delivered(problem, together, Status.FEASIBLE)
+    is_undecided = together.proof.bound is None or together.proof.bound >= 1  # the time limit came first
+    is_too_large = (
+        search.found is None and len(problem.targets) * len(problem.links) > MAX_PROGRAM_FLOWS
+    )  # for the memory
+    if is_undecided or is_too_large:
+        most = _deliver_by_heuristic(search, together, None)
     else:
         most = search.solve("total")
-        if most.plan is None and together.plan is not None:
-            most = _as_delivered(problem, together, Status.FEASIBLE, bound=most.proof.bound)
+        if most.plan is None:
+            most = _deliver_by_heuristic(search, together, most.proof.bound)
     if objective == "cost" and most.proof.objective is not None:
         return search.solve("cost", least_mbps=most.proof.objective * (1 - LEAST_TOLERANCE))
     return most
+
+
+def _deliver_by_heuristic(
+    search: _Search, together: Decision[Routing], bound: float | None
+) -> Decision[Routing]:
+    """Return the best plan that heuristics make of a concurrent flow, within the capacities.
+
+    Over given paths, and where flows are too many, it is the concurrent flow itself.
+    """
+    problem = search.problem
+    plain = _as_delivered(problem, together, Status.FEASIBLE, bound=bound)
+    if search.found is not None:
+        return plain
+    share = min(together.proof.objective or 1.0, 1.0)
+    whole = None if together.plan is None else scale_plan(problem, together.plan, 1 / share)
+    plan = fit_plan(problem, whole)
+    if plan is None:
+        return plain
+    value = float(verify_flow(problem, plan).served_mbps.sum())
+    limit = min(float(problem.rate_mbps.sum()), np.inf if bound is None else bound)
+    proof = replace(plain.proof, status=Status.FEASIBLE, objective=value, bound=max(value, limit))
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
 
 
 def _as_delivered(

@@ -67,6 +67,22 @@ def _rates_after_drops(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) 
     return np.minimum(delivered, served)
 
 
+def surviving_flow(problem: Traffic, flow: VerifiedFlow) -> sp.csr_array:
+    """Return the part of each flow, (C, E) Mbit/s, that arrives where overloaded links drop their excess.
+
+    It is a flow itself, within the capacities, and delivers as much as the plan does.
+    """
+    overloaded = flow.load_mbps > problem.capacity_mbps
+    if not overloaded.any():
+        return flow.flow_mbps
+    moves = _Moves(problem, flow, overloaded)
+    passed = solve_drops(moves, problem.capacity_mbps, overloaded)
+    entries = flow.flow_mbps.tocoo()
+    amount = np.where(moves.is_used, entries.data, 0.0)
+    amount[moves.is_moving] = moves.surviving_amount(passed)
+    return sp.csr_array((amount, (entries.row, entries.col)), shape=entries.shape)
+
+
 def solve_drops(moves: _Moves, capacity: Floats, overloaded: Bools) -> Floats:
     """Return the share of arriving traffic that each link passes, shape (E,)."""
     passed = np.ones(len(capacity))
@@ -131,10 +147,12 @@ class _Moves:
         constant = used & ~meets[commodity]
         self.constant_load = sum_by_index(link[constant], amount[constant], len(problem.links))
         moving = used & meets[commodity]
+        self.is_used, self.is_moving = used, moving
         commodity, self.link, amount = commodity[moving], link[moving], amount[moving]
         tail, head = commodity * nodes + problem.tail[self.link], commodity * nodes + problem.head[self.link]
         key = np.unique(np.r_[tail, head])
-        self.tail, head = np.searchsorted(key, tail), np.searchsorted(key, head)
+        self.tail, self.head = np.searchsorted(key, tail), np.searchsorted(key, head)
+        head = self.head
         self.share = amount / sum_by_index(self.tail, amount, len(key))[self.tail]
         self.is_target = key % nodes == target[key // nodes]
         if flow.by_demand:
@@ -163,6 +181,13 @@ class _Moves:
         at = _sum_powers(self._pass(passed), self.injected)
         moving = sum_by_index(self.link, at[self.tail] * self.share, len(passed))
         return self.constant_load + moving
+
+    def surviving_amount(self, passed: Floats) -> Floats:
+        """Return the traffic of each hop that arrives at its target, shape (hops,), Mbit/s."""
+        matrix = self._pass(passed)
+        at = _sum_powers(matrix, self.injected)
+        arrives = _sum_powers(sp.csr_array(matrix.T), self.is_target.astype(float))
+        return np.asarray(at[self.tail] * self.share * passed[self.link] * arrives[self.head])
 
     def arriving_share(self, passed: Floats) -> Floats:
         """Return the share of each of `demand` that arrives at its target, (n,)."""

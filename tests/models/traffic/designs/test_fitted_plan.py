@@ -1,0 +1,74 @@
+"""Plans that heuristics fit into capacities: they deliver no less than what they are made from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner import Options, Status
+from planner.runs.run import evaluate
+from planner.scenarios.scenario import Entry
+from planner_models.traffic import SYSTEM, Traffic, check, measure
+from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs.fitted_plan import fit_plan
+from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
+from tests.models.traffic.networks import problems
+
+
+@given(problem=problems(), factor=st.sampled_from([1.0, 3.0, 10.0]))
+def test_what_survives_is_a_plan_that_delivers_as_much(problem: Traffic, factor: float) -> None:
+    problem = problem.scale_demands(factor)
+    plan = ecmp.route(problem).plan
+    assert plan is not None
+    flow = verify_flow(problem, plan)
+    surviving = surviving_flow(problem, flow)
+    load = np.asarray(surviving.sum(axis=0)).ravel()
+    assert (load <= problem.capacity_mbps * (1 + 1e-9)).all()
+    surplus = (surviving @ problem.incidence.T).tolil()
+    sent = [surplus[k, problem.source[k]] for k in range(len(problem.demands))]
+    assert sent == pytest.approx(delivered_rates(problem, flow).tolist(), rel=1e-6, abs=1e-9)
+
+
+@given(
+    problem=problems(), factor=st.sampled_from([1.0, 3.0, 10.0]), rates=st.lists(st.floats(-8, 2), min_size=5)
+)
+def test_a_fitted_plan_is_no_worse_than_those_it_is_made_from(
+    problem: Traffic, factor: float, rates: list[float]
+) -> None:
+    problem = problem.scale_demands(factor)
+    problem = problem.with_rates(problem.rate_mbps * 10 ** np.resize(rates, len(problem.demands)))
+    whole = optimum.route(problem, objective="utilization").plan
+    fitted = fit_plan(problem, whole)
+    assert fitted is not None
+    assert not len(check(problem, fitted))
+    delivered = measure(problem, fitted, None)["delivered_mbps"]
+    assert delivered is not None
+    for plan in (whole, ecmp.route(problem).plan):
+        least = measure(problem, plan, None)["delivered_mbps"]
+        assert delivered >= least * (1 - 1e-6)
+    best = optimum.route(problem).proof.bound
+    assert delivered <= best * (1 + 1e-6)
+
+
+def test_at_the_time_limit_the_plan_is_no_worse_than_equal_cost_multipath() -> None:
+    problem = SYSTEM.problem.presets["germany50"]().scale_demands(2.0)
+    entry = Entry(label="optimum", design=SYSTEM.design("optimum"))
+    run = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=0.001))
+    assert run.proof.status is Status.FEASIBLE
+    assert run.constraints.met
+    least = measure(problem, ecmp.route(problem).plan, None)["delivered_mbps"]
+    assert run.metrics["delivered_mbps"] >= least > 0
+    assert run.proof.bound == pytest.approx(problem.rate_mbps.sum())
+
+
+def test_too_large_a_program_is_left_to_the_heuristic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimum, "MAX_PROGRAM_FLOWS", 10)
+    problem = SYSTEM.problem.presets["abilene"]().scale_demands(3.0)
+    run = evaluate(SYSTEM, problem, Entry(label="optimum", design=SYSTEM.design("optimum")))
+    assert run.proof.status is Status.FEASIBLE
+    share = optimum.route(problem, objective="concurrent").proof.objective
+    assert share is not None
+    assert run.metrics["delivered_mbps"] > 1.2 * share * problem.rate_mbps.sum()
