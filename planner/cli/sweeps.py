@@ -126,10 +126,17 @@ def runs(
     parquet: Annotated[
         Path | None, typer.Option("--parquet", metavar="FILE", help="Write them as Parquet.")
     ] = None,
+    salvage: Annotated[
+        bool,
+        typer.Option("--salvage", help="Save what can be read of a damaged store; the old file is kept."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List, filter and export stored runs; also while a sweep is running."""
     from planner.store.store import Store
+
+    if salvage:
+        _salvage(store)
 
     exported = csv is not None or parquet is not None
     wanted = None if columns in (None, "all") else labels_of(columns)
@@ -150,6 +157,16 @@ def runs(
     count = len(next(iter(values.values())))
     terminal.show(runs_page(values, columns and list(values), terminal.console.width))
     say(f"{count:,} of {total:,} runs" + ("; --limit shows more" if count < total else ""))
+
+
+def _salvage(store: Path) -> None:
+    """Save what can be read of a damaged store, and say how much."""
+    from planner.store.salvage import salvage
+
+    saved = salvage(store)
+    say(f"salvaged {saved.runs:,} runs of {store}; the damaged file is kept as {saved.kept}")
+    if saved.damaged_plans:
+        say(f"{saved.damaged_plans:,} of their plans are lost or damaged; the same sweep makes them again")
 
 
 def _export(frame: pd.DataFrame, csv: Path | None, parquet: Path | None) -> None:

@@ -271,7 +271,10 @@ class Database:
         code = getattr(error, "sqlite_errorcode", 0)
         kind, text = code & 0xFF, " ".join(str(error).split())
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            return InputError(f"{self.name}: is no store, or a damaged one: {text}")
+            return InputError(
+                f"{self.name}: is no store, or a damaged one ({text}); planner runs {self.name} --salvage "
+                "saves what can be read"
+            )
         if kind == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE:
             return self._disk_full()
         if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):

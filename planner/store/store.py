@@ -2,20 +2,21 @@
 
     STORE/runs.sqlite                      every run; WAL mode, so that readers never wait for a sweep
     STORE/plans/ab/<digest>/<table>.parquet  a plan by the digest of its tables; equal plans are one
+    STORE/plans/ab/<digest>/files.json       the sizes and digests of its files
 
 A run is one design on one problem, identified by its digest: the same system, problem (its tables, not
 its source), design, parameters, information, solver options and versions have the same digest on any
 machine. A run that is done is never written again; one that failed is, when it is tried again.
 
-A row is written in one transaction, after its plan. Whoever is killed at any moment loses only what was
-not yet written, and damages nothing.
+A row is written in one transaction, after its plan is on the disk. Whoever is killed at any moment loses only
+what was not yet written, and damages nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
+import logging
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,10 +26,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from planner.errors import InputError, did_you_mean
 from planner.store.columns_index import ColumnIndex
 from planner.store.database import FILE_NAME, Database
+from planner.store.plan_folders import find_damage, write_plan
 from planner.store.record import COLUMNS, FIGURES, Record
 
 if TYPE_CHECKING:
     import pandas as pd
+
+log = logging.getLogger(__name__)
 
 ABANDONED_AFTER_S: Final = 3600.0  # age of a partial plan that nobody writes any more
 AGGREGATES: Final = {"mean": "avg", "min": "min", "max": "max", "sum": "sum", "count": "count"}
@@ -91,7 +95,7 @@ class Store:
         with self._database.explain_failures():
             for record in records:
                 if record.plan is not None:
-                    self._write_plan(record.plan, record.tables)
+                    write_plan(self.plan_folder(record.plan), record.tables)
             try:
                 with self._database.transaction():
                     for record in records:
@@ -102,6 +106,7 @@ class Store:
 
     def _write_record(self, record: Record) -> None:
         execute, execute_many = self._database.execute, self._database.execute_many
+        self._forget_damaged_plan(record.digest)
         if record.status != "failed" and record.earlier_digests:
             self._remove_failed(record.earlier_digests)
         row = execute(UPSERT, [_to_sqlite(getattr(record, name)) for name in COLUMNS]).fetchone()
@@ -122,6 +127,13 @@ class Store:
         execute_many("INSERT INTO messages VALUES (?, ?, ?, ?)", messages)
         execute("INSERT OR REPLACE INTO requests VALUES (?, ?)", (run, record.request))
 
+    def _forget_damaged_plan(self, digest: str) -> None:
+        """Mark a run with a lost or damaged plan as failed, so that a new one takes its place."""
+        execute = self._database.execute
+        row = execute("SELECT plan FROM runs WHERE digest = ? AND status != 'failed'", (digest,)).fetchone()
+        if row is not None and row[0] is not None and find_damage(self.plan_folder(row[0])) is not None:
+            execute("UPDATE runs SET status = 'failed' WHERE digest = ?", (digest,))
+
     def _remove_failed(self, digests: Sequence[str]) -> None:
         """Remove the failed runs of digests that have been replaced."""
         execute = self._database.execute
@@ -132,23 +144,6 @@ class Store:
                 execute(f"DELETE FROM {table} WHERE name IN (SELECT id FROM names) AND run = ?", (number,))
             for table, key in (("messages", "run"), ("requests", "run"), ("runs", "id")):
                 execute(f"DELETE FROM {table} WHERE {key} = ?", (number,))
-
-    def _write_plan(self, digest: str, tables: Mapping[str, bytes]) -> None:
-        """Write a plan, given as Parquet, completely or not at all."""
-        folder = self.plan_folder(digest)
-        if folder.exists():
-            return
-        partial = folder.with_name(f".{digest}.{os.getpid()}.partial")
-        partial.mkdir(parents=True, exist_ok=True)
-        try:
-            for name, content in tables.items():
-                (partial / f"{name}.parquet").write_bytes(content)
-            partial.rename(folder)
-        except OSError:
-            if not folder.exists():  # else another sweep has written the same plan
-                raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
     def remove_partial_plans(self) -> None:
         """Remove the partial plans of writers that were killed."""
@@ -169,9 +164,17 @@ class Store:
         return dict(self._database.fetch_by_keys(statement, keys))
 
     def finished(self, digests: Iterable[str]) -> set[str]:
-        """Return those of the digests that have a run that is done; a failed run is not."""
-        statement = "SELECT digest FROM runs WHERE status != 'failed' AND digest IN ({})"
-        return {row[0] for row in self._database.fetch_by_keys(statement, digests)}
+        """Return those of the digests that have a run that is done.
+
+        A failed run is not, nor is one with a plan that the disk has lost or damaged.
+        """
+        statement = "SELECT digest, plan FROM runs WHERE status != 'failed' AND digest IN ({})"
+        done = self._database.fetch_by_keys(statement, digests)
+        damage = {plan: find_damage(self.plan_folder(plan)) for _, plan in done if plan is not None}
+        for plan, words in damage.items():
+            if words is not None:
+                log.warning("%s: plan %s is damaged (%s): its runs are made again", self.name, plan, words)
+        return {digest for digest, plan in done if plan is None or damage[plan] is None}
 
     def metric_names(self) -> list[str]:
         """Return the columns of metrics, in the order of their first use; see `column_of`."""
@@ -310,10 +313,17 @@ class Store:
         return self.folder / "plans" / digest[:2] / digest
 
     def plan(self, digest: str) -> dict[str, pd.DataFrame]:
-        """Return the tables of a plan, by its digest (a run's column `plan`)."""
+        """Return the tables of a plan, by its digest (a run's column `plan`).
+
+        raises  InputError where the store has no such plan, or where it is damaged
+        """
         folder = self.plan_folder(digest)
         if not folder.is_dir():
             raise InputError(f"{self.name}: has no plan {digest}")
+        if (damage := find_damage(folder)) is not None:
+            raise InputError(
+                f"{self.name}: plan {digest} is damaged ({damage}); the same sweep makes it again"
+            )
         import pandas as pd
 
         return {path.stem: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}

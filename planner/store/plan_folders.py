@@ -1,0 +1,81 @@
+"""Plans of a store as folders of Parquet files, each with a list of their sizes and digests.
+
+A plan is written completely or not at all, and is on the disk before a row refers to it. So a plan that is
+lost or damaged is one that the disk has lost: a run with such a plan does not count as done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from planner.io.file_replacement import sync
+
+LIST_NAME: Final = "files.json"
+
+
+def write_plan(folder: Path, tables: Mapping[str, bytes]) -> None:
+    """Write a plan, given as Parquet, into a folder of its own; one that is whole there stays.
+
+    raises  OSError
+    """
+    if find_damage(folder) is None:
+        return
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    try:
+        listed = {}
+        for name, content in tables.items():
+            (partial / f"{name}.parquet").write_bytes(content)
+            listed[f"{name}.parquet"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        (partial / LIST_NAME).write_text(json.dumps(listed), encoding="utf-8")
+        for path in [*partial.iterdir(), partial]:
+            sync(path)
+        if folder.exists():  # a damaged one
+            shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+        sync(folder.parent)
+    except OSError:
+        if find_damage(folder) is not None:  # else another sweep has written the same plan
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def find_damage(folder: Path) -> str | None:
+    """Return what is wrong with the files of a plan; None where all are there and unchanged.
+
+    Of a plan that an older planner wrote, without a list, only the ends of the files are known.
+    """
+    try:
+        if not (folder / LIST_NAME).exists():
+            return _find_damage_of_unlisted(folder)
+        listed = json.loads((folder / LIST_NAME).read_text(encoding="utf-8"))
+        for name, known in listed.items():
+            content = (folder / name).read_bytes()
+            if len(content) != known["bytes"]:
+                return f"{name} has {len(content):,} bytes of {known['bytes']:,}"
+            if hashlib.sha256(content).hexdigest() != known["sha256"]:
+                return f"{name} has changed"
+    except FileNotFoundError as error:
+        return f"{Path(str(error.filename)).name} is missing"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "it cannot be read"
+    return None
+
+
+def _find_damage_of_unlisted(folder: Path) -> str | None:
+    paths = sorted(folder.glob("*.parquet"))
+    if not paths:
+        return "it is missing"
+    for path in paths:
+        with path.open("rb") as file:
+            file.seek(-4, os.SEEK_END)
+            if file.read() != b"PAR1":
+                return f"{path.name} is cut"
+    return None
