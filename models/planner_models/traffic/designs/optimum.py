@@ -123,8 +123,10 @@ def route(
         most = _deliver_by_heuristic(search, together, None)
     else:
         most = search.solve("total")
-        if most.plan is None:
-            most = _deliver_by_heuristic(search, together, most.proof.bound)
+        if most.proof.status is not Status.OPTIMAL:
+            other = _deliver_by_heuristic(search, together, most.proof.bound)
+            is_better = (other.proof.objective or 0.0) > (most.proof.objective or 0.0)
+            most = other if most.plan is None or is_better else most
     if objective == "cost" and most.proof.objective is not None:
         return search.solve("cost", least_mbps=most.proof.objective * (1 - LEAST_TOLERANCE))
     return most

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import Options, Status
+from planner import Options, Status, backends
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, measure
@@ -62,6 +65,23 @@ def test_at_the_time_limit_the_plan_is_no_worse_than_equal_cost_multipath() -> N
     least = measure(problem, ecmp.route(problem).plan, None)["delivered_mbps"]
     assert run.metrics["delivered_mbps"] >= least > 0
     assert run.proof.bound == pytest.approx(problem.rate_mbps.sum())
+
+
+def test_a_solver_that_ends_with_an_empty_plan_is_not_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = SYSTEM.problem.presets["abilene"]().scale_demands(3.0)
+    exact = backends.solve
+
+    def stop_early(program: Any, options: Options) -> Any:
+        solution = exact(program, options)
+        if "total" not in program.name:
+            return solution
+        return replace(solution, status=Status.FEASIBLE, x=0.0 * solution.x, objective=0.0)
+
+    monkeypatch.setattr(backends, "solve", stop_early)
+    decision = optimum.route(problem)
+    assert decision.proof.status is Status.FEASIBLE
+    assert decision.proof.gap is not None
+    assert decision.proof.gap < 0.1
 
 
 def test_too_large_a_program_is_left_to_the_heuristic(monkeypatch: pytest.MonkeyPatch) -> None:
