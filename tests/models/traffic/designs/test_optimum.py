@@ -392,7 +392,8 @@ def test_a_hop_limit_leaves_the_long_way_out() -> None:
 @pytest.mark.parametrize("backend", ["highs", "ortools", "pyomo:highs"])
 def test_backends_agree_on_a_real_network_in_one_process(backend: str, threads: int) -> None:
     problem = SYSTEM.problem.presets["germany50"]()
-    decision = optimum.route(problem, options=Options(backend=backend, threads=threads))
+    options = Options(backend=backend, threads=threads)
+    decision = optimum.route(problem, objective="concurrent", options=options)
     assert objective(decision) == pytest.approx(1.2774305, rel=1e-6)
 
 

@@ -55,6 +55,7 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
 
 PAIRS_PER_ROOT_LIMIT: Final = 16  # up to so many on average, gradient projection runs first
 PAIR_LIMIT: Final = 30_000  # of gradient projection, which keeps the paths of every pair
@@ -100,7 +101,10 @@ def route(
     refuse_solver_options("columns", options)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = None
+    if options.time_limit_s is not None:
+        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
+        until = time.perf_counter() + options.time_limit_s - reserved
     gap = DEFAULT_GAP if options.gap is None else options.gap
     reduced = ReducedProblem.of(problem, symmetry=symmetry)
     with threadpool_limits(limits=options.threads or 1, user_api="blas"):
@@ -237,11 +241,14 @@ class _Search:
     # --- pricing --------------------------------------------------------------------------
 
     def _solve_pricing(self, price: Floats) -> Ints32 | None:
-        """Return the shortest tree of every root under the prices and update the bound; None when late."""
+        """Return the shortest tree of every root under the prices and update the bound; None when late.
+
+        The first trees are always found: they are a plan.
+        """
         length = price / price.sum() / self.capacity
         trees, values = [], []
         for start in range(0, len(self.roots), ROOTS_PER_BATCH):
-            if self._is_late():
+            if len(self.parent) and self._is_late():
                 return None
             part = slice(start, start + ROOTS_PER_BATCH)
             parent, value = shortest_path_trees.shortest_trees(
