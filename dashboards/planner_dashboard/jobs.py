@@ -30,7 +30,7 @@ class Workers:
 
     def __init__(self, count: int, memory_mb: int) -> None:
         self.are_started = False
-        self._count, self._memory_mb = count, memory_mb
+        self.count, self._memory_mb = count, memory_mb
         self._lock = threading.Lock()
         self._pool = self._new_pool()
 
@@ -40,7 +40,8 @@ class Workers:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["planner_dashboard.preload"])
         return ProcessPool(
-            max_workers=self._count,
+            max_workers=self.count,
+            max_tasks=worker.TasksUntilLarge(1),
             context=context,
             initializer=worker.limit_memory,
             initargs=[self._memory_mb],
@@ -110,11 +111,14 @@ class Job:
             raise InputError("cancelled") from None
         except futures.TimeoutError:
             raise InputError(
-                f"no answer within {self.time_limit_s:g} s; set a shorter time limit for the solver"
+                f"no answer within {self.time_limit_s:g} s; set a shorter time limit for the solver: designs "
+                "then show their incumbent and its bound"
             ) from None
         except (ProcessExpired, MemoryError):
             raise InputError(
-                "the worker ran out of memory, or was ended: the question is too large"
+                "the worker ran out of memory, or was ended: the question is too large for it. Choose fewer "
+                "designs or a smaller problem, start the dashboard with more memory for each worker "
+                "(--memory MB), or use planner compare, which has no such limit"
             ) from None
         except BrokenProcessPool:
             raise InputError("the worker was ended before it had the question: ask again") from None

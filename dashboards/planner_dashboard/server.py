@@ -9,7 +9,7 @@ import gc
 import sys
 import threading
 import time
-from typing import Final
+from typing import Any, Final
 
 SWITCH_INTERVAL_S: Final = 1e-4
 """While modules load, the interpreter switches to the threads that serve files after this time."""
@@ -19,8 +19,58 @@ def main() -> None:
     """Serve until stopped."""
     from streamlit.web import cli
 
+    confine()
     threading.Thread(target=_load, name="load", daemon=True).start()
     cli.main(prog_name="streamlit")
+
+
+HEADERS: Final = {
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+}
+"""Headers of every answer: no other site may frame a page, or learn its address."""
+
+
+def confine() -> None:
+    """Let pages of this server only open its WebSocket, and send every answer with HEADERS."""
+    from streamlit.web.server.starlette import starlette_server, starlette_websocket
+
+    # the origin must be that of the request itself: streamlit also allows any port of this machine
+    starlette_websocket.is_url_from_allowed_origins = _refuse_origin  # type: ignore[attr-defined]
+    make_app = starlette_server.create_starlette_app  # type: ignore[attr-defined]
+
+    def make_confined_app(*arguments: Any, **named: Any) -> Any:
+        app = make_app(*arguments, **named)
+        app.add_middleware(Headers)
+        return app
+
+    starlette_server.create_starlette_app = make_confined_app  # type: ignore[attr-defined]
+
+
+def _refuse_origin(url: str) -> bool:  # noqa: ARG001 - streamlit's signature
+    return False
+
+
+class Headers:
+    """ASGI middleware that adds HEADERS to every answer."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request with the headers."""
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                taken = {name for name, _ in own}
+                kept = [pair for pair in message.get("headers", ()) if pair[0].lower() not in taken]
+                message = {**message, "headers": [*kept, *own]}
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
 
 
 def _load() -> None:

@@ -22,15 +22,32 @@ WORKERS: Final = "PLANNER_DASHBOARD_WORKERS"
 MEMORY_MB: Final = "PLANNER_DASHBOARD_MEMORY_MB"
 STORES: Final = "PLANNER_DASHBOARD_STORES"
 MAX_ERROR_LINES: Final = 8
+WORKERS_SHARE: Final = 0.75
+"""Share of the machine's memory that all workers together may use."""
+MIN_MEMORY_MB: Final = 1024
+CGROUP_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 @st.cache_resource(show_spinner=False)
 def workers() -> Workers:
     """Return the server's worker processes; its first session starts them."""
     count = int(os.environ.get(WORKERS) or min(4, max(1, (os.cpu_count() or 2))))
-    pool = Workers(count, int(os.environ.get(MEMORY_MB) or 2048))
+    pool = Workers(count, int(os.environ.get(MEMORY_MB) or memory_of_worker_mb(count)))
     atexit.register(pool.close)
     return pool
+
+
+def memory_of_worker_mb(count: int) -> int:
+    """Return the memory limit of each of `count` workers, MB: an equal part of the machine's memory."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for path in CGROUP_LIMITS:
+        text = path.read_text().strip() if path.is_file() else ""
+        if text.isdecimal():
+            machine = min(machine, int(text))
+    return max(MIN_MEMORY_MB, int(machine * WORKERS_SHARE / count) >> 20)
 
 
 @st.cache_resource(show_spinner=False)
@@ -86,7 +103,16 @@ def submit(
     for ending in ("progress", "activity"):  # of a cancelled job
         (folder() / f"{name}.{ending}").unlink(missing_ok=True)
     later = partial(workers().submit, function, *arguments, time_limit_s=time_limit_s)
-    st.session_state[f"job {name}"] = later() if workers().are_started else _DeferredJob(later)
+    is_next = workers().are_started and not _is_at_limit()
+    st.session_state[f"job {name}"] = later() if is_next else _DeferredJob(later)
+
+
+def _is_at_limit() -> bool:
+    """Return whether the session has as many jobs as it may: one worker is left to other sessions."""
+    state = st.session_state
+    jobs = [state[key] for key in state if isinstance(key, str) and key.startswith("job ")]
+    pending = sum(isinstance(job, Job) and job.is_pending for job in jobs)
+    return pending >= max(1, workers().count - 1)
 
 
 def cancel(name: str) -> None:
@@ -137,6 +163,9 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
             if not job.is_shown:
                 job.is_shown = True
                 st.progress(0.0, text="starting")
+                return
+            if _is_at_limit():
+                st.progress(0.0, text="waiting for the session's other questions")
                 return
             job = st.session_state[f"job {name}"] = job.submit()
         if job is None or not job.is_pending:

@@ -32,6 +32,8 @@ from planner_dashboard.uploads import UploadedFile
 DEFAULT_DESIGNS: Final = 3
 """Number of designs for a scenario that names none."""
 COMPARISON: Final = "Designs"
+SOLVE: Final = "Solve"
+"""Label of the button that solves the question of an address."""
 EXPORT: Final = "Command and files"
 
 
@@ -43,10 +45,13 @@ def page() -> None:
     if "restored" not in state:
         try:
             query = {key: st.query_params.get_all(key) for key in st.query_params}
-            state["restored"] = Question.from_query(query) or Question(scenario=FIRST_SCENARIO)
+            named = Question.from_query(query)
+            # of an address, which anybody may have made
+            state["is asked"] = named is None or named.scenario == UPLOADED
+            state["restored"] = named or Question(scenario=FIRST_SCENARIO)
         except PlannerError as error:
             session.show_error(error)
-            state["restored"] = Question(scenario=FIRST_SCENARIO)
+            state["is asked"], state["restored"] = True, Question(scenario=FIRST_SCENARIO)
     restored: Question = state["restored"]
     with st.sidebar:
         names = [*scenario_names(), UPLOADED]
@@ -66,12 +71,27 @@ def page() -> None:
         session.show_error(error)
         return
     st.query_params.from_dict(question.to_query())
+    if not _is_asked(question):
+        return
     _submit(question, tables)
     _show_question(scenario, question)
     _show_answer(question, tables)
 
 
 # --- the question -------------------------------------------------------------------------
+
+
+def _is_asked(question: Question) -> bool:
+    """Return whether the user has asked: a question of an address is solved after a click, or a change."""
+    state = st.session_state
+    if not state["is asked"]:
+        first = state.setdefault("address question", question)
+        state["is asked"] = question != first
+    if not state["is asked"]:
+        st.markdown("This address asks a question. Look at it, and solve it where you want the answer.")
+        st.code(question.command(), language="shell", wrap_lines=True)
+        state["is asked"] = st.button(SOLVE, type="primary", key="solve")
+    return bool(state["is asked"])
 
 
 def _show_question(scenario: Scenario, question: Question) -> None:

@@ -28,6 +28,8 @@ from planner_dashboard.uploads import UploadedFile
 if TYPE_CHECKING:
     from planner.runs.run import Run
 
+KEPT_MB: Final = 512.0
+"""Memory that a worker may keep from its questions, beyond that of its start."""
 MAX_ROWS: Final = 2_000
 """Rows of a plan's table that a page shows; the download has all of them."""
 
@@ -91,8 +93,36 @@ class Answer:
 
 def limit_memory(limit_mb: int) -> None:
     """Limit the memory of a new worker; 0 is no limit."""
+    _memory["start_mb"] = _used_mb()
     if limit_mb:
         resource.setrlimit(resource.RLIMIT_DATA, (limit_mb << 20, limit_mb << 20))
+
+
+_memory: dict[str, float] = {}
+
+
+def _used_mb() -> float:
+    """Return the memory that the limit counts, MB; 0 where the system does not say."""
+    try:
+        return float(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize() / (1 << 20)
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+class TasksUntilLarge(int):
+    """The number of tasks of a worker: as many as it does before it keeps more than KEPT_MB of memory.
+
+    Pebble asks before each task whether this number is larger than that of the tasks done. A worker that is
+    replaced leaves its whole heap to the next question.
+    """
+
+    def __gt__(self, done: int) -> bool:
+        return _used_mb() - _memory.get("start_mb", 0.0) < KEPT_MB
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = int.__hash__
 
 
 @lru_cache(maxsize=1)

@@ -56,9 +56,14 @@ def dashboard(
         typer.Option("--workers", min=1, help="Processes that solve; default: one for each core, at most 4."),
     ] = None,
     memory: Annotated[
-        int,
-        typer.Option("--memory", metavar="MB", min=256, help="Maximum memory of each process."),
-    ] = 2048,
+        int | None,
+        typer.Option(
+            "--memory",
+            metavar="MB",
+            min=256,
+            help="Maximum memory of each process; default: an equal part of the machine's.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Open the what-if dashboard: change a problem, compare designs, look at sweeps."""
@@ -74,7 +79,7 @@ def dashboard(
     settings = {
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
-        "PLANNER_DASHBOARD_MEMORY_MB": str(memory),
+        "PLANNER_DASHBOARD_MEMORY_MB": "" if memory is None else str(memory),
     }
     command = [
         *(sys.executable, "-m", "planner_dashboard.server", "run"),

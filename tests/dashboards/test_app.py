@@ -48,7 +48,14 @@ def page(**query: str) -> AppTest:
     app = AppTest.from_file(str(APP), default_timeout=TIME_LIMIT_S)
     for key, value in query.items():
         app.query_params[key] = value
-    return app.run()
+    app.run()
+    if query:  # an address is solved after a click
+        for button in app.button:
+            if button.key == "solve":
+                assert "job answer" not in app.session_state
+                button.click()
+                app.run()
+    return app
 
 
 def wait_until(app: AppTest, is_done: Callable[[], bool]) -> AppTest:

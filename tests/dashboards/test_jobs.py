@@ -15,9 +15,12 @@ from types import ModuleType
 import pytest
 
 from planner.errors import InputError, PlannerError
+from planner_dashboard import session, worker
 from planner_dashboard.jobs import Workers
+from planner_dashboard.question import Question
 
 TIME_LIMIT_S = 180.0
+LARGE = ("traffic/world", "brokering/market_33k", "multicast/figure_5a", "traffic/germany50")
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +32,8 @@ def workers() -> Iterator[Workers]:
     pool.close()
 
 
-def wait_until(is_done: Callable[[], bool]) -> None:
-    end = time.monotonic() + TIME_LIMIT_S
+def wait_until(is_done: Callable[[], bool], limit_s: float = TIME_LIMIT_S) -> None:
+    end = time.monotonic() + limit_s
     while not is_done():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -94,6 +97,40 @@ def answer(workers: Workers) -> int:
     job = workers.submit(sleep, 0.0)
     wait_until(lambda: not job.is_pending)
     return int(job.result())
+
+
+def keep(megabytes: int) -> int:
+    kept.append(bytearray(megabytes << 20))
+    return os.getpid()
+
+
+kept: list[bytearray] = []
+
+
+def test_a_worker_that_keeps_much_memory_is_replaced(workers: Workers) -> None:
+    first = finished(workers, sleep, 0.0)
+    assert finished(workers, sleep, 0.0) == first
+    assert finished(workers, keep, int(worker.KEPT_MB) + 50) == first
+    assert finished(workers, sleep, 0.0) != first
+
+
+def finished(workers: Workers, function: Callable[..., int], *arguments: float) -> int:
+    job = workers.submit(function, *arguments)
+    wait_until(lambda: not job.is_pending)
+    return int(job.result())
+
+
+def test_large_questions_do_not_harm_the_next(tmp_path: Path) -> None:
+    pool = Workers(1, session.memory_of_worker_mb(2))
+    try:
+        for place, name in enumerate(LARGE):
+            asked = Question(scenario=name, changes={"solver.time_limit_s": 20.0})
+            job = pool.submit(worker.compare, asked, tmp_path, tmp_path / str(place), None)
+            wait_until(lambda job=job: not job.is_pending, 600.0)  # type: ignore[misc]
+            answer = job.result()
+            assert all(design.figures.status.text != "failed" for design in answer.designs), answer.notes
+    finally:
+        pool.close()
 
 
 def test_a_worker_that_ends_is_replaced(workers: Workers) -> None:
