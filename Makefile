@@ -1,6 +1,7 @@
 # make demo   a comparison on a real network, from nothing but Python 3.11 and make
 # make test   the tests          make test-all   the slow ones too    make bench   speed and quality
 # make lint   style, types, layers of imports and words
+# make docs   the documentation as a site, in out/docs; warnings are errors
 # make bounds-check   a fuzz of all systems with every index of the compiled kernels checked
 # make lock   renew requirements.lock from setup.cfg
 
@@ -9,9 +10,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
+DOCS_VENV := .venv-docs
 DEMO := out/demo
 
-.PHONY: demo test test-all bounds-check lint bench lock clean
+.PHONY: demo test test-all docs bounds-check lint bench lock clean
 
 demo: $(READY)
 	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
@@ -22,6 +24,17 @@ test: $(READY)
 
 test-all: test
 	$(BIN)/python -m pytest -n auto -m slow
+
+# the generator asks planner, and Sphinx has a small environment of its own, without planner
+docs: $(READY) $(DOCS_VENV)/ready
+	$(BIN)/python docs/generate.py
+	$(DOCS_VENV)/bin/sphinx-build -q -W --keep-going -E docs out/docs
+	@echo "documentation: out/docs/index.html"
+
+$(DOCS_VENV)/ready: docs/requirements.txt
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check --no-input -q install -r docs/requirements.txt
+	@touch $@
 
 # kernels are compiled again with checks, into a cache of their own
 bounds-check: $(READY)
@@ -60,4 +73,4 @@ $(READY): requirements.lock setup.cfg pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) out build dist *.egg-info .numba-bounds .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) out build dist *.egg-info .numba-bounds .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,362 @@
+"""Write the generated pages of the documentation: systems, command line, Python and reproduction.
+
+    python docs/generate.py
+
+The pages are made from the code: docstrings, the descriptions that `planner list` shows, the help of the
+commands, and `tests/verdicts.csv`. They are Markdown, so that building the site needs Sphinx but not planner.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+os.environ |= {"COLUMNS": "96", "TERMINAL_WIDTH": "96"}
+
+import click
+import typer
+
+from planner import cli
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.description import describe
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+PICTURES = {"traffic": ("germany50.png", "Verdict and metrics of three designs on Germany50")}
+EXAMPLES = {
+    "brokering": "own_data",
+    "circuitflows": "one_ring",
+    "circuits": "hotspots",
+    "livevideo": "session_window",
+    "multicast": "own_data",
+    "traffic": "abilene",
+}
+"""The scenario that a system's page shows: small, and without a study around it."""
+API = {
+    "planner": "Run designs",
+    "planner.contract.problem": "Declare a system: problems",
+    "planner.contract.plan": "Declare a system: plans",
+    "planner.contract.design": "Declare a system: designs",
+    "planner.contract.metrics": "Metrics",
+    "planner.contract.system": "Systems",
+    "planner.testing": "Test a system or a backend",
+}
+
+
+def main() -> None:
+    """Write all generated pages."""
+    for folder in ("systems", "reference"):
+        shutil.rmtree(DOCS / folder, ignore_errors=True)
+        (DOCS / folder).mkdir()
+    for name in system_names():
+        (DOCS / "systems" / f"{name}.md").write_text(system_page(name), encoding="utf-8")
+    (DOCS / "systems" / "index.md").write_text(systems_page(), encoding="utf-8")
+    (DOCS / "reference" / "cli.md").write_text(command_page(), encoding="utf-8")
+    (DOCS / "reference" / "api.md").write_text(python_page(), encoding="utf-8")
+    (DOCS / "reproduced.md").write_text(reproduction_page(), encoding="utf-8")
+
+
+# systems
+
+
+def systems_page() -> str:
+    """Return the page that lists all systems."""
+    rows = [
+        (f"[{name}]({name}.md)", find_system(name).question, find_system(name).source)
+        for name in system_names()
+    ]
+    return "\n".join(
+        [
+            "# Systems",
+            "",
+            "A system is one planning domain. All systems have the same commands and the same parts.",
+            "",
+            *table(("system", "question", "source"), rows),
+            "",
+            "```{toctree}",
+            ":hidden:",
+            "",
+            *system_names(),
+            "```",
+            "",
+        ]
+    )
+
+
+def system_page(name: str) -> str:
+    """Return the page of a system: its docstring, then its tables, designs, parameters and metrics."""
+    system = describe(find_system(name))
+    scenarios = sorted((ROOT / "data" / "scenarios" / name).glob("*.toml"))
+    title, _, text = markdown(inspect.getdoc(import_module(f"planner_models.{name}")) or "").partition("\n")
+    lines = [f"# {title.split(':')[0]}", "", f"**{system['question']}** Source: {system['source']}.", ""]
+    if name in PICTURES:
+        lines += [f"![{PICTURES[name][1]}](../pictures/{PICTURES[name][0]})", ""]
+    if not title.rstrip(".").endswith("?"):
+        lines += [title, ""]
+    lines += [text.strip(), "", "## Example scenario", ""]
+    example = ROOT / "data" / "scenarios" / name / f"{EXAMPLES[name]}.toml"
+    lines += [f"`{name}/{example.stem}` ships with planner:", "", "```toml"]
+    lines += [example.read_text(encoding="utf-8").strip(), "```", "", "```sh"]
+    lines += [f"planner compare {name}/{example.stem}", "```", ""]
+    lines += [
+        "All scenarios that ship: " + ", ".join(f"`{name}/{path.stem}`" for path in scenarios) + ".",
+        "",
+    ]
+    lines += ["## Tables of a problem", "", *tables(system["tables"])]
+    lines += ["## Tables of a plan", "", *tables(system["plan_tables"])]
+    lines += ["## Designs", "", "The first is the default.", ""]
+    designs = [
+        (f"`{one['design']}`", one["mechanism"], one["about"], one.get("messages") or "", one["source"])
+        for one in system["designs"]
+    ]
+    lines += [*table(("design", "mechanism", "algorithm", "signalling", "source"), designs), ""]
+    lines += ["## Metrics", ""]
+    metrics = [(f"`{one['metric']}`", one["unit"], one["better"], one["about"]) for one in system["metrics"]]
+    lines += [*table(("metric", "unit", "better", "meaning"), metrics), ""]
+    lines += ["## Parameters", "", "Tables of a scenario file, and what each accepts.", ""]
+    for section, parameters in system["parameters"].items():
+        if not parameters:
+            continue
+        rows = [
+            (
+                f"`{parameter}`",
+                one["values"],
+                "required" if one["required"] else f"`{one.get('default')}`",
+                one["about"],
+            )
+            for parameter, one in parameters.items()
+        ]
+        lines += [f"### `{section}`", "", *table(("parameter", "values", "default", "meaning"), rows), ""]
+    return "\n".join(lines)
+
+
+def tables(descriptions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a section for each table, with its columns."""
+    for one in descriptions:
+        optional = " (optional)" if one["optional"] else ""
+        yield from (f"### `{one['table']}`{optional}", "", sentence(one["about"]), "")
+        rows = [
+            (f"`{name}`", "yes" if column["required"] else "no", column["about"])
+            for name, column in one["columns"].items()
+        ]
+        yield from (*table(("column", "required", "content"), rows), "")
+
+
+# the command line
+
+
+def command_page() -> str:
+    """Return the reference of all commands, as each command's `--help` prints it."""
+    lines = ["# Command line", "", "The text of each section is the command's own `--help`.", ""]
+    for words, command in commands():
+        lines += [f"## {' '.join(words)}", "", "```text", help_text(words, command), "```", ""]
+    return "\n".join(lines)
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield every command with the words that call it, groups before their commands."""
+    pending: list[tuple[tuple[str, ...], Any]] = [(("planner",), typer.main.get_command(cli.app))]
+    while pending:
+        words, command = pending.pop(0)
+        yield words, command
+        pending[:0] = [((*words, name), one) for name, one in getattr(command, "commands", {}).items()]
+
+
+def help_text(words: Sequence[str], command: Any) -> str:
+    """Return the help of a command."""
+    context = command.context_class(
+        command, info_name=" ".join(words), terminal_width=96, max_content_width=96
+    )
+    return str(command.get_help(context)).strip()
+
+
+# Python
+
+
+def python_page() -> str:
+    """Return the reference of the public names."""
+    lines = ["# Python", "", "Public names, by module. A name is imported as `from MODULE import NAME`.", ""]
+    for module, title in API.items():
+        loaded = import_module(module)
+        lines += [f"## {title}: `{module}`", "", markdown(inspect.getdoc(loaded) or ""), ""]
+        for name in public_names(loaded):
+            lines += [*described(module, name, getattr(loaded, name)), ""]
+    return "\n".join(lines)
+
+
+def public_names(module: Any) -> list[str]:
+    """Return the public names of a module: those of `__all__`, else the classes and functions made in it."""
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if not name.startswith("_")]
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
+    ]
+
+
+def described(module: str, name: str, value: Any) -> Iterator[str]:
+    """Yield the directive that documents a class with its methods, or a function."""
+    kind = "class" if inspect.isclass(value) else "function"
+    yield f"::::{{py:{kind}}} {name}{signature(value)}"
+    yield f":module: {module}"
+    yield ""
+    yield markdown(inspect.getdoc(value) or "")
+    if inspect.isclass(value):
+        for member, function in vars(value).items():
+            is_property = isinstance(function, property) or hasattr(function, "attrname")
+            if member.startswith("_") or not (inspect.isfunction(function) or is_property):
+                continue
+            documented = markdown(inspect.getdoc(function) or "")
+            if not documented:
+                continue
+            yield ""
+            yield f":::{{py:{'property' if is_property else 'method'}}} {member}" + (
+                "" if is_property else signature(function, drop_first=True)
+            )
+            yield ""
+            yield documented
+            yield ":::"
+    yield "::::"
+
+
+def signature(value: Any, *, drop_first: bool = False) -> str:
+    """Return the signature of a callable as text, without `self`; empty where it has none."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    parameters = list(found.parameters.values())[1 if drop_first else 0 :]
+    if inspect.isclass(value):
+        found = found.replace(return_annotation=inspect.Signature.empty)
+    text = str(found.replace(parameters=parameters)).replace("\n", " ")
+    return re.sub(r"<([^<>]*)>", r"...", text.replace("'", ""))
+
+
+# what is reproduced
+
+
+def reproduction_page() -> str:
+    """Return the page with the counts of verdicts for each target of a paper."""
+    with (ROOT / "tests" / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    kinds = [name for name in rows[0] if name != "target"]
+    lines = [
+        "# What is reproduced",
+        "",
+        "`planner reproduce` lists the tables and figures of the papers that planner can run again.",
+        "`planner reproduce TARGET` prints each published value beside ours, with a verdict:",
+        "",
+        "- *reproduced*: the same value within a stated tolerance;",
+        "- *calibrated*: an open parameter was fitted to the published value;",
+        "- *order only*: only the order of several values agrees;",
+        "- *not reproduced*: our value differs;",
+        "- *not available*: the source does not give the value or its input any more.",
+        "",
+        "The counts below are those of quick runs (`--quick`). A test compares them with new runs.",
+        "",
+    ]
+    systems = sorted({row["target"].split("/")[0] for row in rows})
+    totals = [
+        (
+            f"[{system}](systems/{system}.md)",
+            *counts([row for row in rows if row["target"].startswith(f"{system}/")], kinds),
+        )
+        for system in systems
+    ]
+    lines += ["## By system", "", *table(("system", *kinds), [*totals, ("all", *counts(rows, kinds))]), ""]
+    for system in systems:
+        own = [row for row in rows if row["target"].startswith(f"{system}/")]
+        lines += [f"## {system}", ""]
+        lines += [
+            *table(
+                ("target", *kinds), [(f"`{row['target']}`", *(row[kind] for kind in kinds)) for row in own]
+            )
+        ]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def counts(rows: Iterable[Mapping[str, str]], kinds: Sequence[str]) -> list[str]:
+    """Return the sum of each kind of verdict."""
+    listed = list(rows)
+    return [str(sum(int(row[kind]) for row in listed)) for kind in kinds]
+
+
+# Markdown
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return lines + ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
+
+
+def cell(value: Any) -> str:
+    """Return a value as the text of a table's cell: patterns such as `*` stay as they are."""
+    text = " ".join(str("" if value is None else value).split())
+    parts = re.split(r"(`[^`]*`|\[[\w-]+\]\([^)]*\))", text)
+    return "".join(
+        part.replace("|", "\\|") if index % 2 else re.sub(r"([\\*_<>|\[\]$#])", r"\\\1", part)
+        for index, part in enumerate(parts)
+    )
+
+
+def sentence(text: str) -> str:
+    """Return a description as a sentence."""
+    return cell(text[:1].upper() + text[1:].rstrip(".") + ".")
+
+
+def markdown(text: str) -> str:
+    """Return a docstring as Markdown.
+
+    Examples become blocks of code, indented blocks too; lines of a name and its meaning, apart by two
+    spaces or more, become a list; displayed formulas get a line for each constraint.
+    """
+    text = re.sub(r"\$\$\n\$\$(?=\\text\{s\.t\.\})", "\n", text)  # one formula in two displays
+    blocks = re.split(r"\n\s*\n", re.sub(r"\$\$(.*?)\$\$", _lines_of_formula, text, flags=re.DOTALL))
+    return "\n\n".join(map(_block, blocks))
+
+
+def _lines_of_formula(found: re.Match[str]) -> str:
+    """Return a displayed formula with a line for its objective and for each constraint."""
+    objective, _, constraints = found.group(1).partition(r"\text{s.t.}\quad")
+    rows = [re.sub(r"^\\max", r"\\max &", objective.strip().removesuffix(r"\quad").strip())]
+    if constraints:
+        first, *others = (one.strip() for one in re.split(r",\\quad", constraints))
+        rows += [rf"\text{{s.t.}} & {first}", *(f"& {one}" for one in others)]
+    return "$$\n" + " \\\\\n".join(rows) + "\n$$"
+
+
+def _block(text: str) -> str:
+    """Return one paragraph of a docstring as Markdown."""
+    lines = text.splitlines()
+    if lines and lines[0].lstrip().startswith(">>>"):
+        return "\n".join(["```pycon", *lines, "```"])
+    if lines and all(line.startswith("    ") for line in lines):
+        return "\n".join(["```python", *(line[4:] for line in lines), "```"])
+    entry = re.compile(r"(?P<name>[\w*,` \[\].]*[\w\]`]) {2,}(?P<meaning>\S.*)")
+    if len(lines) > 0 and not lines[0].startswith((" ", "|", "-")) and entry.fullmatch(lines[0]):
+        items: list[str] = []
+        for line in lines:
+            found = None if line.startswith(" ") else entry.fullmatch(line)
+            if found:
+                name = found["name"].strip().strip("`")
+                items.append(f"- `{name}`: {found['meaning']}")
+            else:
+                items.append("  " + line.strip())
+        return "\n".join(items)
+    return text
+
+
+if __name__ == "__main__":
+    main()
