@@ -89,6 +89,7 @@ class Brokering:
     def _find_faults(self) -> Iterator[Iterable[str]]:
         """Yield the faults of each check; each relies on those before it."""
         yield validate_fields(self, (table for table in TABLES if table.name != "terms"))
+        yield validation.too_many_clients(self.clients)
         yield validation.unknown_names(vars(self))
         rules = {"pinned": self.pinned, "forbidden": self.forbidden}
         yield restrictions.unmatched_rules(rules, self.clients, self.clusters)

@@ -9,6 +9,22 @@ import pandera.pandas as pa
 
 from planner.contract.tables import Table, label, number
 
+MOST_CLIENTS: Final = 1_000_000_000  # of a row, and of all rows together
+LEAST_KBPS: Final = 1e-3
+MOST_KBPS: Final = 1e9
+MOST_MBPS: Final = 1e12
+MOST_PRICE: Final = 1e9
+MOST_SCORE: Final = 1e9
+MOST_WEIGHT: Final = 1e9
+
+
+def bitrate(about: str) -> pa.Column:
+    """Return a column of bitrates above 0, in which all computations are safe."""
+    column = number(about, more_than=0, at_most=MOST_KBPS)
+    in_range = pa.Check(lambda s: (s <= 0) | (s >= LEAST_KBPS), error=f"must be at least {LEAST_KBPS:g}")
+    column.checks = [*column.checks, in_range]
+    return column
+
 
 def count(about: str) -> pa.Column:
     """Return a column of whole numbers, 0 or more."""
@@ -17,6 +33,7 @@ def count(about: str) -> pa.Column:
         [
             pa.Check(np.isfinite, error="must be a finite number"),
             pa.Check.ge(0, error="must be at least 0"),
+            pa.Check.le(MOST_CLIENTS, error=f"must be at most {MOST_CLIENTS:g}"),
             pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"),
         ],
         description=about,
@@ -25,7 +42,7 @@ def count(about: str) -> pa.Column:
 
 def _optional(about: str) -> pa.Column:
     """Return an optional column of numbers, 0 or more; 0 where it is absent."""
-    return number(about, at_least=0, optional=True, default=0.0)
+    return number(about, at_least=0, at_most=MOST_MBPS, optional=True, default=0.0)
 
 
 def choice(about: str, values: tuple[str, ...]) -> pa.Column:
@@ -42,7 +59,7 @@ KIND: Final = {
     "location": label("place of the clients"),
     "isp": label("network of the clients"),
     "content": label("requested content"),
-    "bitrate_kbps": number("average bitrate of each client, kbit/s", more_than=0),
+    "bitrate_kbps": bitrate("average bitrate of each client, kbit/s"),
 }
 CLIENTS: Final = Table(
     name="clients",
@@ -68,9 +85,13 @@ CLUSTERS: Final = Table(
         "cluster": label("name of the cluster"),
         "cdn": label("CDN that owns it"),
         "location": label("place of the cluster"),
-        "capacity_mbps": number("capacity, Mbit/s", at_least=0),
-        "bandwidth_cost": number("cost of traffic to the CDN, in the terms' currency and unit", at_least=0),
-        "colocation_cost": number("cost of space and power by traffic, likewise", at_least=0),
+        "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS),
+        "bandwidth_cost": number(
+            "cost of traffic to the CDN, in the terms' currency and unit", at_least=0, at_most=MOST_PRICE
+        ),
+        "colocation_cost": number(
+            "cost of space and power by traffic, likewise", at_least=0, at_most=MOST_PRICE
+        ),
         "background_mbps": _optional("background traffic, not of this broker, Mbit/s"),
     },
     key=("cluster",),
@@ -81,7 +102,7 @@ SCORES: Final = Table(
     columns={
         "location": KIND["location"],
         "cluster": label("cluster that would serve them"),
-        "score": number("score, such as of latency and loss", at_least=0),
+        "score": number("score, such as of latency and loss", at_least=0, at_most=MOST_SCORE),
     },
     key=("location", "cluster"),
 )
@@ -93,7 +114,7 @@ CONTRACTS: Final = Table(
         "region": label(
             "region of the clients: a country (US), a continent (EU) or world; the narrowest applies"
         ),
-        "price": number("price in the terms' currency and unit", at_least=0),
+        "price": number("price in the terms' currency and unit", at_least=0, at_most=MOST_PRICE),
         "commitment_mbps": _optional("traffic that is paid for in any case, Mbit/s"),
     },
     key=("cdn", "region"),
@@ -104,8 +125,10 @@ BIDS: Final = Table(
     columns={
         "location": KIND["location"],
         "cluster": label("cluster on offer"),
-        "score": number("announced score", at_least=0, optional=True),
-        "price": number("price of the bid, in the terms' currency and unit", at_least=0, optional=True),
+        "score": number("announced score", at_least=0, at_most=MOST_SCORE, optional=True),
+        "price": number(
+            "price of the bid, in the terms' currency and unit", at_least=0, at_most=MOST_PRICE, optional=True
+        ),
     },
     key=("location", "cluster"),
 )
@@ -115,8 +138,8 @@ TERMS: Final = Table(
     columns={
         "currency": label("currency of costs and prices, such as USD"),
         "cost_per": choice("unit of traffic that costs and prices are per", tuple(UNITS)),
-        "performance_weight": number("weight of the score (wp)", at_least=0),
-        "cost_weight": number("weight of the cost per hour (wc)", at_least=0),
+        "performance_weight": number("weight of the score (wp)", at_least=0, at_most=MOST_WEIGHT),
+        "cost_weight": number("weight of the cost per hour (wc)", at_least=0, at_most=MOST_WEIGHT),
         "performance_per": choice(
             "whether the score counts once a client or by its Mbit/s", ("client", "bit")
         ),
@@ -173,7 +196,7 @@ OFFERS: Final = Table(
     about="present bids of CDNs that learn",
     columns={
         "cluster": label("cluster on offer"),
-        "markup": number("price over cost", at_least=0),
+        "markup": number("price over cost", at_least=0, at_most=MOST_PRICE),
         "promise": number("announced share of the residual capacity", at_least=0, at_most=1),
     },
     key=("cluster",),
@@ -185,7 +208,7 @@ TRAFFIC: Final = Table(
     columns={
         "window": count("1 is the first"),
         "cdn": label("CDN that carried it"),
-        "mbps": number("this broker's traffic, Mbit/s", at_least=0),
+        "mbps": number("this broker's traffic, Mbit/s", at_least=0, at_most=MOST_MBPS),
         "charge_per_hour": number("cost of an hour of it at contract prices", at_least=0),
     },
     key=("window", "cdn"),

@@ -9,6 +9,7 @@ import pandas as pd
 
 from planner.contract.tables import report_unknown_names
 from planner_models.brokering.problem import geography
+from planner_models.brokering.problem.schema import MOST_CLIENTS
 
 NAMING_COLUMNS: Final = {
     "clients": ("location",),
@@ -25,6 +26,13 @@ RULES: Final = {
     "country": "no country's code (ISO 3166, two letters)",
     "region": "no region: a country's code, a continent's, or world",
 }
+
+
+def too_many_clients(clients: pd.DataFrame) -> Iterator[str]:
+    """Yield a fault where the clients of all rows together are more than can be counted."""
+    total = float(clients["clients"].sum())
+    if total > MOST_CLIENTS:
+        yield f"clients: has {total:,.0f} clients in all rows, must have at most {MOST_CLIENTS:,}"
 
 
 def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:

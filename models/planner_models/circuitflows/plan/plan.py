@@ -17,15 +17,16 @@ from planner_models.circuitflows.plan.packets.network import Changes
 from planner_models.circuitflows.plan.packets.state import Floats, Ints
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import CONFIGURATIONS
-from planner_models.circuits.problem.racks import END_COLUMNS
+from planner_models.circuits.problem.racks import END_COLUMNS, MOST_MBPS, MOST_US, whole
 
+MOST_QUEUE: Final = 65_536  # packets
 QUEUES: Final = Table(
     name="queues",
     about="changes of the packets that the queue of a pair of racks holds",
     columns={
-        "at_us": number("time of the change, us", at_least=0),
+        "at_us": number("time of the change, us", at_least=0, at_most=MOST_US),
         **END_COLUMNS,
-        "packets": number("packets that it holds from then on", at_least=1),
+        "packets": whole("packets that it holds from then on", at_least=1, at_most=MOST_QUEUE),
     },
     may_be_empty=True,
 )
@@ -33,10 +34,14 @@ SETTINGS: Final = Table(
     name="settings",
     about="settings of the network and its hosts for the whole run, in one row",
     columns={
-        "queue_packets": number("packets that each queue holds where `queues` has no row", at_least=1),
-        "alpha": number("factor of TCP's window when a circuit comes up", at_least=1),
+        "queue_packets": whole(
+            "packets that each queue holds where `queues` has no row", at_least=1, at_most=MOST_QUEUE
+        ),
+        "alpha": number("factor of TCP's window when a circuit comes up", at_least=1, at_most=1e6),
         "beta": number("factor of TCP's window when it goes down", more_than=0, at_most=1),
-        "packet_mbps": number("rate of each rack's link to the packet switch; 0: as it is", at_least=0),
+        "packet_mbps": number(
+            "rate of each rack's link to the packet switch; 0: as it is", at_least=0, at_most=MOST_MBPS
+        ),
     },
 )
 PLACEMENT: Final = Table(

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 from numpy.typing import NDArray
 
 from planner.contract.tables import (
@@ -24,7 +23,17 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError, did_you_mean
 from planner_models.circuits.problem.problem import Circuits
-from planner_models.circuits.problem.racks import END_COLUMNS, LINKS, Racks, find_misfits
+from planner_models.circuits.problem.racks import (
+    END_COLUMNS,
+    LEAST_US,
+    LINKS,
+    MOST_MBPS,
+    MOST_US,
+    Racks,
+    find_misfits,
+    positive,
+    whole,
+)
 
 ANY: Final = "any"
 """Target of a flow that any rack but its own may take: the plan places it."""
@@ -32,22 +41,15 @@ NONE: Final = "none"
 """What `after` says of a flow that waits for no other."""
 
 
-def _whole(about: str, at_least: int) -> pa.Column:
-    return pa.Column(
-        float,
-        [
-            pa.Check(np.isfinite, error="must be a finite number"),
-            pa.Check.ge(at_least, error=f"must be at least {at_least}"),
-            pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"),
-        ],
-        description=about,
-    )
-
+MOST_HORIZON_US: Final = 1e10  # almost three hours
+MOST_WEEKS: Final = 10_000_000  # of a run
+MOST_BYTES: Final = 1e15
+MOST_COUNT: Final = 1_000_000  # of hosts in a rack, and of packets that a place holds
 
 RACKS: Final = Table(
     name="racks",
     about="a rack, and the rates of its links, each way",
-    columns={"rack": label("name"), "hosts": _whole("hosts in it", 1), **LINKS},
+    columns={"rack": label("name"), "hosts": whole("hosts in it", at_least=1, at_most=MOST_COUNT), **LINKS},
     key=("rack",),
 )
 FLOWS: Final = Table(
@@ -57,9 +59,11 @@ FLOWS: Final = Table(
         "flow": label("name"),
         **END_COLUMNS,
         "target_rack": label("rack that receives; 'any': the plan chooses one"),
-        "host": _whole("number of the host in its rack that sends, from 1", 1),
-        "start_us": number("start, us; of a flow that waits: the earliest start", at_least=0),
-        "bytes": number("size, bytes", more_than=0),
+        "host": whole("number of the host in its rack that sends, from 1", at_least=1, at_most=MOST_COUNT),
+        "start_us": number(
+            "start, us; of a flow that waits: the earliest start", at_least=0, at_most=MOST_US
+        ),
+        "bytes": positive("size, bytes", least=1e-3, most=MOST_BYTES),
         "after": label("flow that must end first, or 'none'"),
     },
     key=("flow",),
@@ -68,21 +72,29 @@ NETWORK: Final = Table(
     name="network",
     about="parameters of the whole network, in one row",
     columns={
-        "horizon_us": number("length of the run, us", more_than=0),
-        "week_us": number("time from one schedule to the next, us", more_than=0),
-        "night_us": number("reconfiguration time, in which all circuits are dark, us", at_least=0),
-        "shortest_day_us": number("shortest time that circuits stay up, us", at_least=0),
-        "host_mbps": number("rate of a host's link, Mbit/s; 0: no limit", at_least=0),
-        "packet_bytes": number("size of a packet, bytes", more_than=0),
-        "packet_delay_us": number("delay of a link to or from the packet switch, us", at_least=0),
-        "circuit_delay_us": number("delay of a circuit, us", at_least=0),
-        "reply_bytes": number(
-            "size of a reply, bytes; 0: replies go around the switches and none is lost", at_least=0
+        "horizon_us": positive("length of the run, us", least=LEAST_US, most=MOST_HORIZON_US),
+        "week_us": positive("time from one schedule to the next, us", least=LEAST_US, most=MOST_US),
+        "night_us": number(
+            "reconfiguration time, in which all circuits are dark, us", at_least=0, at_most=MOST_US
         ),
-        "reply_packets": _whole("packets of a flow that one reply is for", 1),
-        "inside_packets": _whole("packets of a pair of racks that the packet switch holds", 1),
-        "least_timeout_us": number("shortest timeout of TCP, us", more_than=0),
-        "big_bytes": number("flows of so many bytes or more are called big", more_than=0),
+        "shortest_day_us": number("shortest time that circuits stay up, us", at_least=0, at_most=MOST_US),
+        "host_mbps": number("rate of a host's link, Mbit/s; 0: no limit", at_least=0, at_most=MOST_MBPS),
+        "packet_bytes": positive("size of a packet, bytes", least=1.0, most=1e9),
+        "packet_delay_us": number(
+            "delay of a link to or from the packet switch, us", at_least=0, at_most=1e9
+        ),
+        "circuit_delay_us": number("delay of a circuit, us", at_least=0, at_most=1e9),
+        "reply_bytes": number(
+            "size of a reply, bytes; 0: replies go around the switches and none is lost",
+            at_least=0,
+            at_most=1e9,
+        ),
+        "reply_packets": whole("packets of a flow that one reply is for", at_least=1, at_most=MOST_COUNT),
+        "inside_packets": whole(
+            "packets of a pair of racks that the packet switch holds", at_least=1, at_most=MOST_COUNT
+        ),
+        "least_timeout_us": positive("shortest timeout of TCP, us", least=LEAST_US, most=MOST_US),
+        "big_bytes": number("flows of so many bytes or more are called big", more_than=0, at_most=1e18),
     },
 )
 TABLES: Final = (RACKS, FLOWS, NETWORK)
@@ -239,6 +251,12 @@ class FlowsInTime(Racks):
         else:
             night, shortest, week = (self.of(f"{name}_us") for name in ("night", "shortest_day", "week"))
             yield from find_misfits(where, night, shortest, "week_us", week)
+            weeks = self.of("horizon_us") / week
+            if weeks > MOST_WEEKS:
+                yield (
+                    f"{where}: week_us is {week:g}: the run has {weeks:,.0f} weeks, must have at most "
+                    f"{MOST_WEEKS:,}"
+                )
 
     def _bad_waits(self) -> list[str]:
         frame, where = self.flows, file_name(self.flows, "flows")

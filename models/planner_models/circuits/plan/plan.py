@@ -19,15 +19,16 @@ from planner.formatting import amount
 from planner.options import Options
 from planner_models.circuits.problem import packet_switch as packet
 from planner_models.circuits.problem.problem import Circuits
-from planner_models.circuits.problem.racks import END_COLUMNS, ENDS
+from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_BITS, MOST_US, whole
 
+MOST_DAYS: Final = 10**9
 CONFIGURATIONS: Final = Table(
     name="configurations",
     about="a circuit in a day; the circuits of a day are a matching",
     columns={
-        "day": number("number of the day, from 1", at_least=1),
-        "start_us": number("start of the day, us", at_least=0),
-        "duration_us": number("length of the day, us", more_than=0),
+        "day": whole("number of the day, from 1", at_least=1, at_most=MOST_DAYS),
+        "start_us": number("start of the day, us", at_least=0, at_most=MOST_US),
+        "duration_us": number("length of the day, us", more_than=0, at_most=MOST_US),
         **END_COLUMNS,
         "switch": number("number of the circuit switch, from 1", at_least=1, optional=True, default=1.0),
     },
@@ -36,7 +37,7 @@ CONFIGURATIONS: Final = Table(
 PACKET: Final = Table(
     name="packet",
     about="bits of a pair that the packet switch carries",
-    columns={**END_COLUMNS, "bits": number("amount, bits", at_least=0)},
+    columns={**END_COLUMNS, "bits": number("amount, bits", at_least=0, at_most=MOST_BITS)},
     key=ENDS,
     may_be_empty=True,
 )
@@ -55,7 +56,7 @@ PORTS: Final = Table(
 UNSERVED: Final = Table(
     name="unserved",
     about="bits of a pair that neither switch carries, as capacity is short",
-    columns={**END_COLUMNS, "bits": number("amount, bits", more_than=0)},
+    columns={**END_COLUMNS, "bits": number("amount, bits", more_than=0, at_most=MOST_BITS)},
     key=ENDS,
     may_be_empty=True,
 )

@@ -22,7 +22,17 @@ from planner.contract.tables import (
     validate_fields,
 )
 from planner.errors import InputError
-from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, LINKS, Racks, find_misfits
+from planner_models.circuits.problem.racks import (
+    END_COLUMNS,
+    ENDS,
+    LEAST_US,
+    LINKS,
+    MOST_BITS,
+    MOST_US,
+    Racks,
+    find_misfits,
+    positive,
+)
 
 RACKS: Final = Table(
     name="racks",
@@ -33,7 +43,7 @@ RACKS: Final = Table(
 DEMANDS: Final = Table(
     name="demands",
     about="data to be sent from one rack to another",
-    columns={**END_COLUMNS, "bits": number("amount, bits", at_least=0)},
+    columns={**END_COLUMNS, "bits": number("amount, bits", at_least=0, at_most=MOST_BITS)},
     key=ENDS,
     may_be_empty=True,
 )
@@ -41,14 +51,19 @@ SWITCH: Final = Table(
     name="switch",
     about="the circuit switches, in one row",
     columns={
-        "night_us": number("reconfiguration time of the circuit switches, us", at_least=0),
-        "window_us": number(
+        "night_us": number("reconfiguration time of the circuit switches, us", at_least=0, at_most=MOST_US),
+        "window_us": positive(
             "the week that the schedule must fit, us; absent: all demand is served, in least time",
-            more_than=0,
+            least=LEAST_US,
+            most=MOST_US,
             optional=True,
         ),
         "shortest_day_us": number(
-            "shortest time that circuits stay up, us", at_least=0, optional=True, default=0.0
+            "shortest time that circuits stay up, us",
+            at_least=0,
+            at_most=MOST_US,
+            optional=True,
+            default=0.0,
         ),
         "circuit_switches": number(
             "number of circuit switches; each rack has a link to each", at_least=1, optional=True, default=1.0
@@ -67,7 +82,7 @@ COFLOWS: Final = Table(
     columns={
         "coflow": label("its name; it is complete when all its parts are"),
         **END_COLUMNS,
-        "bits": number("amount, bits", more_than=0),
+        "bits": number("amount, bits", more_than=0, at_most=MOST_BITS),
     },
     may_be_empty=True,
 )

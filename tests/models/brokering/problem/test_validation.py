@@ -48,6 +48,19 @@ BAD: list[tuple[Callable[[Tables], None], str]] = [
     ),
     (cell("clients", 1, "clients", 2.5), "clients row 2: clients is 2.5, must be a whole number"),
     (cell("clients", 1, "clients", -1), "clients row 2: clients is -1.0, must be at least 0"),
+    (cell("clients", 1, "clients", 1e300), "clients row 2: clients is 1e+300, must be at most 1e+09"),
+    (
+        cell("clients", 0, "bitrate_kbps", 1e-300),
+        "clients row 1: bitrate_kbps is 1e-300, must be at least 0.001",
+    ),
+    (
+        cell("clients", 0, "bitrate_kbps", 1e13),
+        "clients row 1: bitrate_kbps is 10000000000000.0, must be at most 1e+09",
+    ),
+    (
+        cell("clusters", 0, "capacity_mbps", 1e300),
+        "clusters row 1: capacity_mbps is 1e+300, must be at most 1e+12",
+    ),
     (cell("clients", 0, "bitrate_kbps", 0), "clients row 1: bitrate_kbps is 0.0, must be greater than 0"),
     (cell("clients", 0, "bitrate_kbps", "fast"), "clients row 1: bitrate_kbps is 'fast', must be a number"),
     (

@@ -296,6 +296,10 @@ def test_tables_make_the_same_problem(small: FlowsInTime) -> None:
         ("racks", 0, "rack", "any", "a rack is called 'any', which means any rack"),
         ("network", 0, "night_us", 2_000.0, "network: night_us is 2000, must be less than week_us, 2000"),
         ("network", 0, "shortest_day_us", 1_990.0, "must with the night of 20 fit week_us, 2000"),
+        ("network", 0, "horizon_us", 1e308, "network row 1: horizon_us is 1e+308, must be at most 1e+10"),
+        ("racks", 0, "circuit_mbps", 1e-300, "racks row 1: circuit_mbps is 1e-300, must be at least 0.001"),
+        ("flows", 0, "bytes", 1e300, "flows row 1: bytes is 1e+300, must be at most 1e+15"),
+        ("network", 0, "inside_packets", 1e18, "inside_packets is 1e+18, must be at most 1e+06"),
         ("network", 0, "packet_bytes", 0.0, "network row 1: packet_bytes is 0.0, must be greater than 0"),
     ],
 )
@@ -307,6 +311,23 @@ def test_an_invalid_problem_is_refused(
     with pytest.raises(InputError) as caught:
         FlowsInTime.from_tables(given_)
     assert any(fault in line for line in caught.value.faults), caught.value.faults
+
+
+def test_more_weeks_than_can_be_run_are_refused(small: FlowsInTime) -> None:
+    given_ = tables(small)
+    given_["network"] = given_["network"].assign(
+        horizon_us=1e10, week_us=10.0, night_us=1.0, shortest_day_us=1.0
+    )
+    with pytest.raises(InputError, match="the run has 1,000,000,000 weeks, must have at most 10,000,000"):
+        FlowsInTime.from_tables(given_)
+
+
+def test_more_packets_in_flight_than_memory_holds_are_refused(small: FlowsInTime) -> None:
+    given_ = tables(small)
+    given_["racks"]["circuit_mbps"] = 1e9
+    given_["network"]["circuit_delay_us"] = 1e6
+    with pytest.raises(InputError, match="packets are in flight or queued"):
+        ran(FlowsInTime.from_tables(given_), "fixed")
 
 
 def test_several_networks_are_refused(small: FlowsInTime) -> None:

@@ -40,6 +40,8 @@ def test_a_matrix_that_is_no_demand_is_refused(bits: object, fault: str) -> None
         ({"night_us": 50.0}, "night_us is 50, must be less than window_us, 50"),
         ({"shortest_day_us": 49.5}, "shortest_day_us is 49.5, must with the night of 1 fit window_us, 50"),
         ({"night_us": -1.0}, "must be at least 0"),
+        ({"night_us": 1e308}, "night_us is 1e+308, must be at most 1e+12"),
+        ({"window_us": 1e-300}, "window_us is 1e-300, must be at least 0.001"),
         ({"night_us": 80.0}, "night_us is 80, must be less than window_us, 50"),
         ({"shortest_day_us": 80.0}, "shortest_day_us is 80, must with the night of 1 fit window_us, 50"),
         ({"circuit_switches": 1.5}, "circuit_switches is 1.5, must be a whole number"),
@@ -51,6 +53,24 @@ def test_times_that_do_not_fit_are_refused(switch: dict[str, float], fault: str)
     with pytest.raises(InputError) as caught:
         problem([[0, 1], [1, 0]], **switch)
     assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "fault"),
+    [
+        ("racks", "circuit_mbps", 1e-300, "racks row 1: circuit_mbps is 1e-300, must be at least 0.001"),
+        ("racks", "circuit_mbps", 1e300, "racks row 1: circuit_mbps is 1e+300, must be at most 1e+09"),
+        ("racks", "circuit_mbps", 0.0, "racks row 1: circuit_mbps is 0.0, must be greater than 0"),
+        ("racks", "packet_mbps", 1e10, "racks row 1: packet_mbps is 10000000000.0, must be at most 1e+09"),
+        ("demands", "bits", 1e300, "demands row 1: bits is 1e+300, must be at most 1e+18"),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused(table: str, column: str, value: float, fault: str) -> None:
+    tables = generators.rings(racks=3).to_tables()
+    tables[table].loc[0, column] = value
+    with pytest.raises(InputError) as caught:
+        Circuits.from_tables(tables)
+    assert caught.value.faults == (fault,)
 
 
 def test_unknown_racks_and_loops_are_named_with_their_rows() -> None:

@@ -64,6 +64,9 @@ from planner_models.circuitflows.plan.packets.tcp import (
 )
 from planner_models.circuits.plan.compiled import inner, kernel
 
+MOST_PLACES = 100_000_000
+"""Packets that the network has places for: about 4 GB."""
+
 CIRCUIT_UP, CIRCUIT_DOWN, DETACH, RESIZE = range(4)
 """Kinds of changes: a circuit comes up or goes down, a pair leaves the packet switch, a queue is resized."""
 
@@ -162,6 +165,12 @@ def build_network(
     # in flight: what either switch sends within the longest delay there and back, and a queue of replies
     longest = 2 * max(circuit_delay_us, 2 * packet_delay_us)
     rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
+    flight = int(min(4 * longest * rates, MOST_PLACES)) + 2 * largest + 16
+    if pairs * max(flight, largest, inside) > MOST_PLACES:
+        raise InputError(
+            f"up to {max(flight, largest, inside):,} packets are in flight or queued in each of {pairs:,} "
+            f"pairs of racks, together at most {MOST_PLACES:,}: lower rates, delays, queues or racks"
+        )
     state = allocate(
         {
             "flows": count,
@@ -171,7 +180,7 @@ def build_network(
             "inside": inside,
             "starters": len(start_order),
             "queue_ring": largest + 1,
-            "flight_ring": int(4 * longest * rates) + 2 * largest + 16,
+            "flight_ring": flight,
             "heap": hosts + 3 * racks + pairs + 2 * count + 16,
         }
     )
