@@ -6,7 +6,8 @@ whose tables overflow, groups share an entry that goes to all ports of any of th
 Algorithm 2, also with convex congestion, by agglomerative clustering, with a proven bound (`p_median`)
 or as groups change (`incremental`). Other groups go by unicast: those that save the least, and those
 whose shared entries cost more; `method = "optimum"` proves that joint choice where edge switches have
-few port sets. The objective, and headline, is the traffic that hosts send and receive. `group_capacity`
+few port sets (`designs.formulation.joint_formulation` is its formal model), and `designs.edge_bound` bounds
+it everywhere. The objective, and headline, is the traffic that hosts send and receive. `group_capacity`
 gives the number of groups that fit before a table overflows, for any table size; `planner explain` is a
 capacity report.
 

@@ -23,10 +23,11 @@ $y$ follows from $p$ along the paths. With `overload = "max-min"` TCP slows the 
 Demand that is not sent, for want of capacity or of a path, is shed and listed.
 
 Tables: `nodes(node, latitude?, longitude?)`, `links(tail, head, capacity_mbps, weight?, cost?,
-latency_ms?)`, `demands(source, target, rate_mbps)`; parallel links are rows with the same ends. A
-plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
-load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
-`weights(tail, head, parallel, weight)` and, where demand is left out, `shed(source, target, rate_mbps)`.
+latency_ms?)`, `demands(source, target, rate_mbps)`; parallel links are rows with the same ends, and a
+link with capacity 0 is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`,
+`links(tail, head, parallel, load_mbps, utilization)`, over given paths `routes(source, target, path,
+rate_mbps)`, of design `weights` `weights(tail, head, parallel, weight)` and, where demand is left out,
+`shed(source, target, rate_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic

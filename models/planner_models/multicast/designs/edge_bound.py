@@ -26,6 +26,7 @@ from planner_models.multicast.plan.meta_groups import Masks
 
 MAX_LISTED: Final = 1_500_000  # pairs of port set and union, of one switch
 MAX_LISTED_IN_ALL: Final = 6_000_000
+MIN_SHARE_BOUNDED: Final = 0.2  # of the switches, roughly; with fewer the gain is not worth the time
 MAX_STEPS: Final = 100  # of the subgradient method
 FIRST_STEP: Final = 0.6  # of prices, in ports
 LAST_STEP: Final = 0.01
@@ -61,13 +62,16 @@ def bound_extra_mbps(switches: list[Switch], *, until: float | None = None) -> F
     """Return a lower bound of what each switch adds to the traffic, (switches,), Mbit/s.
 
     Where switches are many and large, those with the most traffic come first, and others get 0; so do those
-    without a free entry.
+    without a free entry, and all where only a few could be bounded.
 
     until  a time of time.perf_counter() at which the bounds found so far are returned
     """
     best = np.zeros(len(switches))
     full = [place for place, one in enumerate(switches) if len(one.ports) > one.free > 0]
-    full = [place for place in full if len(np.unique(switches[place].ports)) > switches[place].free]
+    sets = {place: np.unique(switches[place].ports) for place in full}
+    full = [place for place in full if len(sets[place]) > switches[place].free]
+    if sum(_count_near(sets[place], 1) for place in full) > MAX_LISTED_IN_ALL / MIN_SHARE_BOUNDED:
+        return best
     full.sort(key=lambda place: (-float(switches[place].rate.sum()), place))
     left = MAX_LISTED_IN_ALL
     for done, place in enumerate(full):
@@ -80,6 +84,12 @@ def bound_extra_mbps(switches: list[Switch], *, until: float | None = None) -> F
         left -= search.listed
         best[place] = search.run(until)
     return best
+
+
+def _count_near(sets: Masks, depth: int) -> int:
+    """Return the number of pairs of a port set and a set of at most `depth` ports more."""
+    ports = int(np.bitwise_count(np.bitwise_or.reduce(sets)))
+    return len(sets) * sum(comb(ports, more) for more in range(depth + 1))
 
 
 class _LagrangianBound:
@@ -100,7 +110,7 @@ class _LagrangianBound:
         ports = int(np.bitwise_count(np.bitwise_or.reduce(sets)))
         self.depth, self.listed = -1, 0
         for depth in range(ports):
-            listed = len(sets) * sum(comb(ports, more) for more in range(depth + 1))
+            listed = _count_near(sets, depth)
             if listed > most:
                 break
             self.depth, self.listed = depth, listed
