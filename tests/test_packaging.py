@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -186,3 +187,25 @@ main()
         done = subprocess.run(words, capture_output=True, text=True, cwd=home, env=environment, check=False)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["problem"]["size"]["nodes"] == nodes
+
+
+def test_every_dependency_has_its_licence_listed() -> None:
+    listed = {
+        line.split("|")[1].strip()
+        for line in (ROOT / "docs" / "licenses.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.startswith("| package")
+    }
+    required = {
+        re.split(r"[<>=\[; ]", line.strip())[0]
+        for line in setup()["options"]["install_requires"].splitlines()
+        if line.strip() and not line.strip().startswith("#")
+    }
+    assert listed == required
+
+
+def test_every_pinned_package_has_its_hashes() -> None:
+    """`pip` then refuses any file that is not the one that was locked."""
+    entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text(encoding="utf-8").strip())
+    assert len(entries) > 50
+    pinned = [entry for entry in entries if not entry.startswith("#")]
+    assert not [entry.split()[0] for entry in pinned if "--hash=sha256:" not in entry]
