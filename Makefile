@@ -22,7 +22,7 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-all: test
+test-all: test $(DOCS_VENV)/ready
 	$(BIN)/python -m pytest -n auto -m slow
 
 # the generator asks planner, and Sphinx has a small environment of its own, without planner
@@ -31,9 +31,9 @@ docs: $(READY) $(DOCS_VENV)/ready
 	$(DOCS_VENV)/bin/sphinx-build -q -W --keep-going -E docs out/docs
 	@echo "documentation: out/docs/index.html"
 
-$(DOCS_VENV)/ready: docs/requirements.txt
-	$(PYTHON) -m venv $(DOCS_VENV)
-	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check --no-input -q install -r docs/requirements.txt
+$(DOCS_VENV)/ready: docs/requirements.txt | $(READY)
+	$(PYTHON) -m venv --without-pip $(DOCS_VENV)
+	$(PIP) --python $(DOCS_VENV) install -r docs/requirements.txt
 	@touch $@
 
 # kernels are compiled again with checks, into a cache of their own

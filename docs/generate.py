@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import csv
 import inspect
-import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-os.environ |= {"COLUMNS": "96", "TERMINAL_WIDTH": "96"}
 
 import click
 import typer

@@ -1,0 +1,198 @@
+"""The documentation: commands parse, scenarios exist, Python runs, and the site builds without a warning."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import typer
+
+from planner import cli
+from planner.scenarios.catalogue import system_names
+from planner.scenarios.scenario import scenario_names
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SPHINX = ROOT / ".venv-docs" / "bin" / "sphinx-build"
+WRITTEN = sorted(
+    path
+    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]
+    if path.relative_to(DOCS.parent).parts[1:2] not in [("systems",), ("reference",), ("reproduced.md",)]
+)
+"""Pages that people write; the others are generated."""
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    """The generator of pages, docs/generate.py."""
+    description = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert description is not None
+    assert description.loader is not None
+    module = importlib.util.module_from_spec(description)
+    description.loader.exec_module(module)
+    return module
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the contents of all fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """Yield the words of every line of the ```sh blocks, without comments."""
+    for block in blocks(text, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                yield words
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line as the shell's planner would, without running it; raise for a wrong one."""
+    assert words[0] == "planner", f"not a command of planner: {shlex.join(words)}"
+    command: Any = typer.main.get_command(cli.app)
+    rest = words[1:]
+    while hasattr(command, "commands"):
+        assert rest[0] in command.commands, f"no such command: {shlex.join(words)}"
+        command = command.commands[rest.pop(0)]
+    command.make_context(words[0], list(rest))
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_parses_and_its_scenarios_ship(path: Path) -> None:
+    shipped = set(scenario_names())
+    for words in command_lines(path.read_text(encoding="utf-8")):
+        parse(words)
+        for word in words[2:]:
+            if re.fullmatch(rf"({'|'.join(system_names())})/\w+", word):
+                assert word in shipped, shlex.join(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["planner compare traffic/abilene --desings ecmp", "planner sovle traffic/abilene", "make demo"],
+)
+def test_a_wrong_command_is_found(words: str) -> None:
+    with pytest.raises(Exception, match=r"desings|no such command|not a command"):
+        parse(words.split())
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_every_system_has_a_page(generate: ModuleType, name: str) -> None:
+    page = generate.system_page(name)
+    for heading in ("## Example scenario", "## Tables of a problem", "## Designs", "## Metrics"):
+        assert heading in page
+    assert blocks(page, "pycon"), "the example of the docstring"
+    for words in command_lines(page):
+        parse(words)
+        assert words[2] in scenario_names()
+
+
+def test_every_command_has_its_help(generate: ModuleType) -> None:
+    page = generate.command_page()
+    for words, command in generate.commands():
+        assert f"## {' '.join(words)}\n" in page
+        assert all(
+            option in page for parameter in command.params for option in parameter.opts if option[0] == "-"
+        )
+
+
+def test_docstrings_become_markdown(generate: ModuleType) -> None:
+    text = "\n".join(
+        [
+            r"Solve $x$.",
+            "",
+            r"$$\max x \quad\text{s.t.}\quad x \le 1,\quad",
+            r"x \ge 0$$",
+            "",
+            "rate_mbps  offered rate, Mbit/s,",
+            "           of each demand",
+            "gap        relative gap",
+            "",
+            ">>> 1 + 1",
+            "2",
+        ]
+    )
+    assert generate.markdown(text).split("\n\n") == [
+        "Solve $x$.",
+        "$$\n\\max & x \\\\\n\\text{s.t.} & x \\le 1 \\\\\n& x \\ge 0\n$$",
+        "- `rate_mbps`: offered rate, Mbit/s,\n  of each demand\n- `gap`: relative gap",
+        "```pycon\n>>> 1 + 1\n2\n```",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", DOCS / "howto" / "python.md"], ids=lambda path: path.name
+)
+def test_the_python_of_a_page_runs(path: Path) -> None:
+    found = blocks(path.read_text(encoding="utf-8"), "python")
+    assert found
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(found)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+
+
+class Links(HTMLParser):
+    """Collects the links of a page, and the anchors that others may link to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("id", "name") and value:
+                self.anchors.add(value)
+            if name in ("href", "src") and value:
+                self.links.append(value)
+                if tag != "a":
+                    self.loaded.append(value)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SPHINX.exists(), reason="`make docs` sets up Sphinx")
+def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tmp_path: Path) -> None:
+    generate.main()
+    site = tmp_path / "site"
+    build = [
+        str(SPHINX),
+        "-q",
+        "-W",
+        "--keep-going",
+        "-E",
+        "-d",
+        str(tmp_path / "trees"),
+        str(DOCS),
+        str(site),
+    ]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    pages = {path: Links() for path in site.rglob("*.html")}
+    for path, links in pages.items():
+        links.feed(path.read_text(encoding="utf-8"))
+    assert {f"{name}.html" for name in system_names()} <= {path.name for path in pages}
+    for path, links in pages.items():
+        for link in links.links:
+            address = urlsplit(link)
+            if address.scheme or address.netloc:
+                assert link not in links.loaded, f"{path.name} loads {link} from another machine"
+                continue
+            target = (path.parent / unquote(address.path)).resolve() if address.path else path
+            assert target.exists(), f"{path.name}: {link}"
+            if address.fragment and target in pages:
+                assert unquote(address.fragment) in pages[target].anchors, f"{path.name}: {link}"
