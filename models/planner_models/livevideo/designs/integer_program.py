@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,14 +54,27 @@ def solve(problem: LiveVideo, *, options: Options = Options()) -> Decision[Trees
     )
 
 
+def find_dual_prices(problem: LiveVideo, options: Options) -> dict[tuple[str, float], float]:
+    """Return the dual prices above 0 of capacities in the linear relaxation, as in `PricedDecision`."""
+    fast = build_program(problem)
+    duals = backends.solve(replace(fast.program, integer=None), options).row_duals
+    if duals is None:
+        return {}
+    labels = problem.link_labels
+    prices = zip(fast.capacity_links.tolist(), duals.tolist(), strict=False)  # other rows follow
+    return {(labels[link], 0.0): price for link, price in prices if price > 0}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreeProgram:
     """Integer program of distribution trees.
 
-    object, link  (n,) object and link of each variable, which is 1 where the object crosses the link
+    object, link    (n,) object and link of each variable, which is 1 where the object crosses the link
+    capacity_links  link of each of the first rows, those of capacity
     """
 
     program: LinearProgram
+    capacity_links: Ints
     object: Ints
     link: Ints
 
@@ -168,7 +181,12 @@ def build_program(problem: LiveVideo) -> TreeProgram:
         integer=np.ones(count, dtype=bool),
         name="live video",
     )
-    return TreeProgram(program=program, object=item, link=link)
+    return TreeProgram(program=program, object=item, link=link, capacity_links=np.flatnonzero(usable))
+
+
+def count_links(problem: LiveVideo) -> int:
+    """Return the number of candidate links of all objects: variables of the integer program."""
+    return len(_find_candidates(problem))
 
 
 def _find_candidates(problem: LiveVideo) -> Ints:

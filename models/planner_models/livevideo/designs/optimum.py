@@ -1,4 +1,4 @@
-"""Optimal distribution trees: the decomposition first, then integer programming, in one time limit."""
+"""Optimal distribution trees: as by `vdn`, then by integer programming, in one time limit."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options, Service
-from planner_models.livevideo.designs import integer_program, overlay_multicast
-from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
+from planner_models.livevideo.designs import integer_program, overlay_multicast, vdn
+from planner_models.livevideo.designs.decomposition import layered_problem
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.adjustments import pin_everything
 from planner_models.livevideo.problem.problem import LiveVideo
 
 GAP: Final = 1e-4  # relative gap at which the search stops, unless the options have one
 SEARCH_SHARE: Final = 0.5
-"""Share of the time limit for the decomposition where streams are pinned, which only a program can refuse."""
+"""Share of the time limit for the search where streams are pinned, which only a program can refuse."""
 
 
 def distribute(problem: LiveVideo, *, options: Options = Options()) -> Decision[Trees]:
     """Return optimal trees, or the best that the time limit allows, with a bound on every plan.
 
-    With a time limit the decomposition searches first, so that no plan of `vdn` is better; it solves the
-    integer program where that is small. Without one, or with another backend, the integer program is
-    solved at once.
+    With a time limit it searches as `vdn` does, so that no plan of that is better: large problems by
+    decomposition, small ones by the integer program. Without one, or with another backend, the integer
+    program is solved at once.
 
     source  Mukerjee 2018, Fig. 4.8
     """
@@ -40,7 +40,7 @@ def distribute(problem: LiveVideo, *, options: Options = Options()) -> Decision[
     share = SEARCH_SHARE if has_pins else 1.0
     gap = GAP if options.gap is None else options.gap
     started = time.perf_counter()
-    found = decomposition.distribute(
+    found = vdn.distribute(
         problem, options=replace(options, gap=gap, time_limit_s=share * options.time_limit_s)
     )
     left_s = options.time_limit_s - (time.perf_counter() - started)

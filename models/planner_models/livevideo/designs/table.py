@@ -13,9 +13,9 @@ from planner_models.livevideo.designs import (
     hybrid,
     optimum,
     overlay_multicast,
+    vdn,
 )
 from planner_models.livevideo.designs.admission import with_service
-from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.information import observe, signalling
 
 CENTRAL: Final[dict[str, Any]] = {
@@ -29,7 +29,7 @@ RIVALS: Final = "Mukerjee 2018, section 4.7.1"
 DESIGNS: Final = (
     Design(
         name="vdn",
-        decide=with_service(decomposition.distribute, pins=True),
+        decide=with_service(vdn.distribute, pins=True),
         messages="every cluster reports its links and requests to a central controller; the controller sends "
         "every cluster the next hop of each object",
         source="Mukerjee 2018, section 4.5",
@@ -90,7 +90,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="centralized",
-        decide=with_service(decomposition.distribute, pins=True),
+        decide=with_service(vdn.distribute, pins=True),
         messages="as vdn; requests of the last seconds are not observed yet and stay unserved",
         source="Mukerjee 2018, section 4.7.2",
         **CENTRAL | {"observe": observe.observe_with_age},

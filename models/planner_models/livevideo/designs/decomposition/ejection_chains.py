@@ -28,7 +28,7 @@ from planner_models.livevideo.designs.decomposition.insertion import (
 )
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
 from planner_models.livevideo.designs.decomposition.pricing import fits, used_links
-from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
+from planner_models.livevideo.designs.tree.indirect_call import allocating_kernel, inner_kernel
 from planner_models.livevideo.designs.tree.local_network import (
     NetworkArrays,
     ObjectArrays,
@@ -95,7 +95,7 @@ def find_parallel_link(link: int, required: float, network: NetworkArrays, resid
     return -1
 
 
-@kernel
+@allocating_kernel
 def run_ejection_chains(  # noqa: C901
     rounds: int,
     random: Any,

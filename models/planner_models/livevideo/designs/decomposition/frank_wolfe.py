@@ -23,7 +23,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows, RowArrays
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
 from planner_models.livevideo.designs.decomposition.pricing import Effort, PricedTrees, Pricer, used_links
-from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
+from planner_models.livevideo.designs.tree.indirect_call import allocating_kernel, inner_kernel, kernel
 from planner_models.livevideo.designs.tree.local_network import (
     CAPACITY_TOLERANCE,
     ObjectArrays,
@@ -322,7 +322,7 @@ def take_steps(  # noqa: C901
                 load[rows.row[j]] += step * d * rows.usage[k, rows.row[j]]
 
 
-@kernel
+@allocating_kernel
 def measure_distances(
     selected: Ints,
     objects: ObjectArrays,

@@ -33,7 +33,7 @@ from planner_models.livevideo.designs.decomposition.insertion import (
 )
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
 from planner_models.livevideo.designs.decomposition.pricing import UNLIMITED, Pricer, used_links
-from planner_models.livevideo.designs.tree.indirect_call import kernel
+from planner_models.livevideo.designs.tree.indirect_call import allocating_kernel
 from planner_models.livevideo.designs.tree.local_network import (
     PerLayer,
 )
@@ -53,7 +53,7 @@ MAX_REQUESTS: Final = 64  # requests of an object that moves may remove, at most
 SAVED_OBJECTS: Final = 64  # objects of any number of requests whose trees a move can save
 
 
-@kernel
+@allocating_kernel
 def run_ruin_recreate(  # noqa: C901
     rounds: int,
     random: Any,

@@ -1,7 +1,8 @@
 """Calls of a compiled kernel by its address, so that it is compiled once and not into each of its callers.
 
 Numba compiles a kernel's callees again with it. A search of a thousand lines that five kernels call is
-compiled six times, unless they call it by address.
+compiled six times, unless they call it by address. Kernels that create no arrays are compiled without
+counts of references to those they receive, which would be a tenth of the code.
 """
 
 from __future__ import annotations
@@ -17,13 +18,18 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile a function with Numba, for calls from Python and from kernels."""
+    """Compile a function with Numba, for calls from Python and from kernels; it must not create arrays."""
+    return _compile(function, _nrt=False)
+
+
+def allocating_kernel(function: Kernel) -> Kernel:
+    """Compile a function with Numba as `kernel` does, which may create arrays."""
     return _compile(function)
 
 
 def inner_kernel(function: Kernel) -> Kernel:
     """Compile a function that Python must not call: it lacks the code that unpacks Python's arguments."""
-    return _compile(function, no_cpython_wrapper=True)
+    return _compile(function, no_cpython_wrapper=True, _nrt=False)
 
 
 def _compile(function: Kernel, **options: bool) -> Kernel:
