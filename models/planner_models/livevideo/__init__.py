@@ -20,8 +20,8 @@ Designs, by the information of each control plane:
 
 | design | trees | source |
 |---|---|---|
-| `vdn` | all objects together, by decomposition, with a proven bound; the default | 4.5 |
-| `optimum` | the integer program, for small problems | Fig. 4.8 |
+| `vdn` | all objects together, by decomposition or, if few, by their integer program; the default | 4.5 |
+| `optimum` | the integer program; with a time limit never below `vdn`, which it starts from | Fig. 4.8 |
 | `everything_everywhere` | every object to every edge while links have capacity | 4.7.1 |
 | `overlay_multicast` | the best trees of each channel alone, on residual capacities | 4.7.1 |
 | `cdn`, `cdn_1s` | DNS: the widest path link by link; answers are cached for 30 s, or 1 s | 4.7.1 |

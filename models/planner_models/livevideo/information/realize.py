@@ -25,7 +25,7 @@ def realize(truth: LiveVideo, observed: LiveVideo, plan: Trees) -> Trees:
     served have waited for the age of the controller's information. Decisions of clusters always fit.
     """
     if not isinstance(observed, ControllerView):
-        return plan
+        return replace(plan, unserved=build_plan(truth, *plan_rows(truth, plan)).unserved)
     if is_exact(truth, observed):
         admitted = build_plan(truth, *plan_rows(truth, plan))  # lists all requests that it does not serve
     else:

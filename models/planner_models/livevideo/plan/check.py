@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
@@ -35,9 +36,11 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
     """Return violations of capacities and of the rules on pinned and forbidden objects and links.
 
     raises  PlanRejected where the plan is no set of trees: unknown objects or links, a row twice, an
-            object that a cluster receives twice, or sends without receiving or holding it
+            object that a cluster receives twice, or sends without receiving or holding it; and where
+            `waits` or `unserved` contradict the trees
     """
     found = compute_delivery(problem, plan)
+    require_true_lists(problem, plan, found.served)
     load, capacity = found.load_mbps, problem.capacity_mbps
     over = np.flatnonzero(load > capacity * (1 + TOLERANCE))
     violations = Violations.of(
@@ -110,6 +113,65 @@ def compute_delivery(problem: LiveVideo, plan: Trees) -> Delivery:
     load = np.bincount(link, weights=problem.bitrate_mbps[item], minlength=len(problem.links))
     served = np.isin(problem.object * count + problem.group, receives)
     return Delivery(object=item, link=link, load_mbps=load.astype(float), served=served)
+
+
+def require_true_lists(problem: LiveVideo, plan: Trees, served: Bools) -> None:
+    """Check that requests that waited are served (Q,), and that `unserved` lists exactly the others.
+
+    raises  PlanRejected with the first row that contradicts the trees
+    """
+    if plan.waits is not None:
+        rows = _find_requests(problem, plan.waits, "waits")
+        if not served[rows].all():
+            row = int(np.argmin(served[rows]))
+            raise PlanRejected(
+                f"waits row {row + 1}: no tree reaches {_request_label(problem, rows[row])}, must be served"
+            )
+    if plan.unserved is not None:
+        rows = _find_requests(problem, plan.unserved, "unserved")
+        if served[rows].any():
+            row = int(np.argmax(served[rows]))
+            raise PlanRejected(
+                f"unserved row {row + 1}: a tree reaches {_request_label(problem, rows[row])}, must be absent"
+            )
+        clients, true = plan.unserved["clients"].to_numpy(float), problem.clients[rows]
+        wrong = np.abs(clients - true) > TOLERANCE * true
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise PlanRejected(f"unserved row {row + 1}: clients is {clients[row]:g}, must be {true[row]:g}")
+        missing = ~served
+        missing[rows] = False
+        if missing.any():
+            label = _request_label(problem, int(np.argmax(missing)))
+            raise PlanRejected(f"unserved: lacks {label}, which no tree reaches")
+
+
+def _find_requests(problem: LiveVideo, table: pd.DataFrame, name: str) -> Ints:
+    """Return the request of each row of a plan's table."""
+    count = len(problem.clusters)
+    item = problem.object_rows(table["channel"], table["bitrate_kbps"])
+    group = problem.cluster_rows(table["group"])
+    requests = pd.Index(problem.object * count + problem.group)
+    rows = requests.get_indexer(pd.Index(np.where((item >= 0) & (group >= 0), item * count + group, -1)))
+    if (rows < 0).any():
+        row = int(np.argmax(rows < 0))
+        line = table.iloc[row]
+        raise PlanRejected(
+            f"{name} row {row + 1}: group '{line['group']}' does not request channel '{line['channel']}' "
+            f"at {line['bitrate_kbps']:g} kbit/s"
+        )
+    _, first, times = np.unique(rows, return_index=True, return_counts=True)
+    if (times > 1).any():
+        row = int(first[np.argmax(times > 1)])
+        raise PlanRejected(
+            f"{name}: {_request_label(problem, rows[row])} has {times.max()} rows, must have one"
+        )
+    return np.asarray(rows, dtype=np.int64)
+
+
+def _request_label(problem: LiveVideo, request: int) -> str:
+    """Return a request as "object to group"."""
+    return f"{problem.object_labels[problem.object[request]]} to {problem.requests['group'].iloc[request]}"
 
 
 def served_without_overload(problem: LiveVideo, found: Delivery) -> Bools:

@@ -14,6 +14,7 @@ from planner.contract.design import Decision
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
 from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.schema import MOST_S
 
 TREES: Final = Table(
     name="trees",
@@ -35,7 +36,7 @@ _REQUEST: Final = {
 WAITS: Final = Table(
     name="waits",
     about="clients that waited for a decision before they were served",
-    columns={**_REQUEST, "waited_s": number("waiting time, s", at_least=0)},
+    columns={**_REQUEST, "waited_s": number("waiting time, s", at_least=0, at_most=MOST_S)},
     key=("group", "channel", "bitrate_kbps"),
     may_be_empty=True,
 )
@@ -115,7 +116,7 @@ def build_waits(problem: LiveVideo, requests: Ints, waited_s: float) -> pd.DataF
 
 
 def from_tables(problem: LiveVideo, tables: Mapping[str, pd.DataFrame]) -> Trees:  # noqa: ARG001
-    """Build the plan from tables `trees` and `waits`.
+    """Build the plan from tables `trees`, `waits` and `unserved`.
 
     raises  InputError with every fault of the tables
     """

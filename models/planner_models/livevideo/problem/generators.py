@@ -13,13 +13,18 @@ from pydantic import Field
 
 from planner_models.livevideo.problem import topology, workloads
 from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.schema import MOST_CLIENTS, MOST_KBPS, MOST_MBPS
 from planner_models.livevideo.problem.workloads import AVERAGE_DAY, HEAVY_TAIL, Priority, Workload
 
-Videos = Annotated[int, Field(gt=0, description="channels")]
+MOST_VIDEOS = 1_000_000
+MOST_GBPS = 1e6
+
+Videos = Annotated[int, Field(gt=0, le=MOST_VIDEOS, description="channels")]
 Load = Annotated[
     float,
     Field(
         gt=0,
+        le=1_000,
         description="clients per channel in the window: 0.4 for the arrivals of one minute, 8 for all "
         "viewers at a time (240,000 requests an hour and 82,000 clients for 10,000 channels)",
     ),
@@ -27,15 +32,19 @@ Load = Annotated[
 Edges = Annotated[int, Field(gt=0, le=3_000, description="edge clusters")]
 Sources = Annotated[int, Field(gt=0, le=100, description="source clusters")]
 Reflectors = Annotated[int, Field(gt=0, le=100, description="reflector clusters")]
-Groups = Annotated[int, Field(gt=0, description="client groups, one a city")]
-SourceGbps = Annotated[float, Field(gt=0, description="capacity from all sources to all reflectors, Gbit/s")]
+Groups = Annotated[int, Field(gt=0, le=100_000, description="client groups, one a city")]
+SourceGbps = Annotated[
+    float, Field(gt=0, le=MOST_GBPS, description="capacity from all sources to all reflectors, Gbit/s")
+]
 ReflectorGbps = Annotated[
-    Annotated[float, Field(gt=0)] | None,
+    Annotated[float, Field(gt=0, le=MOST_GBPS)] | None,
     Field(description="capacity from all reflectors to all edges, Gbit/s; none: 100 Mbit/s a link"),
 ]
-GroupMbps = Annotated[float, Field(gt=0, description="capacity of a link from an edge to a group, Mbit/s")]
+GroupMbps = Annotated[
+    float, Field(gt=0, le=MOST_MBPS, description="capacity of a link from an edge to a group, Mbit/s")
+]
 EdgeGbps = Annotated[
-    Annotated[float, Field(gt=0)] | None,
+    Annotated[float, Field(gt=0, le=MOST_GBPS)] | None,
     Field(description="capacity that an edge divides evenly among its links to groups; none: no such limit"),
 ]
 SourceDegree = Annotated[
@@ -125,8 +134,10 @@ def large_event(
     *,
     videos: Videos = 4_144,
     requests_per_video: Load = 55_000 / 60 / 4_144,
-    games: Annotated[int, Field(gt=0, description="channels that all groups watch")] = 4,
-    viewers: Annotated[float, Field(gt=0, description="viewers of each game in the window")] = 200_000.0,
+    games: Annotated[int, Field(gt=0, le=10_000, description="channels that all groups watch")] = 4,
+    viewers: Annotated[
+        float, Field(gt=0, le=MOST_CLIENTS, description="viewers of each game in the window")
+    ] = 200_000.0,
     edges: Edges = 100,
     groups: Groups = 2_587,
     source_gbps: SourceGbps = 4.0,
@@ -139,10 +150,17 @@ def large_event(
 
 def ec2_testbed(
     *,
-    videos: Annotated[int, Field(gt=0, description="channels, one client each")] = 200,
-    link_mbps: Annotated[float, Field(gt=0, description="capacity of every link, Mbit/s")] = 75.0,
+    videos: Annotated[int, Field(gt=0, le=MOST_VIDEOS, description="channels, one client each")] = 200,
+    link_mbps: Annotated[
+        float, Field(gt=0, le=MOST_MBPS, description="capacity of every link, Mbit/s")
+    ] = 75.0,
     bitrate_kbps: Annotated[
-        float, Field(gt=0, description="bitrate that every client requests; channels have lower bitrates too")
+        float,
+        Field(
+            gt=0,
+            le=MOST_KBPS,
+            description="bitrate that every client requests; channels have lower bitrates too",
+        ),
     ] = 1_400.0,
     seed: Seed = 0,
 ) -> LiveVideo:

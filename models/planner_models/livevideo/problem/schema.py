@@ -8,6 +8,14 @@ import pandas as pd
 
 from planner.contract.tables import Table, label, number
 
+MOST_MBPS: Final = 1e9  # 1 Pbit/s, above every link; limits for all quantities keep sums exact
+MOST_KBPS: Final = 1e7  # 10 Gbit/s, above uncompressed video of every format
+MOST_COST: Final = 1e9
+MOST_PRIORITY: Final = 1e9
+MOST_CLIENTS: Final = 1e10  # above the world's population; means may be fractions
+MOST_MS: Final = 1e6
+MOST_S: Final = 1e10  # three centuries
+
 CLUSTERS: Final = Table(
     name="clusters",
     about="a cluster of servers, or a client group (the clients of one city and AS), and its tier",
@@ -25,9 +33,11 @@ LINKS: Final = Table(
     columns={
         "tail": label("cluster that sends"),
         "head": label("cluster that receives"),
-        "capacity_mbps": number("capacity, Mbit/s", at_least=0),
-        "cost": number("price of carrying video, per Mbit/s", at_least=0, optional=True, default=0.0),
-        "latency_ms": number("one-way delay, ms", at_least=0, optional=True, default=0.0),
+        "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS),
+        "cost": number(
+            "price of carrying video, per Mbit/s", at_least=0, at_most=MOST_COST, optional=True, default=0.0
+        ),
+        "latency_ms": number("one-way delay, ms", at_least=0, at_most=MOST_MS, optional=True, default=0.0),
     },
     key=("tail", "head"),
 )
@@ -36,8 +46,14 @@ OBJECTS: Final = Table(
     about="a video object: a channel at one of its bitrates",
     columns={
         "channel": label("its channel"),
-        "bitrate_kbps": number("its bitrate, kbit/s", more_than=0),
-        "priority": number("value of serving it to one client", more_than=0, optional=True, default=1.0),
+        "bitrate_kbps": number("its bitrate, kbit/s", more_than=0, at_most=MOST_KBPS),
+        "priority": number(
+            "value of serving it to one client",
+            more_than=0,
+            at_most=MOST_PRIORITY,
+            optional=True,
+            default=1.0,
+        ),
     },
     key=("channel", "bitrate_kbps"),
 )
@@ -48,9 +64,12 @@ REQUESTS: Final = Table(
         "group": label("client group that requests"),
         "channel": label("requested channel"),
         "bitrate_kbps": number("requested bitrate, kbit/s", more_than=0),
-        "clients": number("number of clients", more_than=0, optional=True, default=1.0),
+        "clients": number("number of clients", more_than=0, at_most=MOST_CLIENTS, optional=True, default=1.0),
         "arrival_s": number(
-            "arrival of the first of them, s from the start of the window", at_least=0, optional=True
+            "arrival of the first of them, s from the start of the window",
+            at_least=0,
+            at_most=MOST_S,
+            optional=True,
         ),
     },
     key=("group", "channel", "bitrate_kbps"),
@@ -85,9 +104,9 @@ SETTINGS: Final = Table(
     name="settings",
     about="one row: weights of service and cost in the objective, and the length of a chunk",
     columns={
-        "service_weight": number("value of one unit of priority served", at_least=0),
-        "cost_weight": number("value of one unit of cost x Mbit/s saved", at_least=0),
-        "chunk_s": number("length of a chunk, s", more_than=0, optional=True, default=2.0),
+        "service_weight": number("value of one unit of priority served", at_least=0, at_most=MOST_PRIORITY),
+        "cost_weight": number("value of one unit of cost x Mbit/s saved", at_least=0, at_most=MOST_COST),
+        "chunk_s": number("length of a chunk, s", more_than=0, at_most=MOST_S, optional=True, default=2.0),
     },
 )
 TABLES: Final = (CLUSTERS, LINKS, OBJECTS, REQUESTS, HOLDERS, PINNED, FORBIDDEN, SETTINGS)

@@ -15,14 +15,14 @@ from planner.contract.tables import Table, label, number
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_table, read_tables
 from planner_models.livevideo.problem.problem import LiveVideo
-from planner_models.livevideo.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.livevideo.problem.schema import MOST_S, OPTIONAL_TABLES, TABLES
 
 SESSIONS: Final = Table(
     name="sessions",
     about="a client that watches a channel",
     columns={
-        "start_s": number("start, s", at_least=0),
-        "duration_s": number("duration, s", more_than=0),
+        "start_s": number("start, s", at_least=0, at_most=MOST_S),
+        "duration_s": number("duration, s", more_than=0, at_most=MOST_S),
         "group": label("its client group"),
         "channel": label("the channel it watches"),
         "bitrate_kbps": number("the bitrate it requests, kbit/s", more_than=0),
@@ -59,7 +59,7 @@ def window_requests(
 
 Folder = Annotated[Path, Field(description="folder with clusters, links, objects and sessions")]
 SessionsFile = Annotated[Path | None, Field(description="file of the sessions, if not in the folder")]
-Length = Annotated[float, Field(gt=0, description="length of a window, s")]
+Length = Annotated[float, Field(ge=1e-3, le=MOST_S, description="length of a window, s")]
 OnlyNew = Annotated[
     bool, Field(description="only sessions that start in the window, without those that started before")
 ]

@@ -1,12 +1,19 @@
-"""Checks of given plans."""
+"""Checks of given plans, and of corrupted ones: rejected, reported with their amount, or legal."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
 import pandas as pd
 import pytest
 
-from planner.errors import PlanRejected
-from planner_models.livevideo import LiveVideo, check
+from planner import Options
+from planner.errors import InputError, PlanRejected
+from planner_models.livevideo import SYSTEM, LiveVideo, Trees, check
+from planner_models.livevideo.plan.plan import build_waits, from_tables
+from planner_models.livevideo.problem import generators
 from tests.models.livevideo.plans import V, plan, small
 
 
@@ -40,3 +47,118 @@ def test_a_source_must_hold_the_channel() -> None:
     )  # fmt: skip
     with pytest.raises(PlanRejected, match="S does not hold v/1000"):
         check(other, plan(*V))
+
+
+KINDS = ("drop a row", "duplicate a row", "change a number", "change a label", "swap labels")
+
+
+@pytest.fixture(scope="module")
+def decided() -> tuple[LiveVideo, Trees]:
+    """Return a crowded test bed and a plan in which some requests wait and some are not served."""
+    one = generators.ec2_testbed(videos=60, link_mbps=12.0)
+    good = SYSTEM.design("distributed").decide(one, options=Options()).plan
+    assert good.unserved is not None
+    assert len(good.unserved)
+    served = np.flatnonzero(~one.requests["channel"].isin(good.unserved["channel"]))
+    return one, replace(good, waits=build_waits(one, served[:9], 5.0))
+
+
+def corrupt(frame: pd.DataFrame, kind: str, random: np.random.Generator) -> pd.DataFrame:
+    """Return the table with one fault of that kind."""
+    row = int(random.integers(len(frame)))
+    if kind == "drop a row":
+        return frame.drop(index=row).reset_index(drop=True)
+    if kind == "duplicate a row":
+        return pd.concat([frame, frame.iloc[[row]]], ignore_index=True)
+    numbers = [name for name in frame if name in ("bitrate_kbps", "clients", "waited_s")]
+    labels = [name for name in frame if name not in numbers]
+    other = frame.copy()
+    if kind == "change a number":
+        column = str(random.choice(numbers))
+        factor = float(random.choice([-1.0, 0.0, 0.5, 1.5, 1e12, np.nan]))
+        other[column] = other[column].astype(float)
+        other.loc[row, column] *= factor
+    elif kind == "change a label":
+        other.loc[row, str(random.choice(labels))] = "nobody"
+    else:
+        column = str(random.choice(labels))
+        second = int(random.integers(len(frame)))
+        other.loc[[row, second], column] = frame.loc[[second, row], column].to_numpy()
+    return other
+
+
+def is_legal(one: LiveVideo, tables: dict[str, pd.DataFrame]) -> bool:
+    """Return whether the tables are trees within capacities that agree with the lists of requests."""
+    capacity = {(link.tail, link.head): link.capacity_mbps for link in one.links.itertuples()}
+    load = Counter[tuple[str, str]]()
+    receives: dict[tuple[str, float], set[str]] = {}
+    parents = Counter[tuple[str, float, str]]()
+    for row in tables["trees"].itertuples():
+        load[row.tail, row.head] += row.bitrate_kbps / 1000
+        receives.setdefault((row.channel, row.bitrate_kbps), set()).add(row.head)
+        parents[row.channel, row.bitrate_kbps, row.head] += 1
+    sources = {"S1", "S2"}
+    fed = all(
+        row.tail in sources or row.tail in receives[row.channel, row.bitrate_kbps]
+        for row in tables["trees"].itertuples()
+    )
+    within = all(mbps <= capacity[link] * (1 + 1e-9) for link, mbps in load.items())
+    asked = {(r.group, r.channel, r.bitrate_kbps): r.clients for r in one.requests.itertuples()}
+    served = {key for key in asked if key[0] in receives.get(key[1:], set())}
+    waits = [(r.group, r.channel, r.bitrate_kbps) for r in tables["waits"].itertuples()]
+    unserved = {(r.group, r.channel, r.bitrate_kbps): r.clients for r in tables["unserved"].itertuples()}
+    return (
+        fed
+        and within
+        and max(parents.values()) == 1
+        and set(waits) <= served
+        and len(set(waits)) == len(waits)
+        and (tables["waits"]["waited_s"] >= 0).all()
+        and len(unserved) == len(tables["unserved"])
+        and unserved == {key: clients for key, clients in asked.items() if key not in served}
+    )
+
+
+def test_the_plan_is_legal(decided: tuple[LiveVideo, Trees]) -> None:
+    one, good = decided
+    assert not len(check(one, good))
+    assert is_legal(one, good.to_tables())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("table", ["trees", "waits", "unserved"])
+def test_every_corruption_is_seen_or_harmless(
+    decided: tuple[LiveVideo, Trees], table: str, kind: str
+) -> None:
+    one, good = decided
+    random = np.random.default_rng(len(kind) + 100 * len(table))
+    for _ in range(12):
+        tables = good.to_tables()
+        tables[table] = corrupt(tables[table], kind, random)
+        if tables[table].equals(good.to_tables()[table]):
+            continue
+        try:
+            violations = check(one, from_tables(one, tables))
+        except (InputError, PlanRejected):
+            continue
+        assert len(violations) or is_legal(one, tables)
+
+
+def test_requests_that_wait_in_vain_are_rejected(decided: tuple[LiveVideo, Trees]) -> None:
+    one, good = decided
+    assert good.unserved is not None
+    waits = good.unserved.drop(columns="clients").assign(waited_s=1.0)
+    with pytest.raises(PlanRejected, match=r"waits row 1: no tree reaches v\d+/1400 to G\d, must be served"):
+        check(one, replace(good, waits=waits))
+
+
+def test_clients_who_are_served_or_missing_are_rejected(decided: tuple[LiveVideo, Trees]) -> None:
+    one, good = decided
+    assert good.unserved is not None
+    with pytest.raises(PlanRejected, match=r"unserved: lacks v\d+/1400 to G\d, which no tree reaches"):
+        check(one, replace(good, unserved=good.unserved.iloc[1:].reset_index(drop=True)))
+    served = one.requests[["group", "channel", "bitrate_kbps"]].assign(clients=1.0)
+    with pytest.raises(PlanRejected, match=r"unserved row 1: a tree reaches v1/1400"):
+        check(one, replace(good, unserved=served))
+    with pytest.raises(PlanRejected, match=r"unserved row 1: clients is 2, must be 1"):
+        check(one, replace(good, unserved=good.unserved.assign(clients=2.0)))

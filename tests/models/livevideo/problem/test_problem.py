@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -159,3 +161,26 @@ def test_capacity_below_every_bitrate_is_reported() -> None:
     assert report_unreachable(few) == [
         "objects row 2: bitrate_kbps 2000 is above the capacity of every link (at most 1500 kbit/s)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "limit"),
+    [
+        ("links", "capacity_mbps", "1e+09"),
+        ("links", "cost", "1e+09"),
+        ("links", "latency_ms", "1e+06"),
+        ("objects", "bitrate_kbps", "1e+07"),
+        ("objects", "priority", "1e+09"),
+        ("requests", "clients", "1e+10"),
+        ("requests", "arrival_s", "1e+10"),
+        ("settings", "service_weight", "1e+09"),
+        ("settings", "cost_weight", "1e+09"),
+        ("settings", "chunk_s", "1e+10"),
+    ],
+)
+def test_numbers_beyond_what_is_physical_are_refused(table: str, column: str, limit: str) -> None:
+    one = generators.ec2_testbed(videos=2)
+    frame = getattr(one, table).copy()
+    frame[column] = 1e300
+    with pytest.raises(InputError, match=re.escape(f"{column} is 1e+300, must be at most {limit}")):
+        replace(one, **{table: frame})
