@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from planner.io.text_files import require_file, require_text
 
 SUFFIXES: Final = (".csv", ".parquet")
 MAX_COLUMNS: Final = 1_000
+NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
@@ -93,7 +95,7 @@ def _read_csv(table: Table, path: Path) -> pd.DataFrame:
         with warnings.catch_warnings():
             # pandas only warns where a row has more fields than the header
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
+            read = pd.read_csv(
                 path,
                 dtype=labels,
                 # only an empty field is missing: a node may be called "NA"
@@ -104,6 +106,7 @@ def _read_csv(table: Table, path: Path) -> pd.DataFrame:
                 index_col=False,
                 low_memory=False,
             )
+        return _unquote_formulas(read)
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         raise InputError(
             _csv_fault(path, len(header)) or f"{path.name}: is no CSV table ({_shorten(error)})"
@@ -153,7 +156,37 @@ def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -
         if (suffix or path.suffix) == ".parquet":
             frame.to_parquet(partial, index=False)
         else:
-            frame.to_csv(partial, index=False)
+            _quote_formulas(frame).to_csv(partial, index=False)
+
+
+def _quote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with an apostrophe before each text that a spreadsheet would take for a formula."""
+    return _map_texts(frame, r"'*[=+\-@\t\r]", lambda text: text if NUMBER.fullmatch(text) else f"'{text}")
+
+
+def _unquote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame without the apostrophes of `_quote_formulas`."""
+    return _map_texts(frame, r"'+[=+\-@\t\r]", lambda text: text[1:])
+
+
+def _map_texts(frame: pd.DataFrame, pattern: str, change: Callable[[str], str]) -> pd.DataFrame:
+    """Return the frame with texts that begin with a pattern changed; frames without any stay as they are."""
+    expression = re.compile(pattern)
+
+    def map_one(value: Any) -> Any:
+        return change(value) if isinstance(value, str) and expression.match(value) else value
+
+    changed = {}
+    for name in frame:
+        column = frame[name]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            if any(isinstance(one, str) and expression.match(one) for one in column.cat.categories):
+                changed[name] = column.cat.rename_categories([map_one(one) for one in column.cat.categories])
+        elif not pd.api.types.is_numeric_dtype(column):
+            texts = column.map(map_one)
+            if not texts.equals(column):
+                changed[name] = texts.astype(column.dtype)
+    return frame.assign(**{str(name): column for name, column in changed.items()}) if changed else frame
 
 
 def export_table(frame: pd.DataFrame, path: Path, suffix: str) -> None:

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from plotly import graph_objects as go
 
 from planner.contract.metrics import Metric
 from planner.contract.system import Studies
 from planner.reports import charts
+from planner.reports.chart_style import apply_style
 
 
 @pytest.mark.parametrize("labels", [2, 9])
@@ -42,3 +44,15 @@ def test_designs_that_are_alike_have_no_chart() -> None:
         runs=runs, system=SimpleNamespace(table_metrics=[metric], studies=Studies())
     )
     assert charts.comparison(result) == []
+
+
+def test_markup_in_names_is_shown_and_never_a_link() -> None:
+    name = '<a href="https://example.org">b</a>'
+    figure = go.Figure(go.Bar(x=[name, "c"], y=[1.0, 2.0], text=[name, "<b>bold</b>"], name=name))
+    figure.add_annotation(text=f"{name}<br>second line")
+    figure.update_layout(xaxis={"title": {"text": name}, "ticktext": [name], "tickvals": [0]})
+    text = apply_style(figure, name).to_json()
+    assert "<a" not in text.replace("\\u003c", "<")
+    assert "&lt;a href" in text
+    assert "<br>second line" in text.replace("\\u003c", "<").replace("\\u003e", ">")
+    assert figure.data[0].y == (1.0, 2.0)
