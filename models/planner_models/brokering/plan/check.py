@@ -152,8 +152,10 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
 
     A cluster that background traffic alone overloads is no violation of a plan without clients there.
     PlanRejected where the tables are no plan: unknown clients or clusters, a cluster that is not on
-    offer, parts of clients, more clients than there are.
+    offer, parts of clients, more clients than there are, and records of rounds, bids or earlier windows
+    that cannot be.
     """
+    _require_records(problem, plan)
     done = read_assignment(problem, plan)
     total = done.load_mbps + problem.background_mbps
     allowed = problem.capacity_mbps
@@ -178,6 +180,57 @@ def check(problem: Brokering, plan: Assignment) -> Violations:
     rules = restrictions.match_rules(plan.assignments, problem.clusters, problem.pinned, problem.forbidden)
     pinned = _rule_violations("pinned", plan, rules.misplaced)
     return capacity + demand + pinned + _rule_violations("forbidden", plan, rules.forbidden)
+
+
+def _require_records(problem: Brokering, plan: Assignment) -> None:
+    """Raise PlanRejected where rounds, offers and earlier traffic contradict themselves or the problem."""
+    if plan.rounds is not None and len(plan.rounds):
+        _require_numbers(plan.rounds["round"].to_numpy(float), "rounds", "round")
+        overbooked, withdrawn = (plan.rounds[name].to_numpy(float) for name in ("overbooked", "withdrawn"))
+        is_last = np.arange(len(overbooked)) == len(overbooked) - 1
+        wrong = np.where(is_last, (overbooked > 0) | (withdrawn > 0), (overbooked <= 0) | (withdrawn <= 0))
+        if (wrong := wrong | (overbooked > len(problem.clusters))).any():
+            row = int(np.argmax(wrong))
+            raise PlanRejected(
+                f"rounds row {row + 1}: {overbooked[row]:g} of {len(problem.clusters)} clusters overbooked, "
+                f"{withdrawn[row]:g} mappings withdrawn; the last round has none, the others have some"
+            )
+    if plan.offers is not None and len(plan.offers):
+        _require_known(plan.offers, "offers", "cluster", problem.clusters["cluster"])
+        if plan.offers["cluster"].duplicated().any():
+            row = int(np.argmax(plan.offers["cluster"].duplicated()))
+            raise PlanRejected(
+                f"offers row {row + 1}: cluster '{plan.offers['cluster'].iloc[row]}' is there twice"
+            )
+    if plan.traffic is not None and len(plan.traffic):
+        frame = plan.traffic
+        windows = np.unique(frame["window"].to_numpy(float))
+        _require_numbers(windows, "traffic", "window")
+        if frame.duplicated(["window", "cdn"]).any():
+            row = int(np.argmax(frame.duplicated(["window", "cdn"])))
+            raise PlanRejected(
+                f"traffic row {row + 1}: CDN '{frame['cdn'].iloc[row]}' is there twice in a window"
+            )
+        idle = (frame["mbps"].to_numpy(float) == 0) & (frame["charge_per_hour"].to_numpy(float) > 0)
+        if idle.any():
+            row = int(np.argmax(idle))
+            raise PlanRejected(f"traffic row {row + 1}: charge_per_hour is above 0 without traffic")
+
+
+def _require_numbers(numbers: Floats, table: str, column: str) -> None:
+    """Raise PlanRejected unless the numbers are 1, 2, 3, ... in this order."""
+    wrong = np.flatnonzero(numbers != np.arange(1, len(numbers) + 1))
+    if len(wrong):
+        place = int(wrong[0])
+        raise PlanRejected(f"{table}: {column} is {numbers[place]:g} where {place + 1} is expected")
+
+
+def _require_known(frame: pd.DataFrame, table: str, column: str, known: pd.Series) -> None:
+    unknown = ~frame[column].isin(known).to_numpy()
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        name = str(frame[column].iloc[row])
+        raise PlanRejected(f"{table} row {row + 1}: '{name}' is no {column}" + did_you_mean(name, known))
 
 
 def _rule_violations(limit: str, plan: Assignment, rows: Bools) -> Violations:

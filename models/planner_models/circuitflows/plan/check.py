@@ -10,6 +10,7 @@ from planner.errors import PlanRejected
 from planner_models.circuitflows.plan.plan import Operation, target_racks
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.check import TOLERANCE, report_days, require_matchings, require_racks
+from planner_models.circuits.problem.racks import ENDS
 
 
 def check(problem: FlowsInTime, plan: Operation) -> Violations:
@@ -29,7 +30,19 @@ def check(problem: FlowsInTime, plan: Operation) -> Violations:
     target_racks(problem, plan.placement)
     frame = plan.configurations
     require_matchings(problem, frame)
-    require_racks(problem, plan.queues, "queues")
+    if "switch" in frame and (frame["switch"].to_numpy(float) != 1).any():
+        row = int(np.argmax(frame["switch"].to_numpy(float) != 1))
+        raise PlanRejected(
+            f"configurations row {row + 1}: switch {frame['switch'].iloc[row]:g}, there is only 1"
+        )
+    source, target = require_racks(problem, plan.queues, "queues")
+    if (source == target).any():
+        raise PlanRejected(
+            f"queues row {int(np.argmax(source == target)) + 1}: a rack has no queue to itself"
+        )
+    twice = plan.queues.duplicated(["at_us", *ENDS]).to_numpy()
+    if twice.any():
+        raise PlanRejected(f"queues row {int(np.argmax(twice)) + 1}: the queue is resized twice at one time")
     days = frame.drop_duplicates("day").sort_values("start_us", kind="stable")
     return _times(problem, days) + _rates(problem, float(plan.settings["packet_mbps"].iloc[0]))
 

@@ -403,3 +403,26 @@ def test_a_plan_read_back_has_the_same_metrics(small: FlowsInTime) -> None:
     again = from_tables(small, run.plan.to_tables())
     figures = measure(small, again, None)
     assert figures == {name: run.metrics[name] for name in figures}
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "fault"),
+    [
+        ("configurations", "switch", 2.0, "configurations row 1: switch 2, there is only 1"),
+        ("queues", "target_rack", "r0", "queues row 1: a rack has no queue to itself"),
+        ("queues", "at_us", 7.0, "queues row 2: the queue is resized twice at one time"),
+    ],
+)
+def test_tables_that_contradict_themselves_are_rejected(
+    small: FlowsInTime, table: str, column: str, value: object, fault: str
+) -> None:
+    plan = ran(small, "fixed", shifts=(1,)).plan
+    queues = pd.DataFrame(
+        {"at_us": [0.0, 5.0], "source_rack": "r0", "target_rack": "r1", "packets": [20.0, 16.0]}
+    )
+    plan = replace(plan, queues=queues)
+    assert not len(SYSTEM.plan.check(small, plan))
+    wrong = replace(plan, **{table: getattr(plan, table).assign(**{column: value})})
+    with pytest.raises(PlanRejected) as caught:
+        SYSTEM.plan.check(small, wrong)
+    assert str(caught.value) == fault
