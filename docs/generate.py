@@ -169,7 +169,7 @@ def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
 def help_text(words: Sequence[str], command: Any) -> str:
     """Return the help of a command."""
     context = command.context_class(
-        command, info_name=" ".join(words), terminal_width=96, max_content_width=96
+        command, info_name=" ".join(words), terminal_width=84, max_content_width=84
     )
     return str(command.get_help(context)).strip()
 
@@ -226,17 +226,31 @@ def described(module: str, name: str, value: Any) -> Iterator[str]:
     yield "::::"
 
 
+class Plain(str):
+    """An annotation that a signature shows without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def signature(value: Any, *, drop_first: bool = False) -> str:
     """Return the signature of a callable as text, without `self`; empty where it has none."""
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    parameters = list(found.parameters.values())[1 if drop_first else 0 :]
+    parameters = [
+        one.replace(annotation=Plain(one.annotation)) if isinstance(one.annotation, str) else one
+        for one in list(found.parameters.values())[1 if drop_first else 0 :]
+    ]
+    if isinstance(found.return_annotation, str):
+        found = found.replace(return_annotation=Plain(found.return_annotation))
     if inspect.isclass(value):
         found = found.replace(return_annotation=inspect.Signature.empty)
     text = str(found.replace(parameters=parameters)).replace("\n", " ")
-    return re.sub(r"<([^<>]*)>", r"...", text.replace("'", ""))
+    return re.sub(r"<([^<>]*)>", r"...", text)
 
 
 # what is reproduced
