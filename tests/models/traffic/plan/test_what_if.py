@@ -63,7 +63,9 @@ def cold(problem: Traffic, objective: str, capacity: np.ndarray) -> float | None
         other = replace(problem, links=links)
     except InputError:
         return 0.0 if objective == "concurrent" else None
-    options = Options(backend="ortools:glop")
+    if other.unreachable.any():  # strict: a change that leaves a demand no path serves not all
+        return 0.0 if objective == "concurrent" else None
+    options = Options(backend="ortools:glop", service="all" if objective == "cost" else "best")
     return optimum.route(other, objective=cast(Any, objective), options=options).proof.objective
 
 
