@@ -25,7 +25,7 @@ DECISIONS = {
     "brokering": {"assignments", "rounds", "offers"},
     "circuitflows": {"configurations", "queues", "settings", "placement"},
     "circuits": {"configurations", "packet", "unserved"},
-    "livevideo": {"trees", "waits", "unserved"},
+    "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
     "traffic": {"flows", "weights"},
 }
