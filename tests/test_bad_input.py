@@ -71,11 +71,19 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "an empty name": ({"links": LINKS + ",c,1\n"}, ["links.csv row 5: tail is empty"]),
     "negative capacity": (
         {"links": LINKS + "a,c,-3\n"},
-        ["links.csv row 5: capacity_mbps is -3.0, must be greater than 0"],
+        ["links.csv row 5: capacity_mbps is -3.0, must be at least 0"],
     ),
-    "zero capacity": (
-        {"links": LINKS + "a,c,0\n"},
-        ["links.csv row 5: capacity_mbps is 0.0, must be greater than 0"],
+    "a capacity that means nothing": (
+        {"links": LINKS + "a,c,1e-300\n"},
+        ["links.csv row 5: capacity_mbps is 1e-300, must be 0 or at least 1e-15"],
+    ),
+    "a capacity beyond all networks": (
+        {"links": LINKS + "a,c,1e300\n"},
+        ["links.csv row 5: capacity_mbps is 1e+300, must be at most 1e+12"],
+    ),
+    "no link that is up": (
+        {"links": "tail,head,capacity_mbps\na,b,0\nb,c,0\n"},
+        ["links.csv: capacity_mbps is 0 in every row: no link is up"],
     ),
     "text in a number column": (
         {"links": LINKS + "a,c,ten\n"},
@@ -89,7 +97,7 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "an open quote": ({"links": LINKS + '"a,c,1\n'}, ["links.csv row 5: unexpected end of data"]),
     "blank lines count": (
         {"links": LINKS + "\n\na,c,-1\n"},
-        ["links.csv row 7: capacity_mbps is -1.0, must be greater than 0"],
+        ["links.csv row 7: capacity_mbps is -1.0, must be at least 0"],
     ),
     "negative demand": (
         {"demands": DEMANDS + "b,c,-1\n"},
@@ -102,10 +110,6 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "a demand to itself": (
         {"demands": DEMANDS + "b,b,1\n"},
         ["demands.csv row 3: source and target are both 'b', must differ"],
-    ),
-    "no path": (
-        {"links": "tail,head,capacity_mbps\na,b,1\nc,b,1\n"},
-        ["demands.csv row 2: no path from 'a' to 'c'"],
     ),
     "duplicate rows": (
         {"demands": DEMANDS + "a,c,1\n"},
@@ -126,9 +130,9 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["links.csv row 5: ends within a UTF-8 character; is it whole?"],
     ),
     "faults in two tables": (
-        {"links": LINKS + "a,c,0\n", "demands": DEMANDS + "b,c,x\n"},
+        {"links": LINKS + "a,c,-2\n", "demands": DEMANDS + "b,c,x\n"},
         [
-            "links.csv row 5: capacity_mbps is 0.0, must be greater than 0",
+            "links.csv row 5: capacity_mbps is -2.0, must be at least 0",
             "demands.csv row 3: rate_mbps is 'x', must be a number",
         ],
     ),
@@ -194,10 +198,10 @@ def test_two_files_for_one_table(folder: Path) -> None:
 
 
 def test_of_a_thousand_faults_a_few_are_shown(folder: Path) -> None:
-    (folder / "net" / "links.csv").write_text(LINKS + "a,c,0\n" * 1000)
+    (folder / "net" / "links.csv").write_text(LINKS + "a,c,-1\n" * 1000)
     lines = planner("solve", "s.toml").err.splitlines()
     assert len(lines) == 6
-    assert lines[-1] == "links.csv: 995 more rows where capacity_mbps must be greater than 0"
+    assert lines[-1] == "links.csv: 995 more rows where capacity_mbps must be at least 0"
 
 
 # --- scenarios ----------------------------------------------------------------------------
@@ -226,7 +230,7 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
     ),
     "a value that is none of the choices": (
         SCENARIO + 'objective = "totals"\n',
-        ["s.toml: designs.optimum.objective is 'totals', must be concurrent | utilization | total | cost"],
+        ["s.toml: designs.optimum.objective is 'totals', must be delivered | concurrent | utilization"],
     ),
     "a value of another type": (
         SCENARIO.replace('path = "net"', 'path = "net"\nscale = "two"'),
@@ -421,19 +425,33 @@ def test_the_scenario_is_refused_before_the_network_is_read(folder: Path) -> Non
 
 def test_an_infeasible_model_is_explained(folder: Path) -> None:
     (folder / "net" / "links.csv").write_text("tail,head,capacity_mbps,cost\na,b,10,1\nb,c,4,1\nc,a,10,1\n")
-    done = planner("solve", "s.toml", "--set", "designs.optimum.objective=cost")
+    strict = ("solve", "s.toml", "--set", "designs.optimum.objective=cost", "--service", "all")
+    done = planner(*strict)
     assert done.code == 3
     assert "optimum: infeasible: " in done.out
     assert "capacity[b->c]" in done.out
-    as_json = planner("solve", "s.toml", "--set", "designs.optimum.objective=cost", "--json")
+    as_json = planner(*strict, "--json")
     assert as_json.code == 3
     assert '"status": "infeasible"' in as_json.out
 
 
-def test_an_unbounded_model_says_so(folder: Path) -> None:
-    done = planner("solve", "s.toml", "--set", "problem.scale=0")
-    assert done.code == 3
-    assert "optimum: unbounded: no demand has a rate above 0" in done.out
+def test_a_demand_without_a_path_is_shed_or_explained(folder: Path) -> None:
+    (folder / "net" / "links.csv").write_text("tail,head,capacity_mbps\na,b,1\nc,b,1\na,c,0\n")
+    done = planner("solve", "s.toml")
+    assert done.code == 0
+    assert "It sheds 5 Mbit/s." in done.out
+    strict = planner("solve", "s.toml", "--service", "all")
+    assert strict.code == 3
+    assert "demand a->c has no path" in strict.out
+
+
+@pytest.mark.parametrize("objective", ["delivered", "concurrent", "utilization", "total"])
+def test_without_demand_the_plan_is_trivial(folder: Path, objective: str) -> None:
+    done = planner(
+        "solve", "s.toml", "--set", "problem.scale=0", "--set", f"designs.optimum.objective={objective}"
+    )
+    assert done.code == 0
+    assert "optimum delivers 0 of 0 Mbit/s" in done.out
 
 
 def test_a_rejected_plan(folder: Path) -> None:

@@ -25,7 +25,7 @@ from planner_models.traffic.designs.column_generation.decision import decide_wit
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import PathChoice
-from planner_models.traffic.designs.routable import shed_unreachable
+from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
@@ -93,9 +93,10 @@ def route(
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on,
     where it was 4 to 100 times faster, unless a backend or an algorithm is chosen.
 
+    A demand without a path within `max_hops` is shed too; with one, the concurrent flow of all is 0.
+
     returns  Decision with a Routing; its bound holds for all routings with paths="any"
-    raises   InputError for `max_hops` without a number of paths, a demand without a path within it,
-             or objective "cost" on links without a cost
+    raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
     _require_paths(paths, max_hops)
@@ -105,7 +106,26 @@ def route(
     if objective == "cost":
         link_cost(problem)  # raises where links have none
     search = _Search(problem, paths, path_choice, max_hops, method, options)
-    is_strict = options.service == "all"
+    left_out = None if search.found is None else search.found.without_path(problem)
+    if left_out is None or not left_out.any():
+        return _route(search, objective)
+    if options.service == "all":
+        return refuse_demands(problem, left_out, f"has no path within max_hops {max_hops}")
+    search.problem = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
+    if len(search.problem.targets):
+        decision = _route(search, objective)
+    else:
+        decision = decide_without_demand(search.problem, objective)
+    decision = shed_demands(problem, left_out, decision)
+    proof = replace(decision.proof, bound_scope=search.scope)
+    if proof.metric == "concurrent_flow" and proof.objective is not None:
+        proof = replace(proof, objective=0.0, bound=0.0)
+    return replace(decision, proof=proof)
+
+
+def _route(search: _Search, objective: Objective) -> Decision[Routing]:
+    """Return the decision for demands that all have a path."""
+    problem, is_strict = search.problem, search.options.service == "all"
     if objective in ("concurrent", "utilization") and not is_strict:
         return search.solve(objective)
     together = search.solve("concurrent")

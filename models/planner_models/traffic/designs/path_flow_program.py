@@ -15,8 +15,6 @@ from scipy.sparse.csgraph import dijkstra, yen
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.backends.linear_program import Columns, LinearProgram
-from planner.contract.tables import file_name, row_name, shorten_faults
-from planner.errors import InputError
 from planner_models.traffic.designs.link_flow_program import Objective, flow_program, link_cost
 from planner_models.traffic.problem.problem import Traffic
 
@@ -33,6 +31,12 @@ class CandidatePaths:
 
     demand: Ints
     links: tuple[tuple[int, ...], ...]
+
+    def without_path(self, problem: Traffic) -> Bools:
+        """Return the demands with a rate and without a path, shape (K,)."""
+        missing = problem.rate_mbps > 0
+        missing[self.demand] = False
+        return missing
 
     @cached_property
     def uses(self) -> sp.csr_array:
@@ -54,29 +58,19 @@ def find_paths(
               within it, the path with fewest hops always among them
     disjoint  the shortest path, then the shortest without the links of those before, and so on
 
-    raises   InputError with the demands that have no path within `max_hops`
+    A demand without a path within `max_hops` has none here.
     """
     searcher = _PathFinder(problem)
     demands: list[int] = []
     chosen: list[tuple[int, ...]] = []
-    faults: list[str] = []
     for k in np.flatnonzero(problem.rate_mbps > 0).tolist():
         source, target = int(problem.source[k]), int(problem.target[k])
         if choice == "shortest":
             found = searcher.shortest(source, target, count, max_hops)
         else:
             found = searcher.disjoint(source, target, count, max_hops)
-        if not found:
-            faults.append(
-                f"{row_name(problem.demands, 'demands', k)}: no path for {problem.demand_labels[k]} "
-                f"within max_hops {max_hops}"
-            )
         demands += [k] * len(found)
         chosen += found
-    if faults:
-        raise InputError(
-            *shorten_faults(faults, file_name(problem.demands, "demands"), "without such a path")
-        )
     return CandidatePaths(
         demand=np.array(demands, dtype=np.int64), links=tuple(chosen), _width=len(problem.links)
     )

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec
 
 import numpy as np
 
+from planner.arrays import Bools
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.contract.tables import shorten_faults
@@ -27,19 +28,29 @@ def shed_unreachable(decide: Decide[P]) -> Decide[P]:
     def decide_for_routable(problem: Traffic, /, *args: P.args, **parameters: P.kwargs) -> Decision[Routing]:
         options = parameters.get("options")
         if isinstance(options, Options) and options.service == "all" and problem.unreachable.any():
-            names = [problem.demand_labels[k] for k in np.flatnonzero(problem.unreachable)]
-            reasons = shorten_faults(
-                [f"demand {name} has no path" for name in names], "demands", "without a path"
-            )
-            return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=tuple(reasons)))
+            return refuse_demands(problem, problem.unreachable, "has no path")
         decision = decide(problem.routable, *args, **parameters)
-        if decision.plan is None or problem.routable is problem:
-            return decision
-        left_out = np.where(problem.unreachable, problem.rate_mbps, 0.0)
-        if decision.plan.shed is not None:
-            found = problem.find_demands(decision.plan.shed)
-            left_out[found] += decision.plan.shed["rate_mbps"].to_numpy(float)
-        plan = replace(decision.plan, shed=list_shed(problem, problem.rate_mbps - left_out))
-        return replace(decision, plan=plan)
+        return (
+            decision if problem.routable is problem else shed_demands(problem, problem.unreachable, decision)
+        )
 
     return decide_for_routable
+
+
+def refuse_demands(problem: Traffic, left_out: Bools, reason: str) -> Decision[Routing]:
+    """Return the decision that not all demand can be served, with the demands (K,) and the reason."""
+    names = [problem.demand_labels[k] for k in np.flatnonzero(left_out)]
+    reasons = shorten_faults([f"demand {name} {reason}" for name in names], "demands", "without a path")
+    return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=tuple(reasons)))
+
+
+def shed_demands(problem: Traffic, left_out: Bools, decision: Decision[Routing]) -> Decision[Routing]:
+    """Return the decision with the demands `left_out`, (K,), listed as shed besides its own."""
+    if decision.plan is None:
+        return decision
+    missing = np.where(left_out, problem.rate_mbps, 0.0)
+    if decision.plan.shed is not None:
+        found = problem.find_demands(decision.plan.shed)
+        missing[found] += decision.plan.shed["rate_mbps"].to_numpy(float)
+    plan = replace(decision.plan, shed=list_shed(problem, problem.rate_mbps - missing))
+    return replace(decision, plan=plan)

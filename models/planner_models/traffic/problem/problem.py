@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
@@ -26,6 +27,22 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError
 
+MOST_MBPS: Final = 1e12  # an exabit per second
+LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
+MOST_WEIGHT: Final = 1e12
+
+
+def rate_column(about: str) -> pa.Column:
+    """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
+    column = number(about, at_least=0, at_most=MOST_MBPS)
+    column.checks.append(
+        pa.Check(
+            lambda rate: (rate <= 0) | (rate >= LEAST_MBPS), error=f"must be 0 or at least {LEAST_MBPS:g}"
+        )
+    )
+    return column
+
+
 NODES: Final = Table(
     name="nodes",
     about="a place where traffic starts, ends or is switched",
@@ -42,10 +59,12 @@ LINKS: Final = Table(
     columns={
         "tail": label("node where it starts"),
         "head": label("node where it ends"),
-        "capacity_mbps": number("most traffic, Mbit/s", more_than=0),
-        "weight": number("routing metric", more_than=0, optional=True, default=1.0),
-        "cost": number("price of carrying traffic, per Mbit/s", at_least=0, optional=True),
-        "latency_ms": number("one-way delay, ms", at_least=0, optional=True),
+        "capacity_mbps": rate_column("most traffic, Mbit/s; a link with 0 is down"),
+        "weight": number("routing metric", more_than=0, at_most=MOST_WEIGHT, optional=True, default=1.0),
+        "cost": number(
+            "price of carrying traffic, per Mbit/s", at_least=0, at_most=MOST_WEIGHT, optional=True
+        ),
+        "latency_ms": number("one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True),
     },
 )
 DEMANDS: Final = Table(
@@ -54,7 +73,7 @@ DEMANDS: Final = Table(
     columns={
         "source": label("node where it starts"),
         "target": label("node where it ends"),
-        "rate_mbps": number("offered rate, Mbit/s", at_least=0),
+        "rate_mbps": rate_column("offered rate, Mbit/s"),
     },
     key=("source", "target"),
 )
@@ -114,10 +133,11 @@ class Traffic:
     demands  one row a pair: source, target, rate_mbps
     overload  what happens on overloaded links, see `planner_models.traffic.plan.delivery`
 
-    Below, N, E and K are their numbers of rows; arrays refer to nodes, links and demands by row.
+    Links with capacity 0 are down: they are left out. Below, N, E and K are the numbers of rows; arrays
+    refer to nodes, links and demands by row.
 
     raises   InputError with every fault: a value out of range, a node that is not in `nodes`, a
-             link or a demand from a node to itself
+             link or a demand from a node to itself, no link with a capacity
     """
 
     nodes: pd.DataFrame
@@ -131,6 +151,15 @@ class Traffic:
             faults += self._unknown_nodes()
         if faults:
             raise InputError(*faults)
+        is_up = self.links["capacity_mbps"].to_numpy(float) > 0
+        if not is_up.any():
+            raise InputError(
+                f"{file_name(self.links, 'links')}: capacity_mbps is 0 in every row: no link is up"
+            )
+        if not is_up.all():
+            links = self.links[is_up]
+            links.attrs |= self.links.attrs
+            object.__setattr__(self, "links", links)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Traffic:
@@ -169,7 +198,7 @@ class Traffic:
         """Return the same network and demands with other rates, shape (K,), Mbit/s."""
         rate = np.asarray(rate_mbps, dtype=float)
         demands = self.demands.assign(rate_mbps=rate)
-        if not (np.isfinite(rate) & (rate >= 0)).all():
+        if not ((rate == 0) | (rate >= LEAST_MBPS) & (rate <= MOST_MBPS)).all():
             return replace(self, demands=demands)  # the validation reports the faults
         # the network and the demands' ends are valid already
         for name in PRECOMPUTED:

@@ -383,8 +383,23 @@ def test_a_hop_limit_leaves_the_long_way_out() -> None:
     assert objective(optimum.route(problem, objective="concurrent", paths=4)) == pytest.approx(10)
     assert objective(optimum.route(problem, objective="concurrent", paths=4, max_hops=2)) == pytest.approx(1)
     longer = network([("s", "a", 9.0), ("a", "b", 9.0), ("b", "t", 9.0)], [("s", "t", 1.0)])
-    with pytest.raises(InputError, match=r"demands row 1: no path for s->t within max_hops 2"):
-        optimum.route(longer, paths=4, max_hops=2)
+    assert optimum.route(longer, paths=4, max_hops=2).plan.shed["rate_mbps"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("goal", ["delivered", *OBJECTIVES])
+def test_demands_without_a_path_within_the_hop_limit_are_shed_and_listed(goal: Any) -> None:
+    chain = both_ways([("a", "b", 4.0), ("b", "c", 4.0), ("c", "d", 4.0)])
+    problem = network(chain, [("a", "b", 1.0), ("a", "d", 2.0), ("b", "d", 3.0)], cost=[1.0] * 6)
+    run = solve(problem, objective=goal, paths=2, max_hops=2)
+    assert run.plan.shed.to_dict("records") == [{"source": "a", "target": "d", "rate_mbps": 2.0}]
+    assert run.metrics["delivered_mbps"] == pytest.approx(4.0)
+    assert run.constraints.met
+    assert run.proof.bound_scope == "the 2 shortest paths of each demand of at most 2 links"
+    strict = optimum.route(problem, objective=goal, paths=2, max_hops=2, options=Options(service="all"))
+    assert strict.proof.status is Status.INFEASIBLE
+    assert strict.proof.reasons == ("demand a->d has no path within max_hops 2",)
+    none = solve(network(chain, [("a", "d", 2.0)], cost=[1.0] * 6), objective=goal, paths=2, max_hops=2)
+    assert none.plan.shed["rate_mbps"].tolist() == [2.0]
 
 
 @pytest.mark.slow

@@ -44,14 +44,15 @@ def test_the_largest_share_that_fits_scales_with_capacity(problem: Traffic, fact
     ("factor", "fault"),
     [
         (1e308, "links row 2: capacity_mbps is inf, must be a finite number"),
-        (5e-324, "links row 1: capacity_mbps is 0.0, must be greater than 0"),
+        (1e11, "links row 2: capacity_mbps is 100000000000000.0, must be at most 1e+12"),
+        (1e-15, "links row 1: capacity_mbps is 1.0000000000000001e-16, must be 0 or at least 1e-15"),
     ],
 )
-def test_infinite_and_zero_capacities_are_errors(factor: float, fault: str) -> None:
+def test_capacities_out_of_range_are_errors(factor: float, fault: str) -> None:
     problem = network([("a", "b", 0.1), ("b", "a", 1e3)], [("a", "b", 0.1)])
     with pytest.raises(InputError) as caught:
         SYSTEM.problem.adjust(problem, capacity_scale=factor)
-    assert caught.value.faults == (fault,)
+    assert fault in caught.value.faults
 
 
 @pytest.mark.parametrize(

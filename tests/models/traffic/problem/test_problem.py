@@ -19,11 +19,13 @@ DEMANDS = [("a", "c", 1.0)]
 @pytest.mark.parametrize(
     ("links", "demands", "messages"),
     [
-        ([("a", "b", 0.0)], [("a", "b", 1.0)], ["links row 1: capacity_mbps is 0.0, must be greater than 0"]),
+        ([("a", "b", 0.0)], [("a", "b", 1.0)], ["links: capacity_mbps is 0 in every row: no link is up"]),
+        (LINKS, [("a", "c", 1e13)], ["demands row 1: rate_mbps is 10000000000000.0, must be at most 1e+12"]),
+        (LINKS, [("a", "c", 1e-300)], ["demands row 1: rate_mbps is 1e-300, must be 0 or at least 1e-15"]),
         (
             [("a", "b", -3.0)],
             [("a", "b", 1.0)],
-            ["links row 1: capacity_mbps is -3.0, must be greater than 0"],
+            ["links row 1: capacity_mbps is -3.0, must be at least 0"],
         ),
         (
             [("a", "b", float("inf"))],
@@ -41,11 +43,11 @@ DEMANDS = [("a", "c", 1.0)]
         (LINKS, [*DEMANDS, *DEMANDS], ["demands row 2: source 'a', target 'c' is there already in row 1"]),
         (LINKS, [], ["demands: holds no rows"]),
         (
-            [("a", "b", -3.0), ("b", "c", 0.0)],
+            [("a", "b", -3.0), ("b", "c", -2.0)],
             [("a", "c", -1.0)],
             [
-                "links row 1: capacity_mbps is -3.0, must be greater than 0",
-                "links row 2: capacity_mbps is 0.0, must be greater than 0",
+                "links row 1: capacity_mbps is -3.0, must be at least 0",
+                "links row 2: capacity_mbps is -2.0, must be at least 0",
                 "demands row 1: rate_mbps is -1.0, must be at least 0",
             ],
         ),
@@ -105,3 +107,18 @@ def test_the_incidence_has_each_link_once_at_either_end(problem: Traffic) -> Non
     assert balance.sum(axis=0).tolist() == [0.0] * len(problem.links)
     assert np.abs(balance).sum() == 2 * len(problem.links)
     assert (balance[problem.tail, np.arange(len(problem.links))] == 1).all()
+
+
+def test_a_link_with_capacity_0_is_down() -> None:
+    down = network([*LINKS, ("a", "c", 0.0), ("c", "a", 0.0)], [*DEMANDS, ("c", "b", 2.0)])
+    assert down.link_labels == ["a->b", "b->c"]
+    assert down.unreachable.tolist() == [False, True]
+    assert down.scale_demands(2).size() == {"nodes": 3, "links": 2, "demands": 2}
+
+
+def test_a_scaled_rate_out_of_range_is_an_error() -> None:
+    problem = network(LINKS, DEMANDS)
+    for factor, rule in ((1e20, "must be at most 1e+12"), (1e-20, "must be 0 or at least 1e-15")):
+        with pytest.raises(InputError) as caught:
+            problem.scale_demands(factor)
+        assert rule in str(caught.value)
