@@ -30,7 +30,7 @@ from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic, sum_by_index
 
 LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
 MAX_EXPLAINED_FLOWS: Final = 50_000
@@ -415,12 +415,16 @@ def _demand_scale(problem: Traffic) -> float:
     """Return a factor for demands that brings loads near capacities: solvers are exact to 1e-7 absolute.
 
     A power of 2, to be free of rounding; 1 where the shortest paths load the busiest link to between
-    1% and 100 times its capacity.
+    1% and 100 times its capacity. All scaled rates are in the range of rates.
     """
     ratios = split_ratios.take_first_link(problem, split_ratios.shortest_path_links(problem))
     load = split_ratios.apply_ratios(problem, ratios, problem.rate_mbps).sum(axis=0)
     busiest = float((np.asarray(load).ravel() / problem.capacity_mbps).max())
-    return 1.0 if 0.01 < busiest < 100 else 2.0 ** -round(np.log2(busiest))
+    if 0.01 < busiest < 100:
+        return 1.0
+    rate = problem.rate_mbps[problem.rate_mbps > 0]
+    least, most = np.ceil(np.log2(LEAST_MBPS / rate.min())), np.floor(np.log2(MOST_MBPS / rate.max()))
+    return float(2.0 ** np.clip(-np.round(np.log2(busiest)), least, most))
 
 
 def _rescale_solution(solution: Solution, unit: float) -> Solution:
