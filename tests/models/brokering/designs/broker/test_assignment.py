@@ -28,8 +28,8 @@ from planner_models.brokering.problem.generators import world
 from tests.models.brokering.markets import heavy_tailed, heavy_tailed_markets, markets
 from tests.models.brokering.markets import market as make
 
-TIGHT = Options(gap=1e-9)
-STRICT = Options(gap=1e-9, service="all")
+TIGHT = Options(gap=1e-9, time_limit_s=600)  # kernels may compile within the limit
+STRICT = Options(gap=1e-9, time_limit_s=600, service="all")
 
 
 def brute_force(problem: Brokering, sheds: bool = False) -> float:

@@ -16,7 +16,7 @@ from planner_models.brokering.plan import min_cost_flow
 from planner_models.brokering.plan.transportation import transportation_problem
 from tests.models.brokering.markets import markets
 
-TIGHT = Options(gap=1e-9)
+TIGHT = Options(gap=1e-9, time_limit_s=600)
 
 
 def test_the_knapsack_finds_what_brute_force_finds() -> None:

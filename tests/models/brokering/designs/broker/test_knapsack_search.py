@@ -89,7 +89,7 @@ def test_a_tight_market_gets_better_and_its_bound_too() -> None:
 def test_a_seed_makes_the_same_plan_again() -> None:
     whole = world(clients=500, places=30, seed=3)
     problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.3 * whole.residual_mbps)
-    options = Options(gap=1e-9, seed=7)
+    options = Options(gap=1e-9, seed=7, time_limit_s=600)
     one, other = (assignment.assign(problem, method="flow", options=options) for _ in range(2))
     assert one.plan is not None
     assert other.plan is not None
