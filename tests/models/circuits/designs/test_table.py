@@ -31,7 +31,7 @@ from planner_models.circuits.designs import (
 )
 from planner_models.circuits.information import observe
 from planner_models.circuits.plan.check import derive_carried
-from planner_models.circuits.plan.plan import Day, Schedule, from_tables, make_plan, order_days
+from planner_models.circuits.plan.plan import Day, Schedule, from_tables, make_plan, order_days, port_map
 from planner_models.circuits.problem import generators, packet_switch
 from tests.models.circuits.demands import problems
 
@@ -227,7 +227,7 @@ def test_a_plan_that_violates_a_limit_of_time_serves_no_more_for_it(column: str,
     plan = solstice.schedule(problem).plan
     assert plan is not None
     days = plan.configurations.assign(**{column: plan.configurations[column] + change})
-    broken = replace(plan, configurations=days)
+    broken = replace(plan, configurations=days, ports=port_map(problem, days))
     assert len(check(problem, broken))
     rate = measure(problem, broken, None)["served_mbps"]
     assert rate is not None
@@ -418,7 +418,7 @@ def test_data_units_are_observed_up_to_what_is_handed_over() -> None:
 # --- plans made elsewhere ---------------------------------------------------------------------
 
 
-def told() -> tuple[Circuits, dict[str, Any]]:
+def solved_tables() -> tuple[Circuits, dict[str, Any]]:
     problem = generators.rings(racks=4, count=2)
     plan = solstice.schedule(problem).plan
     assert plan is not None
@@ -426,7 +426,7 @@ def told() -> tuple[Circuits, dict[str, Any]]:
 
 
 def test_a_plan_read_back_has_the_same_metrics() -> None:
-    problem, tables = told()
+    problem, tables = solved_tables()
     plan = from_tables(problem, tables)
     original = solstice.schedule(problem).plan
     assert original is not None
@@ -434,21 +434,21 @@ def test_a_plan_read_back_has_the_same_metrics() -> None:
 
 
 def test_two_circuits_from_a_rack_are_no_matching() -> None:
-    problem, tables = told()
+    problem, tables = solved_tables()
     tables["configurations"].loc[1, "source_rack"] = tables["configurations"].loc[0, "source_rack"]
     with pytest.raises(PlanRejected, match="must be a matching"):
         check(problem, from_tables(problem, tables))
 
 
 def test_an_unknown_switch_is_rejected() -> None:
-    problem, tables = told()
+    problem, tables = solved_tables()
     tables["configurations"]["switch"] = 2.0
     with pytest.raises(PlanRejected, match="row 1: switch 2, must be from 1 to 1"):
         check(problem, from_tables(problem, tables))
 
 
 def test_an_unknown_rack_is_rejected() -> None:
-    problem, tables = told()
+    problem, tables = solved_tables()
     tables["configurations"].loc[0, "target_rack"] = "nowhere"
     with pytest.raises(PlanRejected, match="'nowhere' is no rack"):
         check(problem, from_tables(problem, tables))
@@ -467,11 +467,12 @@ def test_an_unknown_rack_is_rejected() -> None:
 def test_each_violated_limit_is_reported(
     table: str, column: str, times: float, more: float, limit: str
 ) -> None:
-    problem, tables = told()
+    problem, tables = solved_tables()
     assert not len(check(problem, Schedule(**tables)))
     # a plan of two rings leaves nothing to the packet switch
     tables["packet"] = problem.to_tables()["demands"].assign(bits=0.0)
     tables[table][column] = tables[table][column] * times + more
+    tables["ports"] = port_map(problem, tables["configurations"])
     found = check(problem, Schedule(**tables))
     assert limit in set(found.frame["limit"])
 
