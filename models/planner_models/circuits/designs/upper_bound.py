@@ -78,6 +78,27 @@ def bound_schedules(
     return _make_bound(problem, best, solution)
 
 
+def bound_by_ports(problem: Circuits) -> float:
+    """Return a bound on the rate at which demand is served, Mbit/s: each rack's ports work all the time.
+
+    A rack sends, and receives, over each circuit switch at its fastest circuit's rate, and over the packet
+    switch at its link's rate. Without a window the busiest rack says how long all demand takes at least.
+    """
+    if not problem.bits.any():
+        return 0.0
+    rates: list[float] = []
+    for way in (0, 1):
+        demand = problem.bits.sum(axis=1 - way)
+        port_mbps = problem.switches * problem.circuit_mbps.max(axis=1 - way) + problem.packet_mbps
+        if problem.window_us is not None:
+            rates.append(float(np.minimum(demand / problem.window_us, port_mbps).sum()))
+        else:
+            wanted = demand > 0
+            end_us = float((demand[wanted] / np.maximum(port_mbps[wanted], 1e-300)).max())
+            rates.append(float(problem.bits.sum()) / end_us)
+    return min(rates)
+
+
 def day_length_edges(problem: Circuits, kinds: int) -> NDArray[np.float64]:
     """Return (k + 1,) lengths that separate the kinds of days, us: at the widest gaps between demands.
 
@@ -148,9 +169,16 @@ def _make_bound(problem: Circuits, bound: float | None, solution: Solution | Non
     """Return the decision of a bound, or of a solver that found none."""
     task, sign = ScaledProblem(problem=problem), 1 if problem.window_us is not None else -1
     failed = solution is not None and solution.x is None
+    if not problem.bits.any():
+        proven: float | None = 0.0
+    elif bound is not None:
+        proven = task.objective(sign * bound)
+    else:  # the time limit came first, or nothing is feasible
+        undecided = solution is not None and solution.status is Status.UNDECIDED
+        proven = bound_by_ports(problem) if undecided else None
     proof = Proof(
         status=solution.status if solution is not None and failed else Status.UNDECIDED,
-        bound=0.0 if not problem.bits.any() else None if bound is None else task.objective(sign * bound),
+        bound=proven,
         metric="served_mbps",
         backend=None if solution is None else solution.backend,
         reasons=solution.reasons if solution is not None and failed else (),

@@ -174,6 +174,18 @@ def test_no_design_serves_more_than_the_optimum(problem: Circuits) -> None:
     require_best(problem)
 
 
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+def test_the_bound_by_ports_is_a_bound(problem: Circuits) -> None:
+    """It is no tighter than the linear program, and takes its place where that finds none in time."""
+    tight = upper_bound.bound_schedules(problem).proof.bound
+    assert tight is not None
+    assert upper_bound.bound_by_ports(problem) >= tight * (1 - 1e-9)
+    early = upper_bound.bound_schedules(problem, options=Options(time_limit_s=1e-6)).proof
+    assert early.bound is not None
+    assert early.bound >= tight * (1 - 1e-9)
+
+
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(problem=larger_problems(racks=(8, 16, 32, 64)))
