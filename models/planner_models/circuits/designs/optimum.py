@@ -27,6 +27,7 @@ from planner_models.circuits.designs import (
 )
 from planner_models.circuits.designs.partial_schedule import choose_day_us
 from planner_models.circuits.designs.week_program import ScaledProblem, build_schedule_program, split_columns
+from planner_models.circuits.information.observe import observe_data_units, observe_queues
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits
@@ -41,18 +42,26 @@ MostMatchings = Annotated[
     ),
 ]
 MIN_TIME_S: Final = 0.05  # time left below which no further heuristic runs
-HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
+FAST_HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
     lambda problem: [],  # noqa: ARG005 - the packet switch alone
     eclipse.days,
     solstice.days,
+    # less information may, by chance, lead these two to a better schedule
+    lambda problem: eclipse.days(observe_queues(problem)),
+    lambda problem: solstice.days(observe_queues(problem)),
+    lambda problem: eclipse.days(observe_data_units(problem)),
+    lambda problem: solstice.days(observe_data_units(problem)),
     equal_days.rotate,
     lambda problem: equal_days.rotate(problem, shifts=(1,)),
     equal_days.match_heaviest,
     lambda problem: equal_days.match_in_turn(problem, choose_day_us(problem, None))[0],
+)
+"""Schedules by designs that are much faster than any search; they run whatever the time limit."""
+HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
     birkhoff_decomposition.decompose_stuffed,
     birkhoff_decomposition.decompose_scaled,
 )
-"""Schedules by the other designs of the system, of which the optimum is never worse than any."""
+"""Schedules by the other designs of the system: the optimum is never worse than any."""
 MODEL_MATCHINGS: Final = 1_000  # matchings up to which `model` has them all
 
 
@@ -110,8 +119,8 @@ def schedule(
 
 
 def _run_heuristics(problem: Circuits, rest: Callable[[], Options]) -> list[list[Day]]:
-    """Return the schedules of the heuristics, the fast ones first, as long as there is time."""
-    found: list[list[Day]] = []
+    """Return the schedules of the fast heuristics, and of the others as long as there is time."""
+    found = [schedule_days(problem) for schedule_days in FAST_HEURISTICS]
     for schedule_days in HEURISTICS:
         left = rest().time_limit_s
         if left is None or left > MIN_TIME_S:
