@@ -264,17 +264,22 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise self._translate_sqlite_error(error) from error
+        except UnicodeDecodeError as error:  # a damaged schema: SQLite's own message about it is no text
+            raise self._damaged("its text is not UTF-8") from error
         except OSError as error:
             raise self._translate_os_error(error) from error
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(
+            f"{self.name}: is no store, or a damaged one ({why}); planner runs {self.name} --salvage "
+            "saves what can be read"
+        )
 
     def _translate_sqlite_error(self, error: sqlite3.Error) -> PlannerError:
         code = getattr(error, "sqlite_errorcode", 0)
         kind, text = code & 0xFF, " ".join(str(error).split())
         if kind in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            return InputError(
-                f"{self.name}: is no store, or a damaged one ({text}); planner runs {self.name} --salvage "
-                "saves what can be read"
-            )
+            return self._damaged(text)
         if kind == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE:
             return self._disk_full()
         if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):

@@ -23,6 +23,8 @@ MAX_RUNS: Final = 1 << 30
 MAX_FAILURES: Final = 20_000
 """Attempts to read a table with a damaged root, of which nothing can be read."""
 ROW_TABLES: Final = {"runs": "id", "names": "id", "requests": "run"}
+DAMAGE: Final = (sqlite3.Error, UnicodeDecodeError)
+"""Errors of damaged pages; SQLite's message about a damaged schema may be no text."""
 PAIR_TABLES: Final = {"metrics": "name", "settings": "name"}
 
 
@@ -118,14 +120,14 @@ def _copy_rows(source: sqlite3.Connection, made: Database) -> None:
             _copy_range(source, made, table, f"{first} = {int(name)} AND run", 0, runs)
     _copy_range(source, made, "messages", "run", 0, runs)
     for order in ("ASC", "DESC"):  # up to the damage from both ends
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(*DAMAGE):
             for row in source.execute(f"SELECT * FROM problems ORDER BY request {order}"):
                 made.execute("INSERT OR IGNORE INTO problems VALUES (?, ?)", row)
 
 
 def _copy_table(source: sqlite3.Connection, made: Database, table: str, key: str) -> None:
     last = MAX_RUNS
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(*DAMAGE):
         last = source.execute(f"SELECT max({key}) FROM {table}").fetchone()[0] or 0
     _copy_range(source, made, table, key, 0, last)
 
@@ -140,12 +142,12 @@ def _copy_range(
         try:
             cursor = source.execute(f"SELECT * FROM {table} WHERE {key} BETWEEN ? AND ?", (low, high))
             columns, rows = [column[0] for column in cursor.description], cursor.fetchall()
-        except sqlite3.Error:
+        except DAMAGE:
             failures += 1
             if low < high:
                 middle = (low + high) // 2
                 pending += [(middle + 1, high), (low, middle)]
             continue
         marks = ", ".join("?" * len(columns))
-        with contextlib.suppress(sqlite3.Error):  # of columns that this version does not have
+        with contextlib.suppress(*DAMAGE):  # of columns that this version does not have
             made.execute_many(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
