@@ -18,6 +18,8 @@ from tests.fuzzing import run_case
 
 CASES = int(os.environ.get("PLANNER_FUZZ_CASES") or 10_000)
 FAST_CASES = 25
+FORMER_FAULTS = (1895,)
+"""Cases that once ended in an internal error: a damaged schema of a store whose message is no text."""
 LIMIT_S = float(os.environ.get("PLANNER_FUZZ_LIMIT_S") or 120)
 """Longest time of a case on a busy machine; a case takes well below a second."""
 
@@ -40,7 +42,7 @@ def faults_of(cases: Iterable[int], workers: int) -> list[str]:
 
 
 def test_a_few_hostile_cases() -> None:
-    assert not faults_of(range(FAST_CASES), workers=1)
+    assert not faults_of([*range(FAST_CASES), *FORMER_FAULTS], workers=1)
 
 
 @pytest.mark.slow

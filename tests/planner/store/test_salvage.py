@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import InputError, PlannerError
-from planner.store.database import FILE_NAME
+from planner.errors import InputError
 from planner.store.plan_folders import LIST_NAME, find_damage, write_plan
 from planner.store.record import Record
 from planner.store.salvage import salvage
@@ -139,15 +138,3 @@ def test_a_plan_that_is_whole_is_not_written_again(tmp_path: Path) -> None:
     write_plan(tmp_path / "p", {"flows": b"PAR1"})
     assert (tmp_path / "p" / "flows.parquet").stat().st_mtime_ns == before
     assert find_damage(tmp_path / "p") is None
-
-
-def test_a_damaged_schema_that_is_no_text_is_one_line(tmp_path: Path) -> None:
-    """SQLite then reports it with bytes that are not UTF-8."""
-    with Store(tmp_path / "store", write=True):
-        pass
-    (file,) = (tmp_path / "store").glob(FILE_NAME)
-    data = file.read_bytes()
-    assert b"CREATE TABLE names" in data
-    file.write_bytes(data.replace(b"CREATE TABLE names", b"CREATE TABLE n\xe9mes"))
-    with pytest.raises(PlannerError, match="damaged"), Store(tmp_path / "store"):
-        pass
