@@ -57,10 +57,16 @@ def number(
     more_than: float | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
+    least: float | None = None,
+    whole: bool = False,
     optional: bool = False,
     default: float | None = None,
 ) -> pa.Column:
-    """Return a column of finite numbers; an optional column that is absent is filled with `default`."""
+    """Return a column of finite numbers; an optional column that is absent is filled with `default`.
+
+    least  of the numbers above 0; smaller ones have no meaning, and their ratios may overflow
+    whole  whether numbers must be whole
+    """
     checks = [pa.Check(np.isfinite, error="must be a finite number")]
     if more_than is not None:
         checks.append(pa.Check.gt(more_than, error=f"must be greater than {more_than:g}"))
@@ -68,6 +74,10 @@ def number(
         checks.append(pa.Check.ge(at_least, error=f"must be at least {at_least:g}"))
     if at_most is not None:
         checks.append(pa.Check.le(at_most, error=f"must be at most {at_most:g}"))
+    if least is not None:
+        checks.append(pa.Check(lambda s: (s <= 0) | (s >= least), error=f"must be at least {least:g}"))
+    if whole:
+        checks.append(pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"))
     return pa.Column(float, checks, required=not optional, default=default, description=about)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import pandera.pandas as pa
 
 from planner.contract.tables import Table, label, number
@@ -20,24 +19,12 @@ MOST_WEIGHT: Final = 1e9
 
 def bitrate(about: str) -> pa.Column:
     """Return a column of bitrates above 0, in which all computations are safe."""
-    column = number(about, more_than=0, at_most=MOST_KBPS)
-    in_range = pa.Check(lambda s: (s <= 0) | (s >= LEAST_KBPS), error=f"must be at least {LEAST_KBPS:g}")
-    column.checks = [*column.checks, in_range]
-    return column
+    return number(about, more_than=0, at_most=MOST_KBPS, least=LEAST_KBPS)
 
 
 def count(about: str) -> pa.Column:
     """Return a column of whole numbers, 0 or more."""
-    return pa.Column(
-        float,
-        [
-            pa.Check(np.isfinite, error="must be a finite number"),
-            pa.Check.ge(0, error="must be at least 0"),
-            pa.Check.le(MOST_CLIENTS, error=f"must be at most {MOST_CLIENTS:g}"),
-            pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"),
-        ],
-        description=about,
-    )
+    return number(about, at_least=0, at_most=MOST_CLIENTS, whole=True)
 
 
 def _optional(about: str) -> pa.Column:

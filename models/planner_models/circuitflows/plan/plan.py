@@ -17,7 +17,7 @@ from planner_models.circuitflows.plan.packets.network import Changes
 from planner_models.circuitflows.plan.packets.state import Floats, Ints
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import CONFIGURATIONS
-from planner_models.circuits.problem.racks import END_COLUMNS, MOST_MBPS, MOST_US, whole
+from planner_models.circuits.problem.racks import END_COLUMNS, MOST_MBPS, MOST_US
 
 MOST_QUEUE: Final = 65_536  # packets
 QUEUES: Final = Table(
@@ -26,7 +26,7 @@ QUEUES: Final = Table(
     columns={
         "at_us": number("time of the change, us", at_least=0, at_most=MOST_US),
         **END_COLUMNS,
-        "packets": whole("packets that it holds from then on", at_least=1, at_most=MOST_QUEUE),
+        "packets": number("packets that it holds from then on", at_least=1, at_most=MOST_QUEUE, whole=True),
     },
     may_be_empty=True,
 )
@@ -34,8 +34,11 @@ SETTINGS: Final = Table(
     name="settings",
     about="settings of the network and its hosts for the whole run, in one row",
     columns={
-        "queue_packets": whole(
-            "packets that each queue holds where `queues` has no row", at_least=1, at_most=MOST_QUEUE
+        "queue_packets": number(
+            "packets that each queue holds where `queues` has no row",
+            at_least=1,
+            at_most=MOST_QUEUE,
+            whole=True,
         ),
         "alpha": number("factor of TCP's window when a circuit comes up", at_least=1, at_most=1e6),
         "beta": number("factor of TCP's window when it goes down", more_than=0, at_most=1),

@@ -31,8 +31,6 @@ from planner_models.circuits.problem.racks import (
     MOST_US,
     Racks,
     find_misfits,
-    positive,
-    whole,
 )
 
 ANY: Final = "any"
@@ -49,7 +47,11 @@ MOST_COUNT: Final = 1_000_000  # of hosts in a rack, and of packets that a place
 RACKS: Final = Table(
     name="racks",
     about="a rack, and the rates of its links, each way",
-    columns={"rack": label("name"), "hosts": whole("hosts in it", at_least=1, at_most=MOST_COUNT), **LINKS},
+    columns={
+        "rack": label("name"),
+        "hosts": number("hosts in it", at_least=1, at_most=MOST_COUNT, whole=True),
+        **LINKS,
+    },
     key=("rack",),
 )
 FLOWS: Final = Table(
@@ -59,11 +61,13 @@ FLOWS: Final = Table(
         "flow": label("name"),
         **END_COLUMNS,
         "target_rack": label("rack that receives; 'any': the plan chooses one"),
-        "host": whole("number of the host in its rack that sends, from 1", at_least=1, at_most=MOST_COUNT),
+        "host": number(
+            "number of the host in its rack that sends, from 1", at_least=1, at_most=MOST_COUNT, whole=True
+        ),
         "start_us": number(
             "start, us; of a flow that waits: the earliest start", at_least=0, at_most=MOST_US
         ),
-        "bytes": positive("size, bytes", least=1e-3, most=MOST_BYTES),
+        "bytes": number("size, bytes", more_than=0, at_most=MOST_BYTES, least=1e-3),
         "after": label("flow that must end first, or 'none'"),
     },
     key=("flow",),
@@ -72,14 +76,16 @@ NETWORK: Final = Table(
     name="network",
     about="parameters of the whole network, in one row",
     columns={
-        "horizon_us": positive("length of the run, us", least=LEAST_US, most=MOST_HORIZON_US),
-        "week_us": positive("time from one schedule to the next, us", least=LEAST_US, most=MOST_US),
+        "horizon_us": number("length of the run, us", more_than=0, at_most=MOST_HORIZON_US, least=LEAST_US),
+        "week_us": number(
+            "time from one schedule to the next, us", more_than=0, at_most=MOST_US, least=LEAST_US
+        ),
         "night_us": number(
             "reconfiguration time, in which all circuits are dark, us", at_least=0, at_most=MOST_US
         ),
         "shortest_day_us": number("shortest time that circuits stay up, us", at_least=0, at_most=MOST_US),
         "host_mbps": number("rate of a host's link, Mbit/s; 0: no limit", at_least=0, at_most=MOST_MBPS),
-        "packet_bytes": positive("size of a packet, bytes", least=1.0, most=1e9),
+        "packet_bytes": number("size of a packet, bytes", more_than=0, at_most=1e9, least=1.0),
         "packet_delay_us": number(
             "delay of a link to or from the packet switch, us", at_least=0, at_most=1e9
         ),
@@ -89,11 +95,18 @@ NETWORK: Final = Table(
             at_least=0,
             at_most=1e9,
         ),
-        "reply_packets": whole("packets of a flow that one reply is for", at_least=1, at_most=MOST_COUNT),
-        "inside_packets": whole(
-            "packets of a pair of racks that the packet switch holds", at_least=1, at_most=MOST_COUNT
+        "reply_packets": number(
+            "packets of a flow that one reply is for", at_least=1, at_most=MOST_COUNT, whole=True
         ),
-        "least_timeout_us": positive("shortest timeout of TCP, us", least=LEAST_US, most=MOST_US),
+        "inside_packets": number(
+            "packets of a pair of racks that the packet switch holds",
+            at_least=1,
+            at_most=MOST_COUNT,
+            whole=True,
+        ),
+        "least_timeout_us": number(
+            "shortest timeout of TCP, us", more_than=0, at_most=MOST_US, least=LEAST_US
+        ),
         "big_bytes": number("flows of so many bytes or more are called big", more_than=0, at_most=1e18),
     },
 )

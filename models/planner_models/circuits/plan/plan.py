@@ -19,14 +19,14 @@ from planner.formatting import amount
 from planner.options import Options
 from planner_models.circuits.problem import packet_switch as packet
 from planner_models.circuits.problem.problem import Circuits
-from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_BITS, MOST_US, whole
+from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_BITS, MOST_US
 
 MOST_DAYS: Final = 10**9
 CONFIGURATIONS: Final = Table(
     name="configurations",
     about="a circuit in a day; the circuits of a day are a matching",
     columns={
-        "day": whole("number of the day, from 1", at_least=1, at_most=MOST_DAYS),
+        "day": number("number of the day, from 1", at_least=1, at_most=MOST_DAYS, whole=True),
         "start_us": number("start of the day, us", at_least=0, at_most=MOST_US),
         "duration_us": number("length of the day, us", more_than=0, at_most=MOST_US),
         **END_COLUMNS,

@@ -31,7 +31,6 @@ from planner_models.circuits.problem.racks import (
     MOST_US,
     Racks,
     find_misfits,
-    positive,
 )
 
 RACKS: Final = Table(
@@ -52,10 +51,11 @@ SWITCH: Final = Table(
     about="the circuit switches, in one row",
     columns={
         "night_us": number("reconfiguration time of the circuit switches, us", at_least=0, at_most=MOST_US),
-        "window_us": positive(
+        "window_us": number(
             "the week that the schedule must fit, us; absent: all demand is served, in least time",
+            more_than=0,
+            at_most=MOST_US,
             least=LEAST_US,
-            most=MOST_US,
             optional=True,
         ),
         "shortest_day_us": number(

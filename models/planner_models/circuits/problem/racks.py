@@ -9,7 +9,6 @@ from typing import Final, Self
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 from numpy.typing import NDArray
 
 from planner.contract.tables import label, number, report_unknown_names
@@ -24,25 +23,9 @@ LEAST_US: Final = 1e-3
 MOST_US: Final = 1e12  # eleven days
 MOST_BITS: Final = 1e18
 
-
-def positive(about: str, *, least: float, most: float, optional: bool = False) -> pa.Column:
-    """Return a column of numbers above 0, from `least` to `most`, in which all computations are safe."""
-    column = number(about, more_than=0, at_most=most, optional=optional)
-    in_range = pa.Check(lambda s: (s <= 0) | (s >= least), error=f"must be at least {least:g}")
-    column.checks = [*column.checks, in_range]
-    return column
-
-
-def whole(about: str, *, at_least: int, at_most: int) -> pa.Column:
-    """Return a column of whole numbers."""
-    column = number(about, at_least=at_least, at_most=at_most)
-    column.checks = [*column.checks, pa.Check(lambda s: np.floor(s) == s, error="must be a whole number")]
-    return column
-
-
 LINKS: Final = {
-    "circuit_mbps": positive(
-        "rate of its link to the circuit switch, Mbit/s", least=LEAST_MBPS, most=MOST_MBPS
+    "circuit_mbps": number(
+        "rate of its link to the circuit switch, Mbit/s", more_than=0, at_most=MOST_MBPS, least=LEAST_MBPS
     ),
     "packet_mbps": number("rate of its link to the packet switch, Mbit/s", at_least=0, at_most=MOST_MBPS),
 }

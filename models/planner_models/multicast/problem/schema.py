@@ -25,19 +25,15 @@ def _count(
     about: str, *, at_least: float = 0, optional: bool = False, default: float | None = None
 ) -> pa.Column:
     """Return a column of whole numbers."""
-    column = number(about, at_least=at_least, at_most=MOST_ENTRIES, optional=optional, default=default)
-    column.checks.append(pa.Check(lambda count: count % 1 == 0, error="must be a whole number"))
-    return column
+    return number(
+        about, at_least=at_least, at_most=MOST_ENTRIES, whole=True, optional=optional, default=default
+    )
 
 
 def _rate(about: str, *, more_than: float | None = None) -> pa.Column:
     """Return a column of rates, Mbit/s, within what networks can carry."""
-    least = 0 if more_than is None else None
-    column = number(about, more_than=more_than, at_least=least, at_most=MOST_MBPS)
-    column.checks.append(
-        pa.Check(lambda rate: (rate <= 0) | (rate >= LEAST_MBPS), error=f"must be at least {LEAST_MBPS:g}")
-    )
-    return column
+    at_least = 0 if more_than is None else None
+    return number(about, more_than=more_than, at_least=at_least, at_most=MOST_MBPS, least=LEAST_MBPS)
 
 
 FABRIC: Final = Table(

@@ -19,9 +19,8 @@ from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 
 def _parallel_column() -> pa.Column:
-    column = number("which of the links from tail to head, from 1", at_least=1, optional=True, default=1.0)
-    column.checks.append(pa.Check(lambda nth: nth % 1 == 0, error="must be a whole number"))
-    return column
+    about = "which of the links from tail to head, from 1"
+    return number(about, at_least=1, whole=True, optional=True, default=1.0)
 
 
 FLOWS: Final = Table(
