@@ -14,7 +14,7 @@ from planner import cli
 
 @dataclass(frozen=True)
 class Done:
-    """What a command left behind."""
+    """The exit code of a command, and what it printed."""
 
     code: int
     out: str

@@ -30,7 +30,7 @@ PAIR_TABLES: Final = {"metrics": "name", "settings": "name"}
 
 @dataclass(frozen=True, kw_only=True)
 class Salvage:
-    """What was salvaged.
+    """The runs and plans of a salvaged store.
 
     runs           number of runs in the new file
     damaged_plans  number of these with a plan that is lost or damaged; a sweep makes them again

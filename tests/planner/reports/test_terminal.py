@@ -1,4 +1,4 @@
-"""What is shown on a terminal: names are never cut, however narrow it is."""
+"""Pages on a terminal: names are never cut, however narrow it is."""
 
 from __future__ import annotations
 

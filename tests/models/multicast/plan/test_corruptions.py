@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from planner.errors import InputError, PlanRejected
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM
+from tests.corrupted_tables import corrupt
 from tests.models.multicast.fabrics import fat
 
 PROBLEM = fat()
-
-
-def corrupt(
-    table: pd.DataFrame, random: np.random.Generator, count: int
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield tables with a row less, a row twice, one number or name changed, or two of a column swapped."""
-    names = [*PROBLEM.group_names[:5], *PROBLEM.wiring.switches[-3:], "core", "nobody"]
-    for _ in range(count):
-        row, other = random.integers(0, len(table), 2)
-        yield "drop row", table.drop(index=table.index[row])
-        yield "repeat row", pd.concat([table, table.iloc[[row]]], ignore_index=True)
-        name = str(random.choice(table.columns))
-        column = table[name].astype(object).to_numpy(copy=True)
-        if pd.api.types.is_numeric_dtype(table[name]):
-            column[row] = float(column[row]) * random.choice([0.5, 2.0]) + random.choice(
-                [0.0, 1.0, 0.3, 1e300]
-            )
-        else:
-            column[row] = str(random.choice(names))
-        yield f"change {name}", table.assign(**{name: column})
-        column = table[name].astype(object).to_numpy(copy=True)
-        column[[row, other]] = column[[other, row]]
-        yield f"swap {name}", table.assign(**{name: column})
+NAMES = [*PROBLEM.group_names[:5], *PROBLEM.wiring.switches[-3:], "core", "nobody"]
+OFFSETS = [0.0, 1.0, 0.3, 1e300]
 
 
 @pytest.mark.parametrize("name", ["partitioned_aggregated", "partitioned", "per_switch"])
@@ -49,7 +26,7 @@ def test_no_corruption_goes_unnoticed(name: str) -> None:
     for key, table in tables.items():
         if not len(table):
             continue
-        for kind, corrupted in corrupt(table, random, 10):
+        for kind, corrupted in corrupt(table, random, 10, names=NAMES, offsets=OFFSETS):
             given = {**tables, key: corrupted}
             try:
                 plan = SYSTEM.plan.from_tables(PROBLEM, given)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,33 +12,14 @@ from planner.errors import InputError, PlanRejected
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
+from tests.corrupted_tables import corrupt
 from tests.models.traffic.networks import both_ways, network
 
 LINKS = both_ways([("a", "b", 10.0), ("b", "c", 6.0), ("a", "c", 4.0), ("c", "d", 5.0), ("b", "d", 3.0)])
 SCARCE = network(LINKS, [("a", "d", 7.0), ("b", "d", 4.0), ("c", "a", 3.0), ("d", "b", 20.0)])
 PLANS: dict[str, dict[str, Any]] = {"optimum": {}, "optimum_paths": {"paths": 3}, "weights": {}, "ecmp": {}}
-
-
-def corrupt(
-    table: pd.DataFrame, random: np.random.Generator, count: int
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield tables with a row less, a row twice, one number or name changed, or two of a column swapped."""
-    for _ in range(count):
-        row, other = random.integers(0, len(table), 2)
-        yield "drop row", table.drop(index=table.index[row])
-        yield "repeat row", pd.concat([table, table.iloc[[row]]], ignore_index=True)
-        name = str(random.choice(table.columns))
-        column = table[name].astype(object).to_numpy(copy=True)
-        if pd.api.types.is_numeric_dtype(table[name]):
-            column[row] = float(table[name].iloc[row]) * random.choice([0.5, 2.0]) + random.choice(
-                [0.0, 1.0, 0.5]
-            )
-        else:
-            column[row] = str(random.choice(["a", "b", "c", "zz", "[" * 3000, '["a", "d"]']))
-        yield f"change {name}", table.assign(**{name: column})
-        column = table[name].to_numpy(copy=True)
-        column[[row, other]] = column[[other, row]]
-        yield f"swap {name}", table.assign(**{name: column})
+NAMES = ["a", "b", "c", "zz", "[" * 3000, '["a", "d"]']
+OFFSETS = [0.0, 1.0, 0.5]
 
 
 def is_legal(problem: Traffic, tables: dict[str, pd.DataFrame]) -> bool:
@@ -62,7 +42,7 @@ def test_no_corruption_goes_unnoticed(name: str) -> None:
     known = {tuple(row) for row in run.violations.frame.to_numpy().tolist()}
     random = np.random.default_rng(7)
     for key, table in tables.items():
-        for kind, corrupted in corrupt(table, random, 8):
+        for kind, corrupted in corrupt(table, random, 8, names=NAMES, offsets=OFFSETS):
             given = {**tables, key: corrupted}
             try:
                 plan = SYSTEM.plan.from_tables(SCARCE, given)
