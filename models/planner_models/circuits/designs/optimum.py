@@ -43,14 +43,6 @@ MostMatchings = Annotated[
 ]
 MIN_TIME_S: Final = 0.05  # time left below which no further heuristic runs
 FAST_HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
-    lambda problem: [],  # noqa: ARG005 - the packet switch alone
-    eclipse.days,
-    solstice.days,
-    # less information may, by chance, lead these two to a better schedule
-    lambda problem: eclipse.days(observe_queues(problem)),
-    lambda problem: solstice.days(observe_queues(problem)),
-    lambda problem: eclipse.days(observe_data_units(problem)),
-    lambda problem: solstice.days(observe_data_units(problem)),
     equal_days.rotate,
     lambda problem: equal_days.rotate(problem, shifts=(1,)),
     equal_days.match_heaviest,
@@ -120,7 +112,11 @@ def schedule(
 
 def _run_heuristics(problem: Circuits, rest: Callable[[], Options]) -> list[list[Day]]:
     """Return the schedules of the fast heuristics, and of the others as long as there is time."""
-    found = [schedule_days(problem) for schedule_days in FAST_HEURISTICS]
+    found: list[list[Day]] = [[]]  # the packet switch alone
+    # less information may, by chance, lead these two to a better schedule
+    for observed in (problem, observe_queues(problem), observe_data_units(problem)):
+        found += [eclipse.days(observed), solstice.days(observed)]
+    found += [schedule_days(problem) for schedule_days in FAST_HEURISTICS]
     for schedule_days in HEURISTICS:
         left = rest().time_limit_s
         if left is None or left > MIN_TIME_S:
