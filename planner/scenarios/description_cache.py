@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.entry_points import find_entry_points
+from planner.io.file_replacement import replace_text
 from planner.scenarios.catalogue import GROUP, find_system
 
 SETTLED_AFTER_S: Final = 60.0
@@ -73,13 +74,8 @@ def _store(path: Path, environment: list[Any], descriptions: str) -> None:
     if max(changed for changed, _ in files.values()) > (time.time() - SETTLED_AFTER_S) * 1e9:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        document = {"environment": environment, "files": files, "descriptions": json.loads(descriptions)}
-        partial.write_text(json.dumps(document), encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    document = {"environment": environment, "files": files, "descriptions": json.loads(descriptions)}
+    replace_text(path, json.dumps(document))
 
 
 def _sources() -> Iterator[str]:
