@@ -144,6 +144,9 @@ def _check_table(
     if frame.empty and not table.may_be_empty:
         return frame, [f"{where}: holds no rows"]
     broken = _RowFaults(where, first_row)
+    _add_nested_values(table, frame, broken)
+    if broken.lines:
+        return frame, broken.faults()
     columns: dict[str, pd.Series[Any]] = {}
     for name, column in table.columns.items():
         if name in frame:
@@ -212,6 +215,18 @@ def _column_faults(table: Table, frame: pd.DataFrame, where: str) -> Iterator[st
         yield f"{where}: unknown column '{abbreviate(name)}'" + did_you_mean(name, table.columns)
     if len(unknown) > SHOWN_ROWS:
         yield f"{where}: {len(unknown) - SHOWN_ROWS:,} more unknown columns"
+
+
+def _add_nested_values(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
+    """Add a fault for each list or record, as Parquet may hold in place of a single value."""
+    for name in [name for name in table.columns if name in frame]:
+        values = frame[name]
+        if values.dtype != object or not pd.api.types.infer_dtype(values, skipna=True).startswith("mixed"):
+            continue
+        bad = ~values.map(pd.api.types.is_scalar)
+        places, rows = _locate_first(bad)
+        texts = [f"{name} is '{abbreviate(values.iloc[place])}', must be a single value" for place in places]
+        broken.add(f"{name} is no single value", rows, int(bad.sum()), texts)
 
 
 def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults) -> pd.Series:

@@ -201,3 +201,17 @@ def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path, compact: bool) -> No
 def test_quoted_formulas_are_read_back(names: list[str]) -> None:
     frame = pd.DataFrame({"part": pd.Series(names, dtype=str)})
     assert _unquote_formulas(_quote_formulas(frame))["part"].tolist() == names
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("column", ["part", "mass_kg"])
+@pytest.mark.parametrize("nested", [[1, 2], {"a": 1}])
+def test_lists_and_records_are_no_values(tmp_path: Path, compact: bool, column: str, nested: object) -> None:
+    table = Table(name="parts", about="a part", columns=PARTS.columns, compact=compact)
+    frame = pd.DataFrame({"part": ["a", "b"], "mass_kg": [1.0, 2.0]}).assign(**{column: [nested, nested]})
+    path = tmp_path / "parts.parquet"
+    write_table(frame, path)
+    with pytest.raises(InputError) as caught:
+        read_table(table, path)
+    assert f"parts.parquet row 2: {column} is '" in caught.value.faults[1]
+    assert "must be a single value" in caught.value.faults[1]
