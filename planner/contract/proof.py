@@ -56,6 +56,7 @@ class Proof:
     seconds      wall time of the decision, without compiling
     compile_s    wall time of compiling kernels, or of loading them from the cache, before the decision
     backend      solver with its version, e.g. "highs 1.13.1 (simplex)"
+    is_cut       whether the time limit ended the search, for a design that leaves time for its plan's check
     reasons      names of the conflicting constraints, where there is no plan
     """
 
@@ -67,6 +68,7 @@ class Proof:
     seconds: float | None = None
     compile_s: float | None = None
     backend: str | None = None
+    is_cut: bool = False
     reasons: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

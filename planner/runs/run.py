@@ -120,10 +120,8 @@ class Run:
             return "no plan found" if proof.bound is None else "bound only"
         if proof.status is not Status.FEASIBLE:
             return str(proof.status)
-        if (
-            self.options.time_limit_s is not None
-            and (proof.seconds or 0.0) >= 0.95 * self.options.time_limit_s
-        ):
+        limit_s = self.options.time_limit_s
+        if proof.is_cut or (limit_s is not None and (proof.seconds or 0.0) >= 0.95 * limit_s):
             return "time limit"
         return "heuristic" if proof.bound is None else str(proof.status)
 

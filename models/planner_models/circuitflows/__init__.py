@@ -11,7 +11,8 @@ replicas: `block_placement` has that formulation.
 Tables: `racks(rack, hosts, circuit_mbps, packet_mbps)`, `flows(flow, source_rack, target_rack, host,
 start_us, bytes, after)` and `network(...)` in one row; 1 Mbit/s is 1 bit/us. A plan is the record of a run:
 `configurations(day, start_us, duration_us, source_rack, target_rack)`, `queues(at_us, source_rack,
-target_rack, packets)`, `settings(queue_packets, alpha, beta, packet_mbps)` and `placement(flow,
+target_rack, packets)`, `settings(queue_packets, alpha, beta, packet_mbps,
+simulated_us)` and `placement(flow,
 target_rack)`. Packets are followed one by one (`packets`), not as a fluid. `upper_bound` bounds the data
 that any plan can deliver. Reports to the scheduler may be old, noisy or coarse (`information`).
 
@@ -96,9 +97,11 @@ SYSTEM = System(
             verb="delivers",
             total="offered_gb",
             losses={"undelivered_gb": "does not deliver"},
+            fallbacks={"unsimulated_ms": "leaves out the last"},
             table=(
                 "delivered_gb",
                 "undelivered_gb",
+                "simulated_ms",
                 "finished_share",
                 "small_p99_ms",
                 "big_p99_ms",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -47,16 +49,28 @@ class QueueResizing:
     early_us: float
 
 
+class OutOfTime(Exception):
+    """The time limit came before the end of the run."""
+
+
 class Datacenter:
     """A network of flows whose circuits are set a week at a time; an `Execution`.
 
     A week begins when its schedule is applied. Its days follow one another, each after a night. Queues are
     enlarged as if the week were repeated, which is all that is known when it begins. Observations are the
     reports that have arrived by then: racks and hosts report so that a report arrives when a week begins.
+    `deadline`, of `time.perf_counter`, ends the run early: `advance` raises OutOfTime.
     """
 
-    def __init__(self, problem: FlowsInTime, network: Network, resizing: QueueResizing | None) -> None:
-        self.problem, self.network, self.resizing = problem, network, resizing
+    def __init__(
+        self,
+        problem: FlowsInTime,
+        network: Network,
+        resizing: QueueResizing | None,
+        deadline: float = math.inf,
+    ) -> None:
+        self.problem, self.network, self.resizing, self.deadline = problem, network, resizing, deadline
+        self.end_us = problem.of("horizon_us") * (1 - 1e-12)  # the loop passes times in seconds
         self.rng = np.random.default_rng(problem.reports.seed)
         self.reports: list[tuple[float, Observation]] = []
         self.reports_sent = 0
@@ -68,10 +82,15 @@ class Datacenter:
         age, week, until = self.problem.reports.age_us, self.problem.of("week_us"), until_s / SECONDS_PER_US
         while age > 0 and (leaves := _loop_instant_us(self.reports_sent * week - age)) < until:
             if leaves >= 0:
-                self.network.advance(leaves)
+                self._advance(leaves)
                 self.reports.append((leaves, self._state()))
             self.reports_sent += 1
-        self.network.advance(until)
+        self._advance(until)
+
+    def _advance(self, until_us: float) -> None:
+        self.network.advance(until_us, deadline=self.deadline)
+        if time.perf_counter() >= self.deadline and self.network.now_us < self.end_us:
+            raise OutOfTime
 
     def apply(self, decision: Sequence[Day]) -> None:
         now, end = self.network.now_us, self.network.now_us
@@ -190,11 +209,14 @@ def run(
     resizing: QueueResizing | None = None,
     computing_us: float = 0.0,
     name: str = "scheduler",
+    limit_s: float | None = None,
 ) -> tuple[Operation, Network]:
     """Run the network under a scheduler; return the record of what was done, and the network at its end.
 
-    week  returns the days of the next week from an observation at its start; None: no circuits
+    week     returns the days of the next week from an observation at its start; None: no circuits
+    limit_s  wall time after which the run is cut; the record's `simulated_us` says how far it came
     """
+    deadline = math.inf if limit_s is None else time.perf_counter() + limit_s
     row = settings.iloc[0]
     small = int(row["queue_packets"])
     network = plan.build_idle_network(
@@ -206,7 +228,7 @@ def run(
         beta=float(row["beta"]),
         packet_mbps=float(row["packet_mbps"]) or None,
     )
-    datacenter = Datacenter(problem, network, resizing)
+    datacenter = Datacenter(problem, network, resizing, deadline)
     controllers: list[Controller[Sequence[Day]]] = []
     if week is not None:
 
@@ -221,7 +243,10 @@ def run(
                 computing_s=computing_us * SECONDS_PER_US,
             )
         )
-    control_loop.run(datacenter, controllers, until_s=problem.of("horizon_us") * SECONDS_PER_US)
+    try:
+        control_loop.run(datacenter, controllers, until_s=problem.of("horizon_us") * SECONDS_PER_US)
+    except OutOfTime:
+        settings = settings.assign(simulated_us=datacenter.network.now_us)
     tables = datacenter.record()
     made = Operation(
         configurations=tables["configurations"],

@@ -7,6 +7,7 @@ Flows that may go to any rack go to racks drawn at random where a design does no
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
@@ -23,12 +24,15 @@ from planner_models.circuitflows.designs import block_placement, execution, uppe
 from planner_models.circuitflows.designs.execution import Observation, QueueResizing
 from planner_models.circuitflows.designs.weekly_schedule import Scheduler, plan_week
 from planner_models.circuitflows.plan.metrics import Replay, measure_run
-from planner_models.circuitflows.plan.plan import Operation, settings_table
+from planner_models.circuitflows.plan.plan import Operation, settings_table, simulated_us
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.network import spread
 
 ROUNDING: Final = 1e-9
+LEAST_TIME_S: Final = 1e-3
+PLACEMENT_SHARE: Final = 0.5
+"""Share of the time limit for the program of the placement; the rest is for the run."""
 TIME_LIMITS: Final = frozenset({"night", "shortest_day", "horizon"})
 """The limits that a run with another packet switch than there is keeps."""
 
@@ -263,18 +267,20 @@ def run_optimal_placement(
 
     source  generalises Mukerjee 2018, 2.6.1; see `placement`
     """
-    last = previous.plan if previous else None
+    last, start = previous.plan if previous else None, time.perf_counter()
     made = block_placement.optimize_placement(
         problem,
         racks_each=racks_each,
         balance=balance,
         churn=churn,
         used=None if last is None else block_placement.used_pairs(problem, last.placement),
-        options=options,
+        options=limited(options, share_of(options, PLACEMENT_SHARE)),
     )
     if made.placement is None:
         return Decision(plan=None, proof=made.proof)
-    return replace(planner.run(problem, placement=made.placement, demand=planner.demand), proof=made.proof)
+    rest = limited(Options(), remaining_s(options, start))
+    decision = planner.run(problem, placement=made.placement, demand=planner.demand, options=rest)
+    return replace(decision, proof=replace(made.proof, is_cut=decision.proof.is_cut))
 
 
 # --- parts --------------------------------------------------------------------------------
@@ -295,6 +301,23 @@ def ring_days(problem: FlowsInTime, shifts: Sequence[int]) -> list[Day]:
     return [Day(duration_us=length, target=(np.arange(n) + shift) % n) for shift in shifts]
 
 
+def remaining_s(options: Options, start: float) -> float | None:
+    """Return the time left of a limit since `start`, of `time.perf_counter`; None without a limit."""
+    if options.time_limit_s is None:
+        return None
+    return max(LEAST_TIME_S, start + options.time_limit_s - time.perf_counter())
+
+
+def share_of(options: Options, share: float) -> float | None:
+    """Return a share of the time limit, s; None without a limit."""
+    return None if options.time_limit_s is None else share * options.time_limit_s
+
+
+def limited(options: Options, limit_s: float | None) -> Options:
+    """Return the options with another time limit."""
+    return replace(options, time_limit_s=limit_s)
+
+
 def _run(
     problem: FlowsInTime,
     placement: pd.DataFrame | None,
@@ -308,6 +331,8 @@ def _run(
 
     placement  None: flows that may go to any rack go to racks drawn at random, as in HDFS
     """
+    # check and metrics replay the record, and again where designs observe other reports than the true ones
+    share = 1 / (2 if problem.reports.are_exact else 3)
     plan, network = execution.run(
         problem,
         placement=block_placement.place_randomly(problem, seed=0) if placement is None else placement,
@@ -315,26 +340,31 @@ def _run(
         settings=settings,
         resizing=resizing,
         computing_us=computing_us,
+        limit_s=share_of(options, share),
     )
     figures = measure_run(problem, plan, Replay.of(network))
     delivered, offered = figures["delivered_gb"], figures["offered_gb"]
     assert delivered is not None  # of every run
     assert offered is not None
     most = upper_bound.max_delivered_gb(problem)
+    until, horizon = simulated_us(problem, plan), problem.of("horizon_us")
     proof = Proof(
         status=Status.OPTIMAL if delivered >= most * (1 - ROUNDING) else Status.FEASIBLE,
         objective=delivered,
         bound=most,
         metric="delivered_gb",
+        is_cut=until < horizon,
     )
-    if options.service == "best" or delivered >= offered * (1 - ROUNDING):
+    is_all = delivered >= offered * (1 - ROUNDING) and not proof.is_cut
+    if options.service == "best" or is_all:
         return Decision(plan=plan, proof=proof)
     is_proven = most < offered * (1 - ROUNDING)
     extreme = f"any plan delivers at most {most:,.4g}" if is_proven else f"this run delivers {delivered:,.4g}"
+    reach = f"the {until / 1e3:,.4g} ms that the time limit left" if proof.is_cut else "the run"
     proof = replace(
         proof,
         status=Status.INFEASIBLE if is_proven else Status.UNDECIDED,
         objective=None,
-        reasons=(f"{extreme} of {offered:,.4g} GB within the run",),
+        reasons=(f"{extreme} of {offered:,.4g} GB within {reach}",),
     )
     return Decision(plan=None, proof=proof)

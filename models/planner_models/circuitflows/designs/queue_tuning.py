@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.options import Options
 from planner_models.circuitflows.designs import operation
 from planner_models.circuitflows.plan.metrics import measure
 from planner_models.circuitflows.plan.plan import Operation
 from planner_models.circuitflows.problem.problem import FlowsInTime
+
+TRIAL_SHARE: Final = 0.5
+"""Share of the time limit for trial runs; the rest is for the run itself."""
 
 Sizes = Annotated[
     tuple[int, ...], Field(min_length=1, description="small queue sizes to try, packets; rising")
@@ -41,11 +46,13 @@ def run_tuned_queues(
     alpha: operation.Alpha = 1.0,
     beta: operation.Beta = 1.0,
     trial_us: Annotated[float, Field(gt=0, description="length of a trial run, us")] = 100_000.0,
+    options: Options = Options(),
 ) -> Decision[Operation]:
     """Run with resize(s, b, tau) of the highest circuit utilization within a bound on latency.
 
     Every combination is tried on the first part of the run, and the best that keeps the bound there
-    is taken for all of it; of equals the one with the least latency. Without one, there is no plan.
+    is taken for all of it; of equals the one with the least latency. Without one, there is no plan. Under a
+    time limit, the combinations that are tried are the first ones, at least one.
 
     source  Mukerjee 2018, 2.4.2, where the three are set by hand
     """
@@ -59,11 +66,18 @@ def run_tuned_queues(
         if low <= high
     }
     fixed = {"shifts": rings, "alpha": alpha, "beta": beta}
-    trials = []
+    trials: list[tuple[float, float, dict[str, float]]] = []
+    start, trying = time.perf_counter(), operation.limited(options, operation.share_of(options, TRIAL_SHARE))
+    is_cut = False
     for low, high, lead in sorted(settings):
         queues = {"queue_packets": low, "large_packets": high, "early_us": lead}
-        plan = operation.run_fixed_schedule(first, **fixed, **queues).plan
+        rest = operation.limited(Options(), operation.remaining_s(trying, start))
+        trial = operation.run_fixed_schedule(first, **fixed, **queues, options=rest)
+        plan = trial.plan
         assert plan is not None  # a fixed week always is one
+        is_cut = trial.proof.is_cut
+        if is_cut and trials:
+            break
         figures = measure(first, plan, None)
         latency = figures[f"latency_{percentile}_us"] or 0.0
         trials.append((figures["circuit_utilization"] or 0.0, -latency, queues))
@@ -73,4 +87,6 @@ def run_tuned_queues(
         reason = f"the least {percentile} latency of any setting tried is {least:g} us"
         return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
     best = max(within_bound, key=lambda trial: trial[:2])
-    return operation.run_fixed_schedule(problem, **fixed, **best[2])
+    rest = operation.limited(options, operation.remaining_s(options, start))
+    decision = operation.run_fixed_schedule(problem, **fixed, **best[2], options=rest)
+    return replace(decision, proof=replace(decision.proof, is_cut=decision.proof.is_cut or is_cut))

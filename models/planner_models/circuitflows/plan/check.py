@@ -23,7 +23,7 @@ def check(problem: FlowsInTime, plan: Operation) -> Violations:
 
     PlanRejected where it is no operation: circuits of a day that are no matching or do not start and
     end together, unknown racks, a flow that is placed nowhere, at home, or though it has its target,
-    several rows of settings.
+    several rows of settings, a record of more than the run.
     """
     if len(plan.settings) != 1:
         raise PlanRejected(f"settings: has {len(plan.settings)} rows, must have one")
@@ -44,6 +44,9 @@ def check(problem: FlowsInTime, plan: Operation) -> Violations:
     if twice.any():
         raise PlanRejected(f"queues row {int(np.argmax(twice)) + 1}: the queue is resized twice at one time")
     days = frame.drop_duplicates("day").sort_values("start_us", kind="stable")
+    end, last = float(plan.settings["simulated_us"].iloc[0]), problem.of("horizon_us")
+    if end > last:
+        raise PlanRejected(f"settings row 1: simulated_us is {end:g}, the run ends at {last:g}")
     return _times(problem, days) + _rates(problem, float(plan.settings["packet_mbps"].iloc[0]))
 
 

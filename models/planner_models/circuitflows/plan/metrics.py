@@ -38,9 +38,11 @@ METRICS: Final = (
             ("done_ms", "time until the last flow ends; unknown where some do not", "2.6.2"),
         )
     ),
+    metric("simulated_ms", "ms", "more", "time that the record covers, and all other metrics with it"),
+    metric("unsimulated_ms", "ms", "less", "time of the run after it, which a time limit left out"),
     metric("finished_share", "", "more", "share of all flows that end"),
     metric("delivered_gb", "GB", "more", "data that reached its application"),
-    metric("offered_gb", "GB", "more", "data of all flows that start within the run"),
+    metric("offered_gb", "GB", "more", "data of all flows that start within the time simulated"),
     metric("undelivered_gb", "GB", "less", "data of these flows that did not reach its application"),
     metric("circuit_utilization", "", "more", UTILIZATION, THESIS + "Fig. 2.7"),
     metric("circuit_gb", "GB", "more", "sent over circuits", THESIS + "Fig. 2.17"),
@@ -87,7 +89,7 @@ class Replay:
 def replay(problem: FlowsInTime, plan: Operation) -> Replay:
     """Return the run that the plan's tables describe; the last one is cached."""
     network = plans.build_planned_network(problem, plan)
-    network.advance(problem.of("horizon_us"))
+    network.advance(plans.simulated_us(problem, plan))
     return Replay.of(network)
 
 
@@ -102,15 +104,16 @@ def measure(
 
 def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str, float | None]:
     """Return every metric of a run."""
-    network, taken, horizon = run.network, run.taken_us / 1e3, problem.of("horizon_us")
+    network, taken, end_us = run.network, run.taken_us / 1e3, plans.simulated_us(problem, plan)
     ended = ~np.isnan(taken)
     packet_gb = problem.of("packet_bytes") / 1e9
     sizes = np.minimum(network.of("delivered"), problem.packets) * problem.of("packet_bytes")
     size = problem.flows["bytes"].to_numpy(float)
     delivered = float(np.minimum(sizes, size).sum()) / 1e9
-    offered = float(size[problem.flows["start_us"].to_numpy(float) < horizon].sum()) / 1e9
+    offered = float(size[problem.flows["start_us"].to_numpy(float) < end_us].sum()) / 1e9
     days = plan.configurations.drop_duplicates("day")
-    ends = np.minimum(days["start_us"] + days["duration_us"], horizon)
+    days = days[days["start_us"] < end_us]
+    ends = np.minimum(days["start_us"] + days["duration_us"], end_us)
     up = float(np.clip(ends - days["start_us"], 0.0, None).sum())
     end = network.of("end_us")
     sent = network.count(SENT)
@@ -121,6 +124,8 @@ def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str,
         "big_p99_ms": _percentile(taken[ended & problem.big], 99),
         "longest_ms": float(taken[ended].max()) if ended.any() else None,
         "done_ms": float(end.max()) / 1e3 if ended.all() else None,
+        "simulated_ms": end_us / 1e3,
+        "unsimulated_ms": (problem.of("horizon_us") - end_us) / 1e3,
         "finished_share": float(ended.mean()),
         "delivered_gb": delivered,
         "offered_gb": offered,
@@ -135,7 +140,7 @@ def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str,
         "lost_share": network.count(LOST) / sent if sent else None,
         "configurations": float(len(days)),
         "pairs_per_rack": float(max_partners(network.of("source"), network.of("target"), len(problem.racks))),
-        "duty_cycle": up / horizon,
+        "duty_cycle": up / end_us,
     }
 
 
@@ -165,7 +170,7 @@ def _utilization(problem: FlowsInTime, plan: Operation, network: Network) -> flo
     frame = plan.configurations
     pair = plans.pair_numbers(problem, frame)
     start = frame["start_us"].to_numpy(float)
-    end = np.minimum(start + frame["duration_us"].to_numpy(float), problem.of("horizon_us"))
+    end = np.minimum(start + frame["duration_us"].to_numpy(float), plans.simulated_us(problem, plan))
     up = np.bincount(pair, weights=np.clip(end - start, 0.0, None), minlength=n * n)
     runs = np.zeros(n * n, dtype=bool)
     runs[network.of("source") * n + network.of("target")] = True

@@ -45,6 +45,13 @@ SETTINGS: Final = Table(
         "packet_mbps": number(
             "rate of each rack's link to the packet switch; 0: as it is", at_least=0, at_most=MOST_MBPS
         ),
+        "simulated_us": number(
+            "time that the record covers, where a time limit cut the run, us; 0: the whole run",
+            at_least=0,
+            at_most=MOST_US,
+            optional=True,
+            default=0.0,
+        ),
     },
 )
 PLACEMENT: Final = Table(
@@ -86,8 +93,19 @@ def settings_table(
     *, queue_packets: int, alpha: float = 1.0, beta: float = 1.0, packet_mbps: float | None = None
 ) -> pd.DataFrame:
     """Return the table `settings`; `packet_mbps` None keeps the packet switch as it is."""
-    row = {"queue_packets": queue_packets, "alpha": alpha, "beta": beta, "packet_mbps": packet_mbps or 0.0}
+    row = {
+        "queue_packets": queue_packets,
+        "alpha": alpha,
+        "beta": beta,
+        "packet_mbps": packet_mbps or 0.0,
+        "simulated_us": 0.0,
+    }
     return pd.DataFrame({name: [float(value)] for name, value in row.items()})
+
+
+def simulated_us(problem: FlowsInTime, plan: Operation) -> float:
+    """Return the time that the record covers, us: all of the run, or what came before a time limit."""
+    return float(plan.settings["simulated_us"].iloc[0]) or problem.of("horizon_us")
 
 
 def target_racks(problem: FlowsInTime, placement: pd.DataFrame) -> Ints:

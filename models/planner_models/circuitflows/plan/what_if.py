@@ -11,9 +11,10 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
-from planner.contract.what_if import Change, Reoptimization
+from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.options import Options
 from planner_models.circuitflows.plan.metrics import METRICS, Replay, measure, replay
+from planner_models.circuitflows.plan.plan import simulated_us
 from planner_models.circuitflows.problem.problem import FlowsInTime
 
 METRIC: Final = {metric.name: metric for metric in METRICS}
@@ -35,35 +36,48 @@ def explain(
 ) -> Explanation:
     """Explain how many flows end, which racks fall behind, and the gain of other settings and networks.
 
-    The gain of a change is found by solving again with the same design.
+    The gain of a change is found by solving again with the same design; without one where a time limit cuts
+    the run.
     """
-    run = replay(problem, decided.decision.plan)
-    again = Reoptimization[FlowsInTime](
-        decided, metric=METRIC["delivered_gb"], measure=measure, options=options
-    )
-    trials = [trial for trial in again.solve_all(_changes(problem, decided)) if trial.gain is not None]
-    gains = again.section(
-        trials, title="Gains of other settings and networks", others=[METRIC[name] for name in OTHERS]
-    )
-    sections = [_report_racks(problem, run, shown), gains]
+    plan = decided.decision.plan
+    if plan is None:
+        raise ValueError("there is no plan to explain")
+    run = replay(problem, plan)
+    sentences = [_describe_flows(problem, run, simulated_us(problem, plan))]
+    sections = [_report_racks(problem, run, shown)]
+    if decided.decision.proof.is_cut:
+        sentences.append(
+            "Gains of other settings and networks are found of whole runs: extend the time limit."
+        )
+    else:
+        again = Reoptimization[FlowsInTime](
+            decided, metric=METRIC["delivered_gb"], measure=measure, options=options
+        )
+        trials = [trial for trial in again.solve_all(_changes(problem, decided)) if _is_whole(trial)]
+        others = [METRIC[name] for name in OTHERS]
+        sections.append(again.section(trials, title="Gains of other settings and networks", others=others))
+        sentences.append(again.sentence(trials))
     if decided.baseline is not None:
         sections.append(_compare_metrics(problem, decided))
-    return Explanation(
-        sentences=(_describe_flows(problem, run), again.sentence(trials)), sections=tuple(sections)
-    )
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def _describe_flows(problem: FlowsInTime, run: Replay) -> str:
+def _is_whole(trial: Trial[FlowsInTime]) -> bool:
+    """Return whether a changed network was run to its end."""
+    return trial.gain is not None and trial.metrics is not None and not trial.metrics["unsimulated_ms"]
+
+
+def _describe_flows(problem: FlowsInTime, run: Replay, until_us: float) -> str:
     """Return how many flows end, and how that compares with sending alone at the circuits' rate."""
     ended = ~np.isnan(run.taken_us)
     if not ended.any():
-        return f"None of {len(ended):,} flows ends within {problem.of('horizon_us') / 1e3:,.6g} ms."
+        return f"None of {len(ended):,} flows ends within {until_us / 1e3:,.6g} ms."
     target = np.asarray(run.network.of("target"))
     rate = problem.circuit_mbps[problem.source, target]  # bits per us
     alone = problem.flows["bytes"].to_numpy(float) * 8 / rate
     slower = float(np.median(run.taken_us[ended] / alone[ended]))
     return (
-        f"{int(ended.sum()):,} of {len(ended):,} flows end within {problem.of('horizon_us') / 1e3:,.6g} ms; "
+        f"{int(ended.sum()):,} of {len(ended):,} flows end within {until_us / 1e3:,.6g} ms; "
         f"half of them take over {slower:,.3g} times as long as alone on a circuit that is always up."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +16,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from planner import InputError, Options, PlanRejected, Status
-from planner.runs.run import evaluate
+from planner.runs.run import evaluate, prepare
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
 from planner_models.circuitflows.designs import block_placement, execution, operation, weekly_schedule
 from planner_models.circuitflows.designs.execution import Datacenter, Observation, QueueResizing
+from planner_models.circuitflows.plan.packets import network
 from planner_models.circuitflows.plan.plan import from_tables
 from planner_models.circuitflows.plan.plan import settings_table as setting
 from planner_models.circuitflows.problem import generators
@@ -152,6 +154,66 @@ def test_a_scheduler_that_computes_for_a_week_is_a_week_late(small: FlowsInTime)
         ran(small, "data_units", computing_us=wait).plan.configurations for wait in (0.0, 1_000.0)
     )
     assert late["start_us"].min() == pytest.approx(prompt["start_us"].min() + 1_000.0)
+
+
+# --- time limits --------------------------------------------------------------------------
+
+SHORT = Options(time_limit_s=1e-3)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, "resize_tuned"])
+def test_a_run_that_the_time_limit_cuts_covers_its_part(
+    small: FlowsInTime, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "EVENTS_PER_CALL", 100)
+    design = SYSTEM.design(name)
+    parameters = {"latency_us": 1e6} if name == "resize_tuned" else {}
+    run = evaluate(SYSTEM, small, Entry(label=name, design=design, parameters=parameters), options=SHORT)
+    assert run.status == "time limit"
+    assert 0 < run.metrics["simulated_ms"] < small.of("horizon_us") / 1e3
+    assert run.metrics["simulated_ms"] + run.metrics["unsimulated_ms"] == pytest.approx(30.0)
+    assert "It leaves out the last" in run.verdict
+    ends = run.plan.settings["simulated_us"].iloc[0]
+    part = replace(small, network=small.network.assign(horizon_us=ends))
+    whole = replace(run.plan, settings=run.plan.settings.assign(simulated_us=0.0))
+    for metric, value in measure(part, whole, None).items():
+        assert value == run.metrics[metric] or metric == "unsimulated_ms", metric
+    assert run.metrics["delivered_gb"] <= run.metrics["offered_gb"]
+    strict = design.run(small, options=replace(SHORT, service="all"), parameters=parameters)
+    assert strict.plan is None
+    assert "that the time limit left" in strict.proof.reasons[0]
+
+
+@pytest.mark.parametrize("information", [{}, {"age_us": 500.0}])
+def test_a_time_limit_holds_for_the_whole_run(information: dict[str, float]) -> None:
+    problem = generators.mixed(horizon_us=2e6)
+    entry = Entry(label="queues", design=SYSTEM.design("queues"), information=information)
+    prepare(SYSTEM, entry, Options())
+    start = time.process_time()
+    run = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=0.4))
+    assert time.process_time() - start < 0.4 + 1.5
+    assert run.status == "time limit"
+
+
+def test_a_placement_runs_in_the_rest_of_the_time(
+    writes: FlowsInTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "EVENTS_PER_CALL", 100)
+    monkeypatch.setattr(operation, "remaining_s", lambda options, start: 1e-3)  # noqa: ARG005
+    entry = Entry(label="optimum", design=SYSTEM.design("placement_optimum"))
+    run = evaluate(SYSTEM, writes, entry, options=Options(time_limit_s=5.0))
+    assert run.decision.proof.metric == "pairs_per_rack"
+    assert run.metrics["unsimulated_ms"] > 0
+
+
+def test_a_record_of_more_than_the_run_is_refused(small: FlowsInTime) -> None:
+    plan = ran(small, "fixed").plan
+    longer = replace(plan, settings=plan.settings.assign(simulated_us=30_001.0))
+    with pytest.raises(PlanRejected, match="settings row 1: simulated_us is 30001, the run ends at 30000"):
+        check(small, longer)
+    tables = plan.to_tables()
+    tables["settings"] = tables["settings"].drop(columns="simulated_us")
+    assert measure(small, from_tables(small, tables), None) == measure(small, plan, None)
 
 
 # --- weeks --------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +69,8 @@ from planner_models.circuits.plan.compiled import inner, kernel
 MOST_PLACES = 100_000_000
 """Packets that the network has places for: about 4 GB."""
 
+EVENTS_PER_CALL: Final = 100_000  # of compiled code, between looks at the clock: about 0.03 s
+
 CIRCUIT_UP, CIRCUIT_DOWN, DETACH, RESIZE = range(4)
 """Kinds of changes: a circuit comes up or goes down, a pair leaves the packet switch, a queue is resized."""
 
@@ -110,11 +114,18 @@ class Network:
         ints[NEXT_CHANGE], ints[CHANGES] = 0, len(us)
         return replace(self, changes=(us[order], kind[order], pair[order], value[order]))
 
-    def advance(self, until_us: float) -> None:
-        """Advance time to `until_us`; events of that instant itself wait for the next call."""
+    def advance(self, until_us: float, *, deadline: float = math.inf) -> None:
+        """Advance time to `until_us`; events of that instant itself wait for the next call.
+
+        deadline  of `time.perf_counter`: time ends there at the end of an instant, to whole nanoseconds
+                  where possible, some events after it at least
+        """
         state = self.state
-        if advance(state.ints, state.reals, state.at, *self.changes, until_us):
-            raise RuntimeError("more packets are in flight than the network has places for")
+        while advance(state.ints, state.reals, state.at, *self.changes, until_us, EVENTS_PER_CALL):
+            if state.ints[OVERFLOW]:
+                raise RuntimeError("more packets are in flight than the network has places for")
+            if time.perf_counter() >= deadline:
+                until_us, deadline = min(until_us, _next_instant_us(self.now_us)), math.inf
 
 
 def build_network(
@@ -215,6 +226,11 @@ def build_network(
     return Network(state=state, changes=nothing)
 
 
+def _next_instant_us(us: float) -> float:
+    """Return the next whole nanosecond after a time, us; the next number where they are as far apart."""
+    return max((math.floor(us * 1e3) + 1) / 1e3, math.nextafter(us, math.inf))
+
+
 @inner
 def apply_change(ints: Ints, reals: Floats, at: Layout, kind: int, pair: int, value: float) -> int:
     """Apply a change from outside; return the rack that sends of its pair."""
@@ -246,14 +262,16 @@ def advance(  # noqa: C901
     change_pair: Ints,
     change_value: Floats,
     until_us: float,
-) -> int:
-    """Advance time to `until_us`; events of that instant itself wait for the next call.
+    most_events: int,
+) -> bool:
+    """Advance time to `until_us` by at most so many events; those of that instant wait for the next call.
 
     A turn of the loop takes one event and does at once all that follows from it: a flow offers its host
-    a packet, the host sends, switches take packets from queues. Return 1 where more packets are in
-    flight than there are places for, else 0.
+    a packet, the host sends, switches take packets from queues. Return whether events before `until_us`
+    are left: after so many, or where more packets are in flight than there are places for.
     """
     n = at.racks
+    events = 0
     while ints[OVERFLOW] == 0:
         event = reals[at.heap_us] if ints[HEAP_SIZE] > 0 else np.inf
         change = change_us[ints[NEXT_CHANGE]] if ints[NEXT_CHANGE] < ints[CHANGES] else np.inf
@@ -264,7 +282,11 @@ def advance(  # noqa: C901
         )
         now = min(event, change, start)
         if now >= until_us:
+            reals[NOW] = max(reals[NOW], until_us)
+            return False
+        if events == most_events:
             break
+        events += 1
         reals[NOW] = now
         flow = host = down = circuit = up = uplink_freed = circuit_used = -1
         if change <= now:
@@ -346,6 +368,4 @@ def advance(  # noqa: C901
             send_uplink(ints, reals, at, up)
         if uplink_freed >= 0 and uplink_freed != up:
             send_uplink(ints, reals, at, uplink_freed)
-    if ints[OVERFLOW] == 0:
-        reals[NOW] = max(reals[NOW], until_us)
-    return int(ints[OVERFLOW])
+    return True
