@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
+from planner_models import geonames
 from planner_models.brokering.problem import cluster_matching, geography
 
 
@@ -24,7 +25,7 @@ def contract_prices(
         return price
     # the code of Namibia is that of North America too, and means the continent
     country = [name if name not in geography.CONTINENTS else "" for name in countries]
-    continent = [geography.continent_by_country()[name] for name in countries]
+    continent = [geonames.continent_by_country()[name] for name in countries]
     world = [geography.WORLD] * len(countries)
     for cdn, name in enumerate(cdn_names):
         own = contracts[contracts["cdn"] == name].set_index("region")["price"]

