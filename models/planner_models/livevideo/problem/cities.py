@@ -6,7 +6,6 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-
 from planner.arrays import Floats
 from planner.errors import InputError
 from planner_models import geonames, globe
