@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.extras import USERS_EXTRAS
+
 ROOT = Path(__file__).parent.parent
 HEAVY = (
     "pandas",
@@ -195,9 +197,10 @@ def test_every_dependency_has_its_licence_listed() -> None:
         for line in (ROOT / "docs" / "licenses.md").read_text(encoding="utf-8").splitlines()
         if line.startswith("| ") and not line.startswith("| package")
     }
+    optional = [setup()["options.extras_require"][extra] for extra in USERS_EXTRAS]
     required = {
         re.split(r"[<>=\[; ]", line.strip())[0]
-        for line in setup()["options"]["install_requires"].splitlines()
+        for line in "\n".join([setup()["options"]["install_requires"], *optional]).splitlines()
         if line.strip() and not line.strip().startswith("#")
     }
     assert listed == required

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
-from planner.errors import InputError
+from planner.extras import explain_missing
 
 if TYPE_CHECKING:
     from planner.backends.linear_program import LinearProgram
@@ -106,10 +106,7 @@ class Backend:
         try:
             return cast("Implementation", import_module(self.implementation))
         except ModuleNotFoundError as missing:
-            advice = f": {self.install}" if self.install else ""
-            raise InputError(
-                f"backend '{self.name}' needs the package '{missing.name}', which is not installed{advice}"
-            ) from missing
+            raise explain_missing(f"backend '{self.name}'", missing, self.install) from missing
 
     def capabilities_of(self, solver: str) -> Capabilities:
         """Return what a solver of this backend takes; "" is the plain backend."""

@@ -35,5 +35,4 @@ SCIP = Backend(
     name="scip",
     implementation="planner.backends.scip",
     capabilities=Capabilities(),
-    install="pip install 'coordination-planner[scip]'",
 )

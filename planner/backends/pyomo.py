@@ -12,12 +12,6 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
-from pyomo.common.errors import ApplicationError
-from pyomo.common.log import LoggingIntercept
-from pyomo.core.expr.numeric_expr import LinearExpression
-from pyomo.opt import SolverStatus, TerminationCondition
-from pyomo.version import version as pyomo_version
 
 from planner.backends.backend import LIMITS, Capabilities
 from planner.backends.dispatch import EXPLANATION_LIMIT_S
@@ -27,11 +21,21 @@ from planner.backends.linear_program import LinearProgram
 from planner.backends.registry import refusals
 from planner.backends.solution import Solution
 from planner.backends.solver_thread import run_in_thread
-from planner.backends.standard_form import from_pyomo, only_objective, to_arrays
 from planner.backends.verification import InfeasibleOrUnbounded, judge
 from planner.contract.proof import Status
 from planner.errors import InputError, SolverFailure, did_you_mean
+from planner.extras import needed_by
 from planner.options import Options
+
+with needed_by("backend 'pyomo'"):
+    import pyomo.environ as pyo
+    from pyomo.common.errors import ApplicationError
+    from pyomo.common.log import LoggingIntercept
+    from pyomo.core.expr.numeric_expr import LinearExpression
+    from pyomo.opt import SolverStatus, TerminationCondition
+    from pyomo.version import version as pyomo_version
+
+    from planner.backends.standard_form import from_pyomo, only_objective, to_arrays
 
 AMBIGUOUS = "infeasible or unbounded"
 

@@ -14,6 +14,7 @@ import typer
 from planner.cli.options import JsonOption
 from planner.cli.output import answer, report_compiling, say
 from planner.errors import InputError
+from planner.extras import needed_by
 
 MAX_UPLOAD_MB: Final = 50
 
@@ -67,6 +68,9 @@ def dashboard(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
     """Open the what-if dashboard: change a problem, compare designs, look at sweeps."""
+    with needed_by("the dashboard"):
+        import pebble  # noqa: F401
+        import streamlit  # noqa: F401
     found = importlib.util.find_spec("planner_dashboard")
     if found is None or found.origin is None:
         raise InputError("the dashboard is not installed: the package planner_dashboard is missing")

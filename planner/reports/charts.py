@@ -14,6 +14,7 @@ from plotly.subplots import make_subplots
 
 from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.errors import PlannerError
+from planner.extras import needed_by
 from planner.reports.chart_style import COLOURS, apply_style
 from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
 from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
@@ -110,6 +111,8 @@ def save_picture(figure: go.Figure, path: Path) -> None:
     paper = go.Figure(figure).update_layout(
         paper_bgcolor="white", plot_bgcolor="white", font_color="#222222", width=1000
     )
+    with needed_by("a picture"):
+        import kaleido  # noqa: F401
     try:
         paper.write_image(path, scale=2)
     except (RuntimeError, ImportError, OSError) as error:

@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from planner.errors import InputError
+from planner.extras import needed_by
 from planner.options import Options
 from planner.runs.run import fraction_of_bound
 from planner.scenarios.catalogue import find_system
@@ -285,7 +286,8 @@ def _missing_runs(store: Store, grid: Grid) -> tuple[list[Point], dict[str, Poin
 def _open_client(
     grid: Grid, left: int, workers: int | None, memory: str, cluster: str | None
 ) -> contextlib.AbstractContextManager[Any]:
-    from planner.sweeps import dask_pool
+    with needed_by("a sweep"):
+        from planner.sweeps import dask_pool
 
     if cluster is not None:
         return dask_pool.connect_to_cluster(cluster)
