@@ -35,7 +35,8 @@ from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
 from planner.runs.run import evaluate
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.scenario import Entry, scenario_names
+from planner.scenarios.scenario import Entry
+from planner.scenarios.shipped import scenario_names
 from tests import hostile
 from tests.commands import planner
 from tests.models.traffic.problem.readers import test_graphml, test_repetita, test_sndlib

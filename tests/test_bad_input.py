@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from planner.scenarios.scenario import scenario_names
+from planner.scenarios.shipped import scenario_names
 from tests.commands import planner
 
 LINKS = "tail,head,capacity_mbps\na,b,10\nb,c,10\nc,a,10\n"

@@ -19,7 +19,7 @@ import typer
 
 from planner import cli
 from planner.scenarios.catalogue import system_names
-from planner.scenarios.scenario import scenario_names
+from planner.scenarios.shipped import scenario_names
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -12,7 +12,7 @@ from planner.reports import run_pages
 from planner.runs.run import Comparison
 from planner.runs.verdict import proven_bound
 from planner.scenarios.catalogue import system_names
-from planner.scenarios.scenario import scenario_names
+from planner.scenarios.shipped import scenario_names
 
 SCENARIOS = {
     "brokering/fig_3_7": {},

@@ -18,7 +18,8 @@ from planner.contract.parameters import Parameter, parameters_of
 from planner.errors import InputError, did_you_mean
 from planner.io.toml import parse_value
 from planner.options import Options
-from planner.scenarios.scenario import Scenario, load, scenario_names
+from planner.scenarios.scenario import Scenario, load
+from planner.scenarios.shipped import scenario_names
 
 FIRST_SCENARIO: Final = "traffic/germany50"
 """The scenario of a page whose address names none."""

@@ -15,7 +15,8 @@ import streamlit as st
 from planner.contract.parameters import parameters_of
 from planner.errors import InputError, PlannerError
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.scenario import Scenario, scenario_names
+from planner.scenarios.scenario import Scenario
+from planner.scenarios.shipped import scenario_names
 from planner_dashboard import fields, rendering, session, uploads, worker
 from planner_dashboard.question import (
     FIRST_SCENARIO,

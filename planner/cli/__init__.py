@@ -12,6 +12,7 @@ import typer
 
 from planner import __version__
 from planner.cli import findings, problems, running, service, sweeps
+from planner.cli.examples import examples_of
 from planner.cli.new import new
 from planner.cli.output import report_error, say
 from planner.cli.supervision import run_supervised
@@ -20,12 +21,11 @@ from planner.errors import PlannerError
 app = typer.Typer(
     help="Plan networked systems: bring a problem, solve it, and compare ways to coordinate.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("list")(service.list_)
 for command in (
+    service.list_,
     running.solve,
     running.compare,
     running.roll,
@@ -41,7 +41,8 @@ for command in (
     service.dashboard,
     service.doctor,
 ):
-    app.command()(command)
+    name = command.__name__.removesuffix("_")
+    app.command(name, epilog=examples_of(name))(command)
 
 app.add_typer(new, name="new")
 

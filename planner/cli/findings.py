@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from planner.cli import completion
 from planner.cli.options import HtmlOption, JsonOption, PicturesOption
 from planner.cli.output import answer, print_json, report_compiling, say, say_line, write_files
 from planner.errors import InputError
@@ -16,7 +17,9 @@ def reproduce(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TARGET", help="Such as multicast/figure_5a, or multicast for all of its targets."
+            metavar="TARGET",
+            help="Such as multicast/figure_5a, or multicast for all of its targets.",
+            autocompletion=completion.complete_target,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every target of every system.")] = False,
@@ -29,7 +32,10 @@ def reproduce(
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reproduce tables and figures of papers, with each published value beside ours; or list them."""
+    """Reproduce published tables and figures, or list them.
+
+    Each published value stands beside ours, with a verdict.
+    """
     from planner.reports import study_pages, terminal
     from planner.runs import reproduction
 
@@ -64,16 +70,25 @@ def reproduce(
 def recipes(
     resources: Annotated[
         str | None,
-        typer.Option("--resources", help="Overlap of the controlled devices: disjoint, partial or full."),
+        typer.Option(
+            "--resources",
+            metavar="OVERLAP",
+            help="Overlap of the controlled devices: disjoint, partial or full.",
+        ),
     ] = None,
     information: Annotated[
         str | None,
-        typer.Option("--information", help="Information that can be shared: none, incomplete or complete."),
+        typer.Option(
+            "--information",
+            metavar="EXTENT",
+            help="Information that can be shared: none, incomplete or complete.",
+        ),
     ] = None,
     separation: Annotated[
         str | None,
         typer.Option(
             "--separation",
+            metavar="REASON",
             help="Reason for the split: layering, companies, departments, timescale, granularity, line-rate.",
         ),
     ] = None,
@@ -92,20 +107,30 @@ def recipes(
         typer.Option("--curves", help="Measure it also with older, noisier and coarser information."),
     ] = False,
     systems: Annotated[
-        list[str] | None, typer.Option("--system", help="With --measure: only this system. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--system",
+            metavar="NAME",
+            help="With --measure: only this system. Repeatable.",
+            autocompletion=completion.complete_system,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="STORE", help="With --measure: keep the runs in this store."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="With --measure: processes; default: one a core.")
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="With --measure: processes; default: one a core."),
     ] = None,
     html: HtmlOption = None,
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show coordination mechanisms, and recommend one for given constraints of the control planes."""
+    """Show coordination mechanisms, and recommend one.
+
+    The recommendation follows from the constraints of the control planes that the options give.
+    """
     from planner.coordination import design_space
     from planner.reports import study_pages
 

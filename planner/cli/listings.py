@@ -2,26 +2,149 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from planner.formatting import plain
-from planner.reports.document import Column, Page, Part, Table
+from planner.reports.document import Column, Page, Part, Table, Text
+
+SECTIONS: Final = ("designs", "tables", "parameters", "metrics", "scenarios")
+"""Parts of a system's description that can be shown alone."""
+
+Description = Mapping[str, Any]
+"""A system as `planner.scenarios.description.describe` gives it."""
 
 
-def systems_page(descriptions: Sequence[Mapping[str, Any]]) -> Page:
+def systems_page(descriptions: Sequence[Description]) -> Page:
     """Return the systems, a row each."""
-    rows = [
-        [
-            one["system"],
-            one["question"],
-            ", ".join(design["design"] for design in one["designs"]),
-            one["source"],
-        ]
-        for one in descriptions
+    rows = [[one["system"], one["question"], str(len(one["designs"])), one["source"]] for one in descriptions]
+    columns = [
+        Column(label="system", wrap=False),
+        Column(label="question"),
+        Column(label="designs", numeric=True),
+        Column(label="source"),
     ]
-    columns = [Column(label=label) for label in ("system", "question", "designs", "source")]
     return Page(title="Systems", parts=[Part(tables=[Table(title="Systems", columns=columns, rows=rows)])])
+
+
+def system_page(system: Description, scenarios: Sequence[str], sections: Sequence[str] = SECTIONS) -> Page:
+    """Return a system's description.
+
+    scenarios  names of those of the system that ship with planner
+    sections   those of SECTIONS to show
+    """
+    parts = [
+        Part(
+            sentences=[
+                Text(f"{system['system']}: {system['question']}", "strong"),
+                Text(f"source: {system['source']}\n", "dim"),
+            ]
+        )
+    ]
+    for section in SECTIONS:
+        if section not in sections:
+            continue
+        if section == "designs":
+            parts.append(Part(tables=[_design_table(system["designs"])]))
+        elif section == "tables":
+            parts += _schema_parts("Tables of a problem", system["tables"])
+            parts += _schema_parts("Tables of a plan", system["plan_tables"])
+        elif section == "parameters":
+            parts.append(Part(tables=_parameter_tables(system["parameters"])))
+        elif section == "metrics":
+            parts.append(Part(tables=[_metric_table(system["metrics"])]))
+        else:
+            heading = Text("Scenarios that ship with planner", "strong")
+            parts.append(Part(sentences=[heading, *(f"  {name}" for name in scenarios or ["none"])]))
+    return Page(title=system["system"], parts=parts)
+
+
+def _design_table(designs: Sequence[Mapping[str, str]]) -> Table:
+    return Table(
+        title="Designs (the first is the default)",
+        columns=[
+            Column(label="design", wrap=False),
+            Column(label="mechanism", wrap=False),
+            Column(label="what it does"),
+            Column(label="source"),
+        ],
+        rows=[[one["design"], one["mechanism"], one["about"], one["source"]] for one in designs],
+    )
+
+
+def _metric_table(metrics: Sequence[Mapping[str, str]]) -> Table:
+    return Table(
+        title="Metrics",
+        columns=[
+            Column(label="metric", wrap=False),
+            Column(label="unit"),
+            Column(label="better", wrap=False),
+            Column(label="what it says"),
+        ],
+        rows=[[one["metric"], one["unit"] or "-", one["better"], one["about"]] for one in metrics],
+    )
+
+
+def _schema_parts(title: str, schemas: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """Return a heading, and a table for each table: its columns, those that may be absent marked."""
+    parts = [Part(sentences=[Text(title, "strong")])]
+    for schema in schemas:
+        optional = " (optional)" if schema["optional"] else ""
+        rows = [
+            [name, "" if column["required"] else "optional", column["about"] or ""]
+            for name, column in schema["columns"].items()
+        ]
+        table = Table(
+            title=f"{schema['table']}{optional}: {schema['about']}" if schema["about"] else schema["table"],
+            columns=[
+                Column(label="column", wrap=False),
+                Column(label="", wrap=False),
+                Column(label="what it holds"),
+            ],
+            rows=rows,
+        )
+        parts.append(Part(tables=[table]))
+    return parts
+
+
+def _parameter_tables(parameters: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Table]:
+    """Return a table for each section of a scenario; what several of a kind take stands once."""
+    tables = []
+    shared: dict[tuple[str, str, str], list[str]] = {}
+    for owner, own in parameters.items():
+        kind = re.split(r"[ .]", owner)[0]  # source, preset, [designs
+        for name, rule in own.items():
+            shared.setdefault((kind, name, json.dumps(rule, default=str)), []).append(owner)
+    by_owners: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    for (_, name, rule), owners in shared.items():
+        by_owners.setdefault(tuple(owners), {})[name] = json.loads(rule)
+    for owners, own in by_owners.items():
+        rows = [
+            [
+                name,
+                rule["values"],
+                "required" if rule["required"] else _plain_default(rule["default"]),
+                rule["about"],
+            ]
+            for name, rule in own.items()
+        ]
+        columns = [
+            Column(label="parameter", wrap=False),
+            Column(label="values", share=2),
+            Column(label="default", share=1),
+            Column(label="what it does", share=3),
+        ]
+        tables.append(Table(title="Parameters of " + ", ".join(owners), columns=columns, rows=rows))
+    return tables
+
+
+def _plain_default(value: Any) -> str:
+    """Return a parameter's default as it is written in a scenario; none for no value."""
+    if value is None or value in ((), [], {}):
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def runs_page(runs: Mapping[str, Sequence[Any]], columns: Sequence[str] | None, width: int) -> Page:

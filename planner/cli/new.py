@@ -22,7 +22,9 @@ new = typer.Typer(
 
 @new.command("system")
 def system(
-    name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and underscores.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Its name: lower-case letters, digits and underscores.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="The folder to write; default: ./NAME.")
     ] = None,
@@ -48,7 +50,9 @@ def system(
 @new.command("design")
 def design(
     of: Annotated[str, typer.Argument(metavar="SYSTEM", help="The system that it decides for.")],
-    name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and underscores.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Its name: lower-case letters, digits and underscores.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The file to write; default: ./NAME.py.")
     ] = None,

@@ -11,17 +11,27 @@ from typing import Annotated, Any, Literal
 import typer
 
 from planner.backends.registry import solver_names
+from planner.cli import completion
 from planner.cli.output import report_compiling
 from planner.errors import InputError
+from planner.io.names import require_html_name
 from planner.io.toml import parse_value
 
 ScenarioArgument = Annotated[
-    str, typer.Argument(help="A scenario file, or one that ships with planner, such as traffic/germany50.")
+    str,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A scenario file, or one that ships with planner, such as traffic/germany50.",
+        autocompletion=completion.complete_scenario,
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a key of the scenario, e.g. problem.scale=2. Repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key of the scenario, e.g. problem.scale=2. Repeatable.",
+        autocompletion=completion.complete_change,
     ),
 ]
 OutOption = Annotated[
@@ -33,7 +43,12 @@ FormatOption = Annotated[
 ]
 HtmlOption = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a report: one page with tables and charts."),
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Write a report: one page with tables and charts.",
+        callback=lambda path: path and require_html_name(path),
+    ),
 ]
 PicturesOption = Annotated[
     Path | None,
@@ -43,9 +58,23 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 AllMetricsOption = Annotated[
     bool, typer.Option("--all-metrics", help="Show every metric, not only the most important ones.")
 ]
+DesignOption = Annotated[
+    str | None,
+    typer.Option(
+        "--design",
+        metavar="NAME",
+        help="Design to run; default: the scenario's first.",
+        autocompletion=completion.complete_design,
+    ),
+]
 DesignsOption = Annotated[
     str | None,
-    typer.Option("--designs", metavar="A,B,C", help="Designs to run; default: all of the scenario's."),
+    typer.Option(
+        "--designs",
+        metavar="A,B,C",
+        help="Designs to run; default: all of the scenario's.",
+        autocompletion=completion.complete_designs,
+    ),
 ]
 
 Solver = Mapping[str, Any]
@@ -55,26 +84,33 @@ Solver = Mapping[str, Any]
 def solver_options(
     backend: Annotated[
         str | None,
-        typer.Option("--backend", help=f"One of: {', '.join(solver_names())}."),
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help=f"One of: {', '.join(solver_names())}.",
+            autocompletion=completion.complete_backend,
+        ),
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option("--algorithm", help="auto, simplex, interior-point or pdlp."),
+        typer.Option("--algorithm", metavar="NAME", help="auto, simplex, interior-point or pdlp."),
     ] = None,
     time_limit_s: Annotated[
         float | None, typer.Option("--time-limit", metavar="SECONDS", help="Time limit of the solver.")
     ] = None,
     gap: Annotated[
-        float | None, typer.Option("--gap", help="Relative gap at which the solver stops as optimal.")
+        float | None,
+        typer.Option("--gap", metavar="SHARE", help="Relative gap at which the solver stops as optimal."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", help="Maximum number of solver threads.")
+        int | None, typer.Option("--threads", metavar="N", help="Maximum number of solver threads.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The solver's random seed.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="The solver's random seed.")] = None,
     service: Annotated[
         str | None,
         typer.Option(
             "--service",
+            metavar="best|all",
             help="Where capacity is scarce: best (default) sheds what cannot be served, at least loss; "
             "all serves all demand, or proves that this is infeasible.",
         ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from planner.cli import completion
 from planner.cli.options import FormatOption, JsonOption, changes_of, on_scenario
 from planner.cli.output import answer, print_json, say
 from planner.errors import PlanRejected
@@ -17,19 +18,32 @@ if TYPE_CHECKING:
 
 
 def generate(
-    system: Annotated[str, typer.Argument(help="Whose problem to make.")],
+    system: Annotated[
+        str,
+        typer.Argument(
+            metavar="SYSTEM", help="The problem's system.", autocompletion=completion.complete_system
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where tables and scenario.toml go.")],
     preset: Annotated[
-        str | None, typer.Option("--preset", help="Which problem; default: the system's first.")
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="Which problem; default: the system's first.",
+            autocompletion=completion.complete_preset,
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Where the problem is drawn.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", help="Seed of a problem that is drawn.")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the preset, e.g. k=8. Repeatable."),
     ] = None,
     table_format: FormatOption = "csv",
 ) -> None:
-    """Make a problem's tables, and a scenario.toml that solves them."""
+    """Generate a problem: its tables and a scenario file."""
     from planner.runs import files
 
     given = changes_of(changes)
@@ -49,10 +63,16 @@ def export(
         typer.Option("--format", help="The file's format; default: by its ending."),
     ] = None,
     design: Annotated[
-        str | None, typer.Option("--design", help="Whose model; default: the first design that has one.")
+        str | None,
+        typer.Option(
+            "--design",
+            metavar="NAME",
+            help="Design of the model; default: the first that has one.",
+            autocompletion=completion.complete_design,
+        ),
     ] = None,
 ) -> None:
-    """Write the formal model that a design solves, for any solver to read."""
+    """Write the formal model of a design as LP or MPS."""
     from planner.runs import files
 
     model = files.export(scenario, design, out, format_)
@@ -69,7 +89,7 @@ def check(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Validate a scenario and its problem, or check and measure a plan made elsewhere.
+    """Validate a scenario, or check a plan made elsewhere.
 
     A plan that violates a constraint ends with exit code 5, as one that is none.
     """

@@ -9,6 +9,7 @@ import typer
 
 from planner.cli.options import (
     AllMetricsOption,
+    DesignOption,
     DesignsOption,
     FormatOption,
     HtmlOption,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def solve(
     *,
     scenario: Scenario,
-    design: Annotated[str | None, typer.Option("--design", help="Design to run; default: the first.")] = None,
+    design: DesignOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
     html: HtmlOption = None,
@@ -37,7 +38,7 @@ def solve(
     all_metrics: AllMetricsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one design on a scenario's problem: the named one, or the scenario's first."""
+    """Run one design on a problem, and print its plan and metrics."""
     from planner.reports import run_pages
     from planner.runs import run
 
@@ -62,7 +63,7 @@ def compare(
     all_metrics: AllMetricsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run several designs on one problem and print their metrics side by side."""
+    """Run several designs on one problem, and compare their metrics."""
     from planner.reports import run_pages
     from planner.runs import run
 
@@ -84,7 +85,9 @@ def roll(
     table_format: FormatOption = "parquet",
     as_json: JsonOption = False,
 ) -> None:
-    """Run designs on consecutive problems, such as the windows of a trace, each from the last plan.
+    """Run designs on consecutive problems, each from the last plan.
+
+    Such problems are the windows of a trace, or a series of demand matrices.
 
     After an interruption, the same command continues with the first unfinished window.
     """
@@ -119,7 +122,7 @@ def simulate(
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a system in time under the controllers of several designs, and compare their metrics.
+    """Simulate a system in time under several designs as controllers.
 
     The scenario's [simulation] section, or --set simulation.KEY=VALUE, sets duration and conditions.
     """
@@ -140,9 +143,7 @@ def simulate(
 def explain(
     *,
     scenario: Scenario,
-    design: Annotated[
-        str | None, typer.Option("--design", help="Design of the plan; default: the scenario's first.")
-    ] = None,
+    design: DesignOption = None,
     previous: Annotated[
         str | None,
         typer.Option(
@@ -162,7 +163,10 @@ def explain(
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve, and explain the plan: shadow prices, the best upgrade and the worst loss, all verified."""
+    """Solve, and explain what limits the plan and what would help.
+
+    Shadow prices, the best upgrade and the worst loss; each is verified by solving again.
+    """
     from planner.reports import run_pages
     from planner.runs import what_if
 

@@ -11,36 +11,66 @@ from typing import Annotated, Final
 
 import typer
 
+from planner.cli import completion
+from planner.cli.listings import SECTIONS, Description, system_page, systems_page
 from planner.cli.options import JsonOption
 from planner.cli.output import answer, report_compiling, say
-from planner.errors import InputError
+from planner.errors import InputError, did_you_mean
 from planner.extras import needed_by
+from planner.scenarios.shipped import scenario_names
 
 MAX_UPLOAD_MB: Final = 50
 
 
 def list_(
-    system: Annotated[str | None, typer.Argument(help="A system, for its details.")] = None,
+    system: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SYSTEM", help="A system, for its details.", autocompletion=completion.complete_system
+        ),
+    ] = None,
+    sections: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--section",
+            metavar="SECTION",
+            help=f"Only this part of the details: {', '.join(SECTIONS)}. Repeatable.",
+            autocompletion=completion.complete_section,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the systems, or a system's designs, parameters, metrics, presets and tables."""
-    if system is None:
-        from planner.cli.listings import systems_page
-        from planner.scenarios.description_cache import describe_all
+    """List the systems, or a system's designs, tables and parameters."""
+    from planner.scenarios.description_cache import describe_all
 
-        descriptions = describe_all()
-        answer(systems_page(descriptions), lambda: descriptions, as_json)
+    unknown = [one for one in sections or () if one not in SECTIONS]
+    if unknown:
+        raise InputError(
+            *(f"--section {one}: no such section" + did_you_mean(one, SECTIONS) for one in unknown)
+        )
+    descriptions = {one["system"]: one for one in describe_all()}
+    if system is None:
+        if sections:
+            raise InputError("--section: needs a system, as in: planner list traffic --section designs")
+        every = list(descriptions.values())
+        answer(systems_page(every), lambda: every, as_json)
         if not as_json:
             say("planner list SYSTEM shows the details of one")
         return
-    from planner.reports import catalogue_pages
-    from planner.scenarios.catalogue import find_system
-    from planner.scenarios.description import describe, section_parameters
+    if system not in descriptions:
+        raise InputError(f"{system}: no such system" + did_you_mean(system, descriptions))
+    names = [name for name in scenario_names() if name.startswith(f"{system}/")]
+    one = descriptions[system]
+    answer(system_page(one, names, sections or SECTIONS), lambda: _plain(one, names, sections), as_json)
 
-    one = find_system(system)
-    answer(catalogue_pages.system_page(one, section_parameters(one)), lambda: describe(one), as_json)
-    if not as_json:
-        _say_scenarios(one.name)
+
+def _plain(one: Description, scenarios: list[str], sections: list[str] | None) -> Description:
+    """Return the description that `--json` prints: whole, or with the sections asked for only."""
+    if sections is None:
+        return {**one, "scenarios": scenarios}
+    keys = {"scenarios": ("scenarios",), "tables": ("tables", "plan_tables")}
+    wanted = ["system", *(key for name in SECTIONS if name in sections for key in keys.get(name, (name,)))]
+    return {key: value for key, value in {**one, "scenarios": scenarios}.items() if key in wanted}
 
 
 def dashboard(
@@ -49,12 +79,22 @@ def dashboard(
         typer.Option("--store", metavar="STORE", help="A sweep's folder for the page Sweeps. Repeatable."),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen on; default: only this machine.")
+        str,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="The address to listen on; default: only this machine."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 8501,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")
+    ] = 8501,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes that solve; default: one for each core, at most 4."),
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Processes that solve; default: one for each core, at most 4.",
+        ),
     ] = None,
     memory: Annotated[
         int | None,
@@ -67,7 +107,7 @@ def dashboard(
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ) -> None:
-    """Open the what-if dashboard: change a problem, compare designs, look at sweeps."""
+    """Open the what-if dashboard in a browser."""
     with needed_by("the dashboard"):
         import pebble  # noqa: F401
         import streamlit  # noqa: F401
@@ -107,7 +147,7 @@ def doctor(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which backends work here: their versions, and one tiny solve each."""
+    """Show which solver backends work here, and test each."""
     if warm:
         _warm(as_json)
         return
@@ -139,10 +179,3 @@ def _warm(as_json: bool) -> None:
     ]
     page = Page(title="Compiled kernels", parts=[Part(sentences=sentences)])
     answer(page, lambda: [asdict(one) for one in done], as_json)
-
-
-def _say_scenarios(system: str) -> None:
-    from planner.scenarios.scenario import scenario_names
-
-    names = [name for name in scenario_names() if name.startswith(f"{system}/")]
-    say(f"scenarios that ship with planner: {', '.join(names) or 'none'}")

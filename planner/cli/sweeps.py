@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from planner.cli import completion
 from planner.cli.options import HtmlOption, JsonOption, Solver, axes_of, labels_of, with_solver
 from planner.cli.output import answer, print_json, say, say_line, write_files
 
@@ -21,7 +22,12 @@ MAX_LISTED = 50  # stored runs in a table by default
 def sweep(
     *,
     scenarios: Annotated[
-        list[str], typer.Argument(metavar="SCENARIO", help="Scenario files, or names of shipped ones.")
+        list[str],
+        typer.Argument(
+            metavar="SCENARIO",
+            help="Scenario files, or names of shipped ones.",
+            autocompletion=completion.complete_scenario,
+        ),
     ],
     out: Annotated[
         Path,
@@ -50,7 +56,8 @@ def sweep(
         bool, typer.Option("--dry-run", help="Show the grid and its estimated time; run nothing.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes; default: one for each core.")
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="Processes; default: one for each core."),
     ] = None,
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="Maximum memory of each worker, e.g. 4GB.")
@@ -68,7 +75,9 @@ def sweep(
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run scenarios over a grid of values, on all cores or a cluster, and store every run.
+    """Run scenarios over a grid of values, and store every run.
+
+    On all cores of this machine, or on a Dask cluster.
 
     After an interruption, the same command continues; finished runs are not repeated.
     """
@@ -107,7 +116,9 @@ def sweep(
 
 
 def runs(
-    store: Annotated[Path, typer.Argument(help="The folder in which a sweep stores its runs.")],
+    store: Annotated[
+        Path, typer.Argument(metavar="STORE", help="The folder in which a sweep stores its runs.")
+    ],
     where: Annotated[
         str | None,
         typer.Option("--where", metavar="FILTER", help="e.g. 'system = traffic and problem.scale >= 2'."),
@@ -120,7 +131,9 @@ def runs(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=0, help="Maximum number of runs; default: 50 in a table, else all."),
+        typer.Option(
+            "--limit", metavar="N", min=0, help="Maximum number of runs; default: 50 in a table, else all."
+        ),
     ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write them as CSV.")] = None,
     parquet: Annotated[
@@ -132,7 +145,7 @@ def runs(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List, filter and export stored runs; also while a sweep is running."""
+    """List, filter and export stored runs, also during a sweep."""
     from planner.store.store import Store
 
     if salvage:

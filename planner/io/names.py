@@ -1,9 +1,12 @@
-"""Names from users that become parts of paths: plain, so that no path leaves the folder asked for."""
+"""Names of files from users: plain, so that no path leaves the folder asked for, and of the right ending."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
+
+from planner.errors import InputError
 
 PLAIN: Final = re.compile(r"\w(?:[\w .+-]*[\w+-])?")
 MAX_BYTES: Final = 120
@@ -17,3 +20,10 @@ def name_fault(name: str) -> str | None:
     if len(name.encode()) > MAX_BYTES:
         return f"has {len(name):,} letters, must be a short name"
     return None
+
+
+def require_html_name(path: Path) -> Path:
+    """Return the path; raise InputError where its ending is of another format than HTML."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path}: a report is a web page, its name must end in .html")
+    return path

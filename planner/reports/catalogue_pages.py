@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from planner.backends.doctor import Diagnosis
     from planner.contract.metrics import Metric
-    from planner.contract.parameters import Parameter
     from planner.contract.system import System
-    from planner.contract.tables import Table as Schema
     from planner.sweeps.grid import Grid
     from planner.sweeps.sweep import Estimate, Sweep
 
@@ -32,76 +30,7 @@ MOST_FIGURES: Final = 6
 MOST_WARNINGS: Final = 12
 
 
-# --- systems ------------------------------------------------------------------------------
-
-
-def system_page(system: System, parameters: Mapping[str, Mapping[str, Parameter]]) -> Page:
-    """Return a system whole: tables, designs, parameters and metrics.
-
-    parameters  by what takes them, e.g. "source topohub" or "[designs.optimum]"
-    """
-    designs = Table(
-        title="Designs (the first is the default)",
-        columns=[Column(label=label) for label in ("design", "mechanism", "what it does", "source")],
-        rows=[[one.name, str(one.mechanism), one.about, one.source] for one in system.designs],
-    )
-    metrics = Table(
-        title="Metrics",
-        columns=[Column(label=label) for label in ("metric", "unit", "better", "what it says")],
-        rows=[[one.name, one.unit or "-", one.better, one.about] for one in system.metrics],
-    )
-    tables = [
-        _schema_table("Tables of a problem", system.problem.tables),
-        _schema_table("Tables of a plan", system.plan.tables),
-        designs,
-        _parameter_table(parameters),
-        metrics,
-    ]
-    sentences = [
-        Text(f"{system.name}: {system.question}", "strong"),
-        Text(f"source: {system.source}\n", "dim"),
-    ]
-    return Page(title=system.name, parts=[Part(sentences=sentences, tables=tables)])
-
-
-def _schema_table(title: str, schemas: Sequence[Schema]) -> Table:
-    rows, lines_after = [], set()
-    for schema in schemas:
-        name = schema.name
-        for column, rule in schema.columns.items():
-            rows.append([name, column + ("" if rule.required else "?"), str(rule.description or "")])
-            name = ""
-        lines_after.add(len(rows) - 1)
-    return Table(
-        title=title,
-        columns=[Column(label=label) for label in ("table", "column", "what it holds")],
-        rows=rows,
-        lines_after=frozenset(lines_after),
-    )
-
-
-def _parameter_table(parameters: Mapping[str, Mapping[str, Parameter]]) -> Table:
-    rows: list[list[Text | str]] = []
-    lines_after = set()
-    for owner, own in parameters.items():
-        rows.append([Text(owner, "strong"), "", ""])
-        for parameter in own.values():
-            default = "required" if parameter.is_required else f"default {_default(parameter.default)}"
-            rows.append([f"  {parameter.name}", f"{parameter.values}; {default}", parameter.about])
-        lines_after.add(len(rows) - 1)
-    return Table(
-        title="Parameters",
-        columns=[
-            Column(label=label, share=share)
-            for label, share in (("parameter", 2), ("values", 2), ("what it does", 3))
-        ],
-        rows=rows,
-        lines_after=frozenset(lines_after),
-    )
-
-
-def _default(value: Any) -> str:
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+# --- backends -----------------------------------------------------------------------------
 
 
 def backends_page(found: Sequence[Diagnosis]) -> Page:

@@ -17,6 +17,7 @@ from plotly.offline import get_plotlyjs
 from planner import __version__
 from planner.errors import InputError
 from planner.io.file_replacement import replace_text
+from planner.io.names import require_html_name
 from planner.reports import charts
 from planner.reports.document import Page, lines
 from planner.runs.files import make_folder, slug
@@ -25,8 +26,9 @@ from planner.runs.files import make_folder, slug
 def write(page: Page, path: Path) -> None:
     """Write a page that needs nothing but itself.
 
-    raises  InputError where the file cannot be written
+    raises  InputError where the file's ending is not of HTML, or it cannot be written
     """
+    require_html_name(path)
     figures: dict[str, Any] = {}
     parts = []
     for part in page.parts:

@@ -9,7 +9,6 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.options import OPTION_NAMES, Options
 from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.shipped import scenario_file, scenario_names
 from planner.scenarios.sources import problem_factory, relocate_paths
 
 SECTIONS: Final = ("system", "problem", "designs", "solver", "simulation", "sweep")
@@ -177,18 +177,6 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
     )
 
 
-def scenario_names() -> list[str]:
-    """Return the names of the scenarios that ship with planner."""
-    root = files("planner_data") / "scenarios"
-    return sorted(
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in root.iterdir()
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
-    )
-
-
 def _refuse_single_problem(name: str) -> Callable[[], Any]:
     def refuse() -> Any:
         raise InputError(f"{name}: problem.source gives consecutive problems; run them with: planner roll")
@@ -209,7 +197,7 @@ def _find_file(source: str | Path) -> Path:
         return path
     names = scenario_names()
     if str(source) in names:
-        return Path(str(files("planner_data") / "scenarios" / f"{source}.toml"))
+        return scenario_file(str(source))
     nearby = sorted(str(other) for other in path.parent.glob("*.toml")) if path.parent.is_dir() else []
     hint = did_you_mean(str(source), [*names, *nearby])
     system = str(source).partition("/")[0]

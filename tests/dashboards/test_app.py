@@ -17,6 +17,7 @@ from planner.errors import InputError
 from planner.formatting import percent
 from planner.scenarios import scenario as scenarios
 from planner.scenarios.catalogue import find_system
+from planner.scenarios.shipped import scenario_names
 from planner_dashboard import design_space, question, session, what_if, worker
 
 APP = Path(planner_dashboard.__file__).with_name("app.py")
@@ -124,7 +125,7 @@ def test_a_page_loads_its_scenario_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_form_of_each_scenario_begins_without_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "submit", lambda *_, **__: None)
-    for name in scenarios.scenario_names():
+    for name in scenario_names():
         app = page(scenario=name)
         assert not app.exception, name
         assert app.session_state["question"] == question.Question(scenario=name), name

@@ -14,7 +14,7 @@ import pytest
 from planner import cli
 from planner.backends.registry import solver_names
 from planner.cli import output
-from planner.scenarios.scenario import scenario_names
+from planner.scenarios.shipped import scenario_names
 from tests.commands import planner
 from tests.planner.runs.toy_system import Link, toy
 

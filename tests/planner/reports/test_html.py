@@ -99,9 +99,18 @@ def test_a_design_that_fails_is_told_in_the_report(scenario: Path, tmp_path: Pat
 
 
 def test_a_report_that_cannot_be_written_is_one_line(scenario: Path, tmp_path: Path) -> None:
-    done = planner("compare", scenario, "--html", tmp_path)
+    folder = tmp_path / "folder.html"
+    folder.mkdir()
+    done = planner("compare", scenario, "--html", folder)
     assert done.code == 1
-    assert f"{tmp_path}: is a folder, must be a file" in done.err
+    assert f"{folder}: is a folder, must be a file" in done.err
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "page", "page.html.txt"])
+def test_another_format_is_refused_before_any_work(name: str) -> None:
+    done = planner("compare", "missing.toml", "--html", name)
+    assert done.code == 1
+    assert done.err == f"{name}: a report is a web page, its name must end in .html\n"
 
 
 DRAWINGS = (

@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from planner.cli import listings
 from planner.formatting import sizes
-from planner.reports import catalogue_pages, terminal
+from planner.reports import terminal
 from planner.reports.document import Column, Part, Table, table_of
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.description import section_parameters
+from planner.scenarios.description import describe, section_parameters
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -20,12 +21,16 @@ from planner.scenarios.description import section_parameters
 def test_a_system_is_shown_whole(name: str, width: int) -> None:
     shown = Console(width=width, file=io.StringIO(), record=True)
     system = find_system(name)
-    terminal.show(catalogue_pages.system_page(system, section_parameters(system)), shown)
+    terminal.show(listings.system_page(describe(system), [f"{name}/a_scenario"]), shown)
     text = shown.export_text()
     assert "…" not in text
-    letters = "".join(text.split())
-    for design in system.designs:
-        assert design.name[:8] in letters
+    tables = text.splitlines()[2:]  # the terminal itself folds the sentences before
+    assert max(map(len, tables)) <= width
+    names = [*(one.name for one in system.designs), *(one.name for one in system.metrics)]
+    for parameters in section_parameters(system).values():
+        names += parameters
+    words = set(text.split())
+    assert [one for one in names if one not in words] == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.runs.run import evaluate, roll
-from planner.scenarios.scenario import Entry, Scenario, from_document, load, scenario_names
+from planner.scenarios.scenario import Entry, Scenario, from_document, load
+from planner.scenarios.shipped import scenario_names
 from planner_models.traffic import SYSTEM
 
 DIAMOND = "tail,head,capacity_mbps\ns,a,10\na,t,10\ns,b,5\nb,t,5\n"

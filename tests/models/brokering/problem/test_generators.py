@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.scenarios.scenario import load, scenario_names
+from planner.scenarios.scenario import load
+from planner.scenarios.shipped import scenario_names
 from planner_models.brokering.problem import cluster_matching
 from planner_models.brokering.problem.generators import city_centric, world
 

@@ -1,0 +1,84 @@
+"""Examples that `planner COMMAND --help` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "list": (
+        "planner list",
+        "planner list traffic",
+        "planner list traffic --section designs",
+    ),
+    "solve": (
+        "planner solve traffic/abilene",
+        "planner solve traffic/abilene --design ecmp --set problem.scale=2",
+        "planner solve mine/scenario.toml --time-limit 60 --out plan",
+    ),
+    "compare": (
+        "planner compare traffic/germany50",
+        "planner compare traffic/abilene --designs optimum,ecmp --html report.html",
+        "planner compare traffic/abilene --set 'problem.fail_links=[\"ATLAng<->HSTNng\"]'",
+    ),
+    "roll": (
+        "planner roll livevideo/sessions --out rolled",
+        "planner roll livevideo/sessions --designs vdn --out rolled",
+    ),
+    "simulate": (
+        "planner simulate traffic/flow_simulation",
+        "planner simulate traffic/flow_simulation --designs localflow --html flows.html",
+    ),
+    "sweep": (
+        "planner sweep traffic/abilene --set problem.scale=0.5,1,2 --out results --dry-run",
+        "planner sweep traffic/abilene --set problem.scale=0.5,1,2 --out results",
+        "planner sweep traffic/abilene --cluster tcp://scheduler:8786 --out results",
+    ),
+    "runs": (
+        "planner runs results",
+        "planner runs results --where 'label = ecmp and problem.scale >= 1'",
+        "planner runs results --sort -max_utilization --csv runs.csv",
+    ),
+    "explain": (
+        "planner explain traffic/abilene",
+        "planner explain traffic/abilene --design ecmp --previous optimum",
+        "planner explain traffic/abilene --with candidates=20 --html why.html",
+    ),
+    "generate": (
+        "planner generate traffic --out mine",
+        "planner generate traffic --preset fat_tree --set k=4 --out mine",
+    ),
+    "export": (
+        "planner export traffic/abilene --out model.mps",
+        "planner export traffic/abilene --service all --out model.lp",
+    ),
+    "check": (
+        "planner check mine/scenario.toml",
+        "planner check mine/scenario.toml --plan out/ecmp/plan",
+    ),
+    "reproduce": (
+        "planner reproduce",
+        "planner reproduce multicast/figure_5a --quick",
+        "planner reproduce --all --quick --out reproduced",
+    ),
+    "recipes": (
+        "planner recipes",
+        "planner recipes --resources disjoint --separation companies",
+        "planner recipes --measure --html value.html",
+    ),
+    "dashboard": (
+        "planner dashboard",
+        "planner dashboard --store results --port 8600",
+    ),
+    "doctor": (
+        "planner doctor",
+        "planner doctor --warm",
+    ),
+}
+"""Commands that can be typed as they stand, by the command that they use."""
+
+
+def examples_of(command: str) -> str:
+    """Return the text after a command's options: its examples, a line each."""
+    lines = "\n".join(f"  {line}" for line in EXAMPLES[command])
+    return f"\b\nExamples:\n{lines}"  # \b: keep the lines as they are
