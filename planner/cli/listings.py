@@ -118,9 +118,9 @@ def _parameter_tables(parameters: Mapping[str, Mapping[str, Mapping[str, Any]]])
         for name, rule in own.items():
             shared.setdefault((kind, name, json.dumps(rule, default=str)), []).append(owner)
     by_owners: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
-    for (_, name, rule), owners in shared.items():
-        by_owners.setdefault(tuple(owners), {})[name] = json.loads(rule)
-    for owners, own in by_owners.items():
+    for (_, name, text), takers in shared.items():
+        by_owners.setdefault(tuple(takers), {})[name] = json.loads(text)
+    for owners, taken in by_owners.items():
         rows = [
             [
                 name,
@@ -128,7 +128,7 @@ def _parameter_tables(parameters: Mapping[str, Mapping[str, Mapping[str, Any]]])
                 "required" if rule["required"] else _plain_default(rule["default"]),
                 rule["about"],
             ]
-            for name, rule in own.items()
+            for name, rule in taken.items()
         ]
         columns = [
             Column(label="parameter", wrap=False),
