@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
-import tomli_w
 
 from planner.backends.export import write_model
 from planner.contract.parameters import check_parameters, parameters_of
@@ -22,6 +21,7 @@ from planner.runs import run
 from planner.runs.run import Run
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import Entry, Scenario
+from planner.scenarios.starter import starter_text
 
 
 def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: str = "parquet") -> None:
@@ -91,12 +91,9 @@ def generate(
     make_folder(out)
     for table, frame in problem.to_tables().items():
         write_table(frame, out / f"{table}.{table_format}")
-    document = {
-        "system": system.name,
-        "problem": {"source": "tables", "path": "."},
-        "designs": {design.name: {} for design in system.designs},
-    }
-    replace_text(out / "scenario.toml", tomli_w.dumps(document))
+    settings = "".join(f" --set {key}={value}" for key, value in given.items())
+    command = f"planner generate {system.name} --preset {name}{settings}"
+    replace_text(out / "scenario.toml", starter_text(system, " ".join(command.split())))
     size: dict[str, int] = problem.size()
     return size
 

@@ -1,0 +1,74 @@
+"""The first scenario over a folder of tables: short, with comments that say what can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import tomli_w
+
+from planner.contract.parameters import parameters_of
+
+if TYPE_CHECKING:
+    from planner.contract.parameters import Parameter
+    from planner.contract.system import System
+
+MOST_DESIGNS: Final = 3
+"""Designs that the scenario compares, the first of the system."""
+MOST_PARAMETERS: Final = 4
+"""Parameters of the problem, and of a design, that it shows as comments."""
+WIDTH: Final = 110
+"""Letters of a line."""
+
+
+def starter_text(system: System, command: str) -> str:
+    """Return the text of a scenario that compares a system's first designs on the tables of its folder.
+
+    command  the command that made the tables, for the reader
+    """
+    chosen, others = system.designs[:MOST_DESIGNS], system.designs[MOST_DESIGNS:]
+    lines = [
+        f"# {system.question}",
+        f"# Tables made by: {command}",
+        "# Edit them or replace them by your own, then: planner compare scenario.toml",
+        f"# All that can stand here: planner list {system.name} --section parameters",
+        _entry("system", system.name),
+        "",
+        "[problem]",
+        _entry("source", "tables"),
+        f"{_entry('path', '.')}    # the folder of the tables",
+        *_comments(parameters_of(system.problem.adjust)),
+    ]
+    for design in chosen:
+        lines += ["", f"# {design.about}", f"[designs.{design.name}]", *_comments(design.parameters)]
+    if others:
+        lines += ["", *_folded("# Other designs: " + ", ".join(design.name for design in others))]
+    lines += ["", "[solver]", "# time_limit_s = 60    # a plan found within the limit comes with its bound"]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(name: str, value: Any) -> str:
+    return tomli_w.dumps({name: value}).rstrip("\n")
+
+
+def _comments(parameters: Mapping[str, Parameter]) -> list[str]:
+    """Return the first parameters with a plain default, each a line that takes effect without its `#`."""
+    shown = [
+        (name, rule)
+        for name, rule in parameters.items()
+        if isinstance(rule.default, bool | int | float | str) and not rule.is_required
+    ]
+    lines = []
+    for name, rule in shown[:MOST_PARAMETERS]:
+        line = f"# {_entry(name, rule.default)}    # {rule.about}"
+        lines.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 4].rsplit(' ', 1)[0]} ...")
+    return lines
+
+
+def _folded(text: str) -> list[str]:
+    lines = [""]
+    for word in text.split(" "):
+        if len(lines[-1]) + len(word) >= WIDTH:
+            lines.append("#  ")
+        lines[-1] += word if not lines[-1] else f" {word}"
+    return lines
