@@ -15,6 +15,8 @@ UNIT_SCALES: Final = (
     {"bits": 1.0, "kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12},
 )
 """Units that `amount` converts into each other, ascending."""
+LARGE_NUMBERS: Final = {"million": 1e6, "billion": 1e9}
+"""Words that `amount` puts after a large figure in any other unit, ascending."""
 
 
 HIDDEN: Final = re.compile(
@@ -60,15 +62,33 @@ def amount(value: float, unit: str) -> str:
         for name, least in reversed(scale.items()):
             if size >= least:
                 return f"{size / least:.4g} {name}"
+    for word, least in reversed(LARGE_NUMBERS.items()):
+        if value >= least and not is_convertible(unit):
+            return f"{float(f'{value / least:.4g}'):,.10g} {word} {unit}".rstrip()
     return f"{value:,.10g} {unit}".rstrip()
+
+
+def amount_or_number(value: float | None, unit: str) -> str:
+    """Return a value with about four digits and its unit: `40.82 Gbit/s`, `940 clients`; `-` for unknown."""
+    if value is None:
+        return "-"
+    if is_convertible(unit) or value >= min(LARGE_NUMBERS.values()):
+        return amount(value, unit)
+    return f"{number(value)} {unit}".rstrip()
+
+
+def phrase(verb: str, shown: str) -> str:
+    """Return a verb with an amount, which follows it or stands for its `{}`."""
+    return verb.format(shown) if "{}" in verb else f"{verb} {shown}"
 
 
 def amount_of(value: float, total: float, unit: str) -> str:
     """Return a value and the total that it is a part of, in one unit: `39.9 of 40.8 Gbit/s`."""
     whole = amount(total, unit)
-    _, _, shown = whole.partition(" ")
-    scale = next((scale for scale in UNIT_SCALES if unit in scale and shown in scale), None)
-    part = value * scale[unit] / scale[shown] if scale else value
+    shown = whole.split(" ")[1:2]
+    scales = ({**LARGE_NUMBERS, unit: 1.0}, *UNIT_SCALES)
+    scale = next((scale for scale in scales if unit in scale and shown and shown[0] in scale), None)
+    part = value * scale[unit] / scale[shown[0]] if scale else value
     return f"{part:,.10g} of {whole}"
 
 

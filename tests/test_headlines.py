@@ -7,10 +7,11 @@ import re
 import pytest
 
 import planner
+from planner.contract.ranking import compare_ranks
 from planner.options import Options
 from planner.reports import run_pages
 from planner.runs.run import Comparison
-from planner.runs.verdict import proven_bound
+from planner.runs.verdict import headline_values, proven_bounds
 from planner.scenarios.catalogue import system_names
 from planner.scenarios.shipped import scenario_names
 
@@ -60,14 +61,11 @@ def test_every_system_is_here() -> None:
 
 
 def test_no_design_beats_a_bound_that_another_proves(comparison: Comparison) -> None:
-    metric = comparison.system.headline
-    bounds = {run.label: bound for run in comparison.runs if (bound := proven_bound(run)) is not None}
+    ranks = comparison.system.ranks
     for run in comparison.runs:
-        value = run.metrics.get(metric.name)
-        for label, bound in bounds.items():
-            if value is not None:
-                beyond = value - bound if metric.better == "more" else bound - value
-                assert beyond <= 1e-6 * max(abs(bound), 1e-9), f"{run.label} beats the bound of {label}"
+        for other in comparison.runs:
+            beyond = compare_ranks(ranks, headline_values(run), proven_bounds(other), 1e-6)
+            assert beyond <= 0, f"{run.label} beats the bound of {other.label}"
 
 
 def test_no_design_that_violates_or_loses_more_is_marked_best(comparison: Comparison) -> None:

@@ -37,7 +37,7 @@ class Overload:
 
 
 OVERLOADS = {
-    "brokering": Overload("brokering/own_data", {"problem.capacity_scale": 0.2}, "own_prices", "unserved"),
+    "brokering": Overload("brokering/own_data", {"problem.capacity_scale": 0.2}, "own_prices", "shed"),
     "circuitflows": Overload("circuitflows/one_ring", {}, "voq", "undelivered_gb"),
     "circuits": Overload("circuits/skewed_64", {"problem.scale": 10.0}, "solstice", "unserved_bits"),
     "livevideo": Overload(
@@ -72,7 +72,8 @@ def test_python_gives_a_plan_that_says_what_it_sheds(overload: Overload, result:
     assert run.exit_code == 0
     assert (run.metrics[overload.lost] or 0.0) > 0
     headline = run.system.plan.headline
-    assert {**headline.losses, **headline.fallbacks}[overload.lost] in result.verdict
+    verb = {**headline.losses, **headline.fallbacks}[overload.lost]
+    assert all(part in result.verdict for part in verb.split("{}"))
 
 
 def test_the_command_line_says_the_same(

@@ -109,6 +109,8 @@ def show_headlines(answer: Answer) -> None:
             with st.container(border=True, width=TILE_WIDTH, gap="xxsmall"):
                 st.caption(escape_markdown(design.label))
                 st.markdown(f"#### {escape_markdown(design.headline)}")
+                if design.then:
+                    st.markdown(escape_markdown(design.then))
                 st.caption("search: " + escape_markdown(design.figures.status.text))
                 for loss in design.losses:
                     st.markdown(f":red[{escape_markdown(loss)}]")
@@ -120,7 +122,7 @@ def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metr
     """Show metrics side by side, with their changes since the baseline."""
     earlier = {} if baseline is None else {one.label: one.figures.metrics for one in baseline.designs}
     designs = [replace(one.figures, earlier=earlier.get(one.label, {})) for one in answer.designs]
-    show_table(run_pages.metrics_table(designs, metrics, reference=answer.reference))
+    show_table(run_pages.metrics_table(designs, metrics, references=answer.references))
 
 
 def show_table(table: Table) -> None:

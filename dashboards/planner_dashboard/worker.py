@@ -15,7 +15,7 @@ import pandas as pd
 
 from planner.contract.drawing import NetworkMap
 from planner.contract.metrics import Metric
-from planner.formatting import amount, is_convertible, number, sizes
+from planner.formatting import amount_or_number, phrase, sizes
 from planner.io.table_files import find_tables
 from planner.reports import run_pages
 from planner.reports.document import Part, Text, no_figures
@@ -43,6 +43,7 @@ class DesignAnswer:
 
     figures    its column in the tables of metrics
     headline   its headline figure with the unit, or why there is none
+    then       its figure of the second rank, with words before it; "" for none
     losses     what users lose, and the constraints that its plan violates, with amounts; empty: nothing
     sentences  its verdict, what the design is, how its search ended, and what its plan violates
     charts     drawings of its plan: plotly figures as JSON
@@ -53,6 +54,7 @@ class DesignAnswer:
 
     figures: DesignFigures
     headline: str
+    then: str
     losses: Sequence[str]
     sentences: Sequence[Text | str]
     charts: Sequence[str]
@@ -72,7 +74,7 @@ class Answer:
 
     notes      why designs have no plan
     charts     plotly figures of the comparison as JSON
-    reference  the metric whose proven bound shares are taken of
+    references  the metrics whose proven bounds shares are taken of
     folder     of what can be downloaded
     seconds    wall time of the answer, without compiling
     compile_s  wall time of compiling kernels, once for each worker
@@ -85,7 +87,7 @@ class Answer:
     designs: Sequence[DesignAnswer]
     notes: Sequence[Text | str]
     charts: Sequence[str]
-    reference: Metric | None
+    references: Sequence[Metric]
     folder: Path
     seconds: float
     compile_s: float
@@ -175,7 +177,7 @@ def compare(
         designs=designs,
         notes=[line for one in result.runs if one.plan is None for line in run_pages.trouble(one)],
         charts=[figure.to_json() for figure in page.parts[0].charts],
-        reference=run_pages.reference_of(result),
+        references=run_pages.references_of(result),
         folder=out,
         seconds=time.perf_counter() - start - all_s,
         compile_s=all_s,
@@ -207,6 +209,7 @@ def render(parts: Sequence[Part]) -> RenderedParts:
 
 def _design_answer(one: Run, figures: DesignFigures, part: Part, baseline: Path | None) -> DesignAnswer:
     from planner.runs.plan_diff import compare_plans
+    from planner.runs.verdict import headline_values
 
     tables = {} if one.plan is None else one.plan.to_tables()
     differences: Mapping[str, pd.DataFrame] = {}
@@ -216,10 +219,12 @@ def _design_answer(one: Run, figures: DesignFigures, part: Part, baseline: Path 
             for path in sorted((baseline / one.label / "plan").glob("*.parquet"))
         }
         differences = compare_plans(one.system, earlier, tables)
-    value = one.metrics.get(one.system.headline.name)
+    ranked = zip(one.system.ranks, headline_values(one), strict=False)
+    shown = [amount_or_number(value, metric.unit) for metric, value in ranked]
     return DesignAnswer(
         figures=figures,
-        headline=one.status if value is None else _amount(value, one.system.headline.unit),
+        headline=shown[0] if shown else one.status,
+        then=" ".join([one.system.plan.headline.then_words, *shown[1:]]) if shown[1:] else "",
         losses=_losses(one),
         sentences=part.sentences,
         charts=[figure.to_json() for figure in part.charts],
@@ -234,21 +239,16 @@ def _losses(one: Run) -> list[str]:
     """Return what users lose by a plan, and the places that violate constraints, with the worst of each."""
     verbs = one.system.plan.headline.losses
     lost = [
-        f"{verbs[name]} {_amount(value, one.system.metric(name).unit)}"
+        phrase(verbs[name], amount_or_number(value, one.system.metric(name).unit))
         for name, value in one.constraints.lost.items()
     ]
     return [
         *lost,
         *(
-            f"{sizes({limit.words: limit.places})}, by at most {_amount(limit.worst, limit.unit)}"
+            f"{sizes({limit.words: limit.places})}, by at most {amount_or_number(limit.worst, limit.unit)}"
             for limit in one.constraints.violated
         ),
     ]
-
-
-def _amount(value: float, unit: str) -> str:
-    """Return a value with about four digits and its unit: `40.82 Gbit/s`."""
-    return amount(value, unit) if is_convertible(unit) else f"{number(value)} {unit}".rstrip()
 
 
 def _map_links(one: Run) -> Sequence[str]:

@@ -31,8 +31,11 @@ class Headline:
     """The metric that a system is about, and the words of the sentence that gives it.
 
     metric     name of the figure that users of the network get in truth, by one rule for all designs
-    verb       of the sentence, e.g. "delivers": "ecmp delivers 38.9 of 40.8 Gbit/s"
+    verb       of the sentence, e.g. "delivers": "ecmp delivers 38.9 of 40.8 Gbit/s"; the amount follows, or
+               stands for "{}"
     total      name of the metric that says how much was asked for; "" where there is none
+    then       name of the metric that ranks plans equal in `metric`, such as their cost; "" for none
+    then_words words before its amount, e.g. "at a cost of"
     losses     verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
     fallbacks  verb by the name of each metric that counts what is served in a worse way, where no user
                loses by it, e.g. {"groups_by_unicast": "uses unicast for"}
@@ -42,6 +45,8 @@ class Headline:
     metric: str
     verb: str
     total: str = ""
+    then: str = ""
+    then_words: str = ""
     losses: Mapping[str, str] = field(default_factory=dict)
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     table: tuple[str, ...] = ()

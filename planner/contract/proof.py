@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class Status(enum.Enum):
@@ -43,6 +43,19 @@ def relative_gap(objective: float | None, bound: float | None) -> float | None:
     return abs(objective - bound) / max(abs(objective), abs(bound), 1e-9)
 
 
+class RankProof(NamedTuple):
+    """Objective value and bound of one rank of a headline that has two.
+
+    metric     the system's metric that both measure
+    objective  value of the plan
+    bound      no plan that is equal in the ranks before is better
+    """
+
+    metric: str
+    objective: float
+    bound: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Proof:
     """Status, objective value and bound of a plan, for the problem as the design observed it.
@@ -53,6 +66,8 @@ class Proof:
                  demand"
     metric       the system's metric that objective and bound measure; None where the design optimizes
                  none of them
+    ranks        proofs of the two ranks of the headline, where `metric` combines them in one value; the
+                 second bound holds for plans that reach the first one
     seconds      wall time of the decision, without compiling
     compile_s    wall time of compiling kernels, or of loading them from the cache, before the decision
     backend      solver with its version, e.g. "highs 1.13.1 (simplex)"
@@ -64,6 +79,7 @@ class Proof:
     objective: float | None = None
     bound: float | None = None
     metric: str | None = None
+    ranks: tuple[RankProof, ...] = ()
     bound_scope: str | None = None
     seconds: float | None = None
     compile_s: float | None = None
@@ -79,5 +95,8 @@ class Proof:
 
     @property
     def gap(self) -> float | None:
-        """Relative distance of objective and bound; 0: proven optimal."""
+        """Relative distance of objective and bound, in the first rank where they differ; 0: optimal."""
+        gaps = [relative_gap(rank.objective, rank.bound) for rank in self.ranks]
+        if gaps:
+            return next((gap for gap in gaps if gap), 0.0)
         return relative_gap(self.objective, self.bound)

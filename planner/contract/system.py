@@ -153,6 +153,12 @@ class System(Generic[ProblemT, PlanT]):
         return self.metric(self.plan.headline.metric)
 
     @property
+    def ranks(self) -> tuple[Metric, ...]:
+        """The metrics that rank plans: the headline metric, then the one among plans equal in it, if any."""
+        headline = self.plan.headline
+        return tuple(self.metric(name) for name in (headline.metric, headline.then) if name)
+
+    @property
     def table_metrics(self) -> tuple[Metric, ...]:
         """Metrics that a table shows unless all are requested."""
         names = self.plan.headline.table

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from planner.formatting import number, percent, sizes
+from planner.formatting import amount_or_number, number, percent, sizes
 from planner.reports.document import Column, Kind, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better, differ
 
@@ -38,19 +38,19 @@ def comparison_page(
     """
     runs, system = result.runs, result.system
     title = f"{system.name}: {sizes(result.problem.size())}"
-    figures, reference = figures_of(result), reference_of(result)
+    figures, references = figures_of(result), references_of(result)
     chosen = system.metrics if all_metrics else system.table_metrics
     parts = [
         Part(
             title="Designs side by side",
             sentences=[Text(result.verdict, "strong")],
-            tables=[metrics_table(figures, chosen, reference=reference, title=title)],
+            tables=[metrics_table(figures, chosen, references=references, title=title)],
             notes=[*_more_metrics(system, chosen), *(line for run in runs for line in trouble(run))],
             figures=lambda: _comparison_figures(result),
         )
     ]
     if len(chosen) < len(system.metrics):
-        table = metrics_table(figures, system.metrics, reference=reference)
+        table = metrics_table(figures, system.metrics, references=references)
         parts.append(Part(title="All metrics", tables=[table], detail=True, folded=True))
     parts += [_plan_part(run, is_alone=len(runs) == 1) for run in runs]
     return Page(
@@ -68,10 +68,10 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
         ["Search", "", search_status(run)],
         ["Constraints", "", constraints(run)],
     ]
-    if proof.metric:
-        rows.append(["Objective value", system.metric(proof.metric).label, number(proof.objective)])
-        scope = f"for {proof.bound_scope}" if proof.bound_scope else ""
-        rows.append(["Bound", scope, number(proof.bound)])
+    scope = f"for {proof.bound_scope}" if proof.bound_scope else ""
+    for metric, objective, bound in _proven_values(run):
+        rows.append(["Objective value", metric.label, amount_or_number(objective, metric.unit)])
+        rows.append(["Bound", scope, amount_or_number(bound, metric.unit)])
     rows += [
         ["Gap", "", number(proof.gap)],
         ["Time", "s", number(proof.seconds)],
@@ -239,7 +239,7 @@ class DesignFigures:
     status      how its search ended
     constraints  whether its plan meets all constraints in truth
     may_be_best  whether its metrics compare to those of the others: it violates nothing, and loses no more
-    share       of the bound of the reference metric; None for unknown
+    shares      of the bound of each reference metric; None for unknown
     earlier     metrics of the plan before, where changes since then are shown
     """
 
@@ -252,7 +252,7 @@ class DesignFigures:
     compile_s: float | None = None
     metrics: Mapping[str, float | None]
     may_be_best: bool = True
-    share: float | None = None
+    shares: Sequence[float | None] = ()
     earlier: Mapping[str, float | None] = field(default_factory=dict)
 
 
@@ -272,22 +272,22 @@ def figures_of(result: Comparison) -> list[DesignFigures]:
             metrics=run.metrics,
             may_be_best=not run.constraints.violated
             and sum(run.constraints.lost.values()) <= least + 1e-6 * abs(least),
-            share=result.share_of_bound(run),
+            shares=result.shares_of_bounds(run),
         )
         for run in result.runs
     ]
 
 
-def reference_of(result: Comparison) -> Metric | None:
-    """Return the metric that shares are taken of; None where no bound is proven."""
-    return None if result.reference is None else result.system.metric(result.reference[0])
+def references_of(result: Comparison) -> list[Metric]:
+    """Return the metrics that shares are taken of; none where no bound is proven."""
+    return [metric for metric, _ in result.references]
 
 
 def metrics_table(
     designs: Sequence[DesignFigures],
     metrics: Sequence[Metric],
     *,
-    reference: Metric | None = None,
+    references: Sequence[Metric] = (),
     title: str = "",
 ) -> Table:
     """Return a row for each metric and a column for each design; the best value of a row is marked.
@@ -295,7 +295,7 @@ def metrics_table(
     A plan that violates constraints, or loses more than another one, is never marked: its other figures
     may be better because of what it loses.
 
-    reference  the metric whose proven bound shares are taken of
+    references  the metrics whose proven bounds shares are taken of
     """
     rows: list[list[Text | str]] = [
         [Text("Mechanism", "dim"), "", *(Text(one.mechanism, "dim") for one in designs)],
@@ -321,12 +321,18 @@ def metrics_table(
             ]
             rows.append([metric.label, better(metric), *cells])
     caption = ARROWS
-    if reference is not None:
+    if references:
         lines_after.add(len(rows) - 1)
-        rows.append(["Share of bound", "↑", *(percent(one.share) for one in designs)])
-        extreme = "most" if reference.better == "more" else "least"
-        label = f"{reference.label[0].lower()}{reference.label[1:]}"
-        caption += f"; share of bound: compared to the {extreme} that is proven possible in {label}"
+        extremes = []
+        for place, metric in enumerate(references):
+            label = f"{metric.label[0].lower()}{metric.label[1:]}"
+            name = "Share of bound" if len(references) == 1 else f"Share of bound, {label}"
+            shares = [one.shares[place] if one.shares else None for one in designs]
+            rows.append([name, "↑", *map(percent, shares)])
+            extremes.append(
+                f"{'most' if metric.better == 'more' else 'least'} that is proven possible in {label}"
+            )
+        caption += f"; share of bound: compared to the {' and the '.join(extremes)}"
     if any(one.earlier for one in designs):
         caption += "; in brackets: the change since the plan before"
     return Table(
@@ -376,6 +382,14 @@ def _missing_plan_reason(proof: Proof) -> str:
 
 def _why_no_plan(window: Window) -> Any:
     return window.run.get("error") or "; ".join(window.run.get("reasons", [])) or "no plan"
+
+
+def _proven_values(run: Run) -> list[tuple[Metric, float | None, float | None]]:
+    """Return metric, objective value and bound of each rank that the run's proof speaks of."""
+    proof = run.proof
+    if proof.ranks:
+        return [(run.system.metric(rank.metric), rank.objective, rank.bound) for rank in proof.ranks]
+    return [(run.system.metric(proof.metric), proof.objective, proof.bound)] if proof.metric else []
 
 
 def search_status(run: Run) -> Text:
@@ -441,11 +455,13 @@ def _plan_part(run: Run, *, is_alone: bool) -> Part:
         tables.append(table_of(run.violations.frame, title="Constraint violations"))
     if run.plan is not None:
         tables += [table_of(frame, title=f"plan: {name}") for name, frame in run.plan.to_tables().items()]
-    proof = run.proof
-    says = f"{run.status}"
-    if proof.objective is not None and proof.metric:
-        label = run.system.metric(proof.metric).label
-        says += f": {label} {number(proof.objective)}, bound {number(proof.bound)}"
+    proven = [
+        f"{metric.label} {amount_or_number(objective, metric.unit)}, "
+        f"bound {amount_or_number(bound, metric.unit)}"
+        for metric, objective, bound in _proven_values(run)
+        if objective is not None
+    ]
+    says = ": ".join([run.status, *("; ".join(proven) for _ in proven[:1])])
 
     def figures() -> list[go.Figure]:
         from planner.reports import charts

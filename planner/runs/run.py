@@ -17,15 +17,17 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from planner.contract.design import Decision
+from planner.contract.metrics import Metric
 from planner.contract.plan import Violations
 from planner.contract.proof import Proof, Status
+from planner.contract.ranking import compare_ranks
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError, PlanRejected
 from planner.formatting import sizes
 from planner.options import Options
 from planner.runs import compilation
-from planner.runs.verdict import comparison_verdict, run_verdict
+from planner.runs.verdict import comparison_verdict, run_verdict, tightest_bounds
 from planner.scenarios.scenario import Entry, Scenario, load
 
 log = logging.getLogger(__name__)
@@ -167,6 +169,7 @@ class Run:
             "objective_metric": proof.metric,
             "bound": proof.bound,
             "gap": proof.gap,
+            **({"ranks": [rank._asdict() for rank in proof.ranks]} if proof.ranks else {}),
             **({"bound_scope": proof.bound_scope} if proof.bound_scope else {}),
             "seconds": proof.seconds,
             "compile_s": proof.compile_s,
@@ -205,6 +208,30 @@ class Comparison:
         metric, bound = self.reference
         value = run.metrics.get(metric)
         return None if value is None else fraction_of_bound(value, bound, self.system.metric(metric).better)
+
+    @cached_property
+    def references(self) -> tuple[tuple[Metric, float], ...]:
+        """The metrics with a bound valid in truth, and their tightest bounds: one, or one for each rank."""
+        ranks, bounds = self.system.ranks, tightest_bounds(self.runs)
+        if len(ranks) == len(bounds) > 1:
+            return tuple(zip(ranks, bounds, strict=True))
+        return () if self.reference is None else ((self.system.metric(self.reference[0]), self.reference[1]),)
+
+    def shares_of_bounds(self, run: Run) -> tuple[float | None, ...]:
+        """Return the fractions of the bounds of `references` that the run's plan reaches; None for unknown.
+
+        The bound of a second rank holds for plans that reach the first one.
+        """
+        if len(self.references) < 2:
+            return tuple(self.share_of_bound(run) for _ in self.references)
+        shares: list[float | None] = []
+        for metric, bound in self.references:
+            value = None if run.plan is None else run.metrics.get(metric.name)
+            if value is None or any(share != 1.0 for share in shares):
+                shares.append(None)
+            else:
+                shares.append(fraction_of_bound(value, bound, metric.better))
+        return tuple(shares)
 
     @property
     def verdict(self) -> str:
@@ -252,10 +279,10 @@ class Comparison:
         }
 
 
-def headline_of(system: System) -> dict[str, str]:
-    """Return the headline metric as plain data, as `--json` prints it."""
-    metric = system.headline
-    return {"metric": metric.name, "unit": metric.unit, "better": metric.better}
+def headline_of(system: System) -> dict[str, Any]:
+    """Return the headline metric, and that of its second rank, as plain data, as `--json` prints them."""
+    first, *second = ({"metric": one.name, "unit": one.unit, "better": one.better} for one in system.ranks)
+    return {**first, **({"then": second[0]} if second else {})}
 
 
 def fraction_of_bound(value: float, bound: float, better: Literal["more", "less"]) -> float | None:
@@ -403,12 +430,18 @@ def _verify_claims(
         raise PlanRejected(
             f"{label}: the plan's {metric.name} is {value}, but {claimant} claimed {proof.objective}"
         )
-    if proof.bound is not None:
-        beyond = value - proof.bound if metric.better == "more" else proof.bound - value
-        if beyond > 0 and _relative_difference(value, proof.bound) > TOLERANCE:
-            raise PlanRejected(
-                f"{label}: the plan's {metric.name} is {value}, better than its proven bound {proof.bound}"
+    proven = [] if proof.bound is None else [([metric], [proof.bound])]
+    if proof.ranks:
+        ranks = [system.metric(rank.metric) for rank in proof.ranks]
+        proven.append((ranks, [rank.bound for rank in proof.ranks]))
+    for ranks, bounds in proven:
+        reached = [value for rank in ranks if (value := metrics[rank.name]) is not None]
+        if compare_ranks(ranks, reached, bounds, TOLERANCE) > 0:
+            says = " and ".join(
+                f"{rank.name} is {value}" for rank, value in zip(ranks, reached, strict=False)
             )
+            shown = " and ".join(str(bound) for bound in bounds)
+            raise PlanRejected(f"{label}: the plan's {says}, better than its proven bound {shown}")
     return violations, metrics
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from planner.contract.proof import relative_gap
-from planner.formatting import amount, amount_of, few, percent
+from planner.contract.proof import Status, relative_gap
+from planner.contract.ranking import EQUAL, compare_ranks
+from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase
 
 if TYPE_CHECKING:
+    from planner.contract.metrics import Metric
     from planner.runs.run import Comparison, Run
 
 SAME: Final = 1e-6  # relative difference of values that a sentence calls equal
@@ -16,76 +18,131 @@ PROVEN: Final = 1e-4  # relative distance to the bound that a sentence calls pro
 MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of their own
 
 
-def run_verdict(run: Run, bound: float | None = None) -> str:
+def run_verdict(run: Run, bounds: Sequence[float] | None = None) -> str:
     """Return the verdict on one run.
 
-    bound  the tightest bound of the headline metric that is valid in truth, where another run proves one
+    bounds  the tightest bounds of the headline's ranks that are valid in truth, where another run proves them
     """
-    value = _headline_value(run)
-    if value is None:
+    values = headline_values(run)
+    if not values:
         return f"{run.label}: {_missing(run)}."
-    metric = run.system.headline
-    bound = proven_bound(run) if bound is None else bound
-    says = f"{run.label} {run.system.plan.headline.verb} {_shown(run, value)}"
-    if bound is not None:
-        extreme = "most" if metric.better == "more" else "least"
-        if (relative_gap(value, bound) or 0.0) <= PROVEN:
-            says += f", proven to be the {extreme} that is possible"
-        else:
-            says += f"; at {extreme} {amount(_rounded(bound), metric.unit)} is possible"
+    bounds = proven_bounds(run) if bounds is None else bounds
+    says = f"{run.label} {_headline(run, values, bounds)}"
     return ". ".join([says, *(f"It {loss}" for loss in [*_losses(run), *_fallbacks(run)])]) + "."
 
 
 def comparison_verdict(comparison: Comparison) -> str:
     """Return the verdict on a comparison: the best design, whether it is proven, and the others' distance."""
-    metric = comparison.system.headline
-    planned = [run for run in comparison.runs if _headline_value(run) is not None]
+    planned = [run for run in comparison.runs if headline_values(run)]
     if not planned:
         return " ".join(f"{run.label}: {_missing(run)}." for run in comparison.runs[:MOST_DESIGNS])
     best = min(planned, key=lambda run: (_rank(run), not run.constraints.met, run.proof.bound is None))
-    bounds = [bound for run in comparison.runs if (bound := proven_bound(run)) is not None]
-    tightest = (min if metric.better == "more" else max)(bounds) if bounds else None
     others = sorted((run for run in planned if run is not best), key=_rank)
-    return " ".join([run_verdict(best, tightest), *_others(best, others)])
+    return " ".join([run_verdict(best, tightest_bounds(comparison.runs)), *_others(best, others)])
 
 
-def proven_bound(run: Run) -> float | None:
-    """Return the run's bound of the headline metric where it is valid for all plans of the true problem."""
+def headline_values(run: Run) -> tuple[float, ...]:
+    """Return the run's values of the headline's ranks, up to the first that is unknown; () without a plan."""
+    values: list[float] = []
+    for metric in run.system.ranks:
+        value = None if run.plan is None else run.metrics.get(metric.name)
+        if value is None:
+            break
+        values.append(value)
+    return tuple(values)
+
+
+def proven_bounds(run: Run) -> tuple[float, ...]:
+    """Return the run's bounds of the headline's ranks where they are valid for all plans in truth, else ().
+
+    The second one is valid for the plans that reach the first one.
+    """
+    proof, names = run.proof, [metric.name for metric in run.system.ranks]
+    if not run.omniscient or proof.bound_scope is not None:
+        return ()
+    if [rank.metric for rank in proof.ranks] == names:
+        return tuple(rank.bound for rank in proof.ranks)
+    return (proof.bound,) if proof.metric == names[0] and proof.bound is not None else ()
+
+
+def tightest_bounds(runs: Sequence[Run]) -> tuple[float, ...]:
+    """Return the tightest of all runs' bounds of the headline's ranks; () where there is none."""
+    tightest: tuple[float, ...] = ()
+    for run in runs:
+        bounds = proven_bounds(run)
+        order = compare_ranks(run.system.ranks, bounds, tightest, 0.0)
+        if not tightest or order < 0 or (order == 0 and len(bounds) > len(tightest)):
+            tightest = bounds or tightest
+    return tightest
+
+
+def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str:
+    """Return what a plan reaches in each rank, and what is proven of it."""
+    headline, (first, *others) = run.system.plan.headline, run.system.ranks
+    says = phrase(headline.verb, _shown(run, values[0]))
+    total = run.metrics.get(headline.total)
+    is_all = first.better == "more" and total is not None and _is_same(values[0], total)
+    is_reached = bool(bounds) and _reaches(values[0], bounds[0], EQUAL if others else PROVEN)
+    is_ranked = bool(others) and len(values) > 1
+    if is_reached and not (is_all and is_ranked):
+        says += f", proven to be the {_extreme(first)} that is possible"
+    if is_ranked:
+        (then,) = others
+        says += f", {headline.then_words} {_amount(values[1], then)}"
+        after = "" if is_all else " then"
+        if is_reached and len(bounds) > 1:
+            if _reaches(values[1], bounds[1], PROVEN):
+                says += f", proven to be the {_extreme(then)} that is possible{after}"
+            else:
+                says += f"; {_possible(bounds[1], then)}{after}"
+    if bounds and not is_reached:
+        says += f"; {_possible(bounds[0], first)}"
+    return says if bounds else says + _limited_proof(run, first)
+
+
+def _limited_proof(run: Run, first: Metric) -> str:
+    """Return what a run without a bound on all plans proves: for what it observes, or for some plans."""
     proof = run.proof
-    is_valid = run.omniscient and proof.bound_scope is None and proof.metric == run.system.headline.name
-    return proof.bound if is_valid else None
+    if not run.omniscient:
+        return ", optimal by the information that it has" if proof.status is Status.OPTIMAL else ""
+    if not proof.bound_scope or proof.bound is None or proof.metric != first.name:
+        return ""
+    if (proof.gap or 0.0) <= PROVEN:
+        return f", proven to be the {_extreme(first)} that is possible for {proof.bound_scope}"
+    return f"; {_possible(proof.bound, first)} for {proof.bound_scope}"
 
 
 def _others(best: Run, others: Sequence[Run]) -> list[str]:
-    value = _headline_value(best)
-    assert value is not None
-    same = [run for run in others if _is_same(_headline_value(run), value) and not _losses(run)]
+    """Return the sentences on all designs but the best: the same, the next and the last."""
+    same = [run for run in others if not _differ(run, best) and _losses(run) in ([], _losses(best))]
     rest = [run for run in others if run not in same]
     lines = []
     if same:
         lines.append(f"The same: {few([run.label for run in same], MOST_DESIGNS + 1)}.")
-    if len(rest) > MOST_DESIGNS:
-        verb, worst = best.system.plan.headline.verb, rest[-1]
-        lines.append(f"Last of {len(others) + 1}: {worst.label} {verb} {_with_losses(worst)}.")
-        losing = [run for run in rest if _losses(run) and run is not worst]
-        lines += [f"{run.label} {_losses(run)[0]}." for run in losing[-1:]]
-    else:
-        verb = best.system.plan.headline.verb
-        lines += [f"{run.label} {verb} {_with_losses(run)}." for run in rest]
+    if len(rest) <= MOST_DESIGNS:
+        return [*lines, *(f"{_with_losses(run)}." for run in rest)]
+    lines.append(f"Next of {len(others) + 1}: {_with_losses(rest[0])}.")
+    lines.append(f"Last: {_with_losses(rest[-1])}.")
+    violating = [run.label for run in rest[1:-1] if run.constraints.violated]
+    if violating:
+        lines.append(f"Constraints are also violated by {few(violating, MOST_DESIGNS + 1)}.")
     return lines
 
 
 def _with_losses(run: Run) -> str:
-    value = _headline_value(run)
-    assert value is not None
-    return " and ".join([amount(_rounded(value), run.system.headline.unit), *_losses(run)])
+    """Return what a design reaches and loses: `ecmp delivers 229 Gbit/s and loses 1.2 Gbit/s on 3 links`."""
+    headline, metrics, values = run.system.plan.headline, run.system.ranks, headline_values(run)
+    says = f"{run.label} {phrase(headline.verb, _amount(values[0], metrics[0]))}"
+    if len(values) > 1:
+        says += f" {headline.then_words} {_amount(values[1], metrics[1])}"
+    return " and ".join([says, *_losses(run)])
 
 
 def _losses(run: Run) -> list[str]:
     """Return what users lose by a plan: `loses 1.9 Gbit/s on 3 overloaded links`."""
     lost = run.constraints.lost
     lines = [
-        f"{verb} {amount(_rounded(lost[name]), run.system.metric(name).unit)}"
+        phrase(verb, _amount(lost[name], run.system.metric(name)))
         for name, verb in run.system.plan.headline.losses.items()
         if name in lost
     ]
@@ -98,46 +155,68 @@ def _losses(run: Run) -> list[str]:
 def _fallbacks(run: Run) -> list[str]:
     """Return what is served in a worse way than wished: `uses unicast for 3 groups`."""
     return [
-        f"{verb} {amount(_rounded(value), run.system.metric(name).unit)}"
+        phrase(verb, _amount(value, run.system.metric(name)))
         for name, verb in run.system.plan.headline.fallbacks.items()
         if (value := run.metrics.get(name))
     ]
 
 
+def _amount(value: float, metric: Metric) -> str:
+    return amount(_rounded(value), metric.unit)
+
+
 def _shown(run: Run, value: float) -> str:
     metric, total = run.system.headline, run.metrics.get(run.system.plan.headline.total)
     if total is None:
-        return amount(_rounded(value), metric.unit)
-    share = f" ({percent(value / total)})" if total > 0 and not _is_same(value, total) else ""
-    return amount_of(_rounded(value), _rounded(total), metric.unit) + share
+        return _amount(value, metric)
+    says = amount_of(_rounded(value), _rounded(total), metric.unit)
+    if total <= 0 or _is_same(value, total):
+        return says
+    share = percent(value / total)
+    return f"{says} ({'more than 99.9%' if value < total and share == '100.0%' else share})"
+
+
+def _extreme(metric: Metric) -> str:
+    return "most" if metric.better == "more" else "least"
+
+
+def _possible(bound: float, metric: Metric) -> str:
+    """Return a bound in words: `at most 38.9 Gbit/s is possible`."""
+    verb = "is" if is_convertible(metric.unit) or not metric.unit else "are"
+    return f"at {_extreme(metric)} {_amount(bound, metric)} {verb} possible"
 
 
 def _missing(run: Run) -> str:
     if run.error is not None:
         return f"no plan: {run.error}".rstrip(".")
-    bound, metric = proven_bound(run), run.system.headline
-    if run.entry.design.is_bound and bound is not None:
-        extreme = "most" if metric.better == "more" else "least"
-        return f"at {extreme} {amount(_rounded(bound), metric.unit)} is possible"
+    bounds, metric = proven_bounds(run), run.system.headline
+    if run.entry.design.is_bound and bounds:
+        return _possible(bounds[0], metric)
     if run.plan is None:
         says = run.status if run.status.startswith("no plan") else f"no plan ({run.status})"
         return says + "".join(f": {reason}".rstrip(".") for reason in run.proof.reasons[:1])
     return f"a plan without {metric.label[0].lower()}{metric.label[1:]}"
 
 
-def _headline_value(run: Run) -> float | None:
-    return None if run.plan is None else run.metrics.get(run.system.headline.name)
+def _rank(run: Run) -> tuple[float, ...]:
+    """Return a key that sorts plans, the best one first; designs that differ by rounding are equal."""
+    metrics, values = run.system.ranks, headline_values(run)
+    return tuple(
+        (-1 if metric.better == "more" else 1) * float(f"{value:.{6 if metric is metrics[-1] else 9}g}")
+        for metric, value in zip(metrics, values, strict=False)
+    )
 
 
-def _rank(run: Run) -> float:
-    value = _headline_value(run)
-    assert value is not None
-    rounded = float(f"{value:.6g}")  # designs that differ by rounding are equal
-    return -rounded if run.system.headline.better == "more" else rounded
+def _differ(one: Run, other: Run) -> bool:
+    return bool(compare_ranks(one.system.ranks, headline_values(one), headline_values(other), SAME))
 
 
-def _is_same(one: float | None, other: float) -> bool:
-    return one is not None and abs(one - other) <= SAME * max(abs(one), abs(other))
+def _is_same(one: float, other: float) -> bool:
+    return abs(one - other) <= SAME * max(abs(one), abs(other))
+
+
+def _reaches(value: float, bound: float, within: float) -> bool:
+    return (relative_gap(value, bound) or 0.0) <= within
 
 
 def _rounded(value: float) -> float:

@@ -24,12 +24,14 @@ import pandas as pd
 
 from planner.contract.metrics import SIGNALLING_METRICS, Metric
 from planner.contract.parameters import parameters_of
+from planner.contract.ranking import compare_ranks
 from planner.contract.studies import Decided
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError
 from planner.options import Options
 from planner.runs.run import Run, evaluate
+from planner.runs.verdict import headline_values, proven_bounds
 from planner.scenarios.scenario import Entry
 
 TOLERANCE: Final = 1e-6
@@ -146,6 +148,7 @@ def _check_metrics_of_studies(system: System) -> None:
         **{f"headline's {name}": name for name in (*headline.losses, *headline.fallbacks, *headline.table)},
     }
     named |= {"headline's total": headline.total} if headline.total else {}
+    named |= {"headline's second rank": headline.then} if headline.then else {}
     if system.studies.trade_off is not None:
         named |= dict(zip(("trade-off, across", "trade-off, up"), system.studies.trade_off, strict=True))
     if system.studies.coordination is not None:
@@ -324,6 +327,14 @@ def _check_shown(runs: _Runs, name: str) -> None:
 
 
 def _check_bounds(runs: _Runs) -> None:
+    ranks = runs.system.ranks
+    for bounding in runs.all():
+        for run in runs.all():
+            bounds, values = proven_bounds(bounding), headline_values(run)
+            assert compare_ranks(ranks, values, bounds, TOLERANCE) <= 0, (
+                f"{run.label}: {_shown(ranks, values)} beats the bound {_shown(ranks, bounds)} "
+                f"of {bounding.label}"
+            )
     for bounding in runs.all():
         proof = bounding.proof
         if not bounding.omniscient or proof.bound is None or proof.bound_scope or proof.metric is None:
@@ -345,15 +356,25 @@ def _check_optimum(runs: _Runs) -> None:
     if best.proof.metric is None or best.proof.bound_scope or str(best.proof.status) != "optimal":
         return
     metric = runs.system.metric(best.proof.metric)
-    is_headline = metric.name == runs.system.headline.name  # what users get, also of plans with violations
-    optimum = best.metrics[metric.name]
+    optimum, slack = best.metrics[metric.name], best.proof.gap or 0.0
     assert optimum is not None
+    is_headline = bool(proven_bounds(best))  # what users get, also of plans with violations
     for run in runs.all():
         value = run.metrics.get(metric.name)
-        if run.plan is not None and value is not None and (is_headline or not len(run.violations)):
-            assert not _is_better(metric, value, optimum, slack=best.proof.gap or 0.0), (
+        if is_headline:
+            values, most = headline_values(run), headline_values(best)
+            assert compare_ranks(runs.system.ranks, values, most, TOLERANCE + slack) <= 0, (
+                f"{run.label}: {_shown(runs.system.ranks, values)} beats the optimum "
+                f"{', '.join(map(str, most))}"
+            )
+        elif run.plan is not None and value is not None and not len(run.violations):
+            assert not _is_better(metric, value, optimum, slack=slack), (
                 f"{run.label}: {metric.name} {value} beats the optimum {optimum}"
             )
+
+
+def _shown(metrics: Sequence[Metric], values: Sequence[float]) -> str:
+    return ", ".join(f"{metric.name} {value}" for metric, value in zip(metrics, values, strict=False))
 
 
 def _check_formulation(runs: _Runs) -> None:

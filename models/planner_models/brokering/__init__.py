@@ -12,7 +12,7 @@ $$\max\; w_p \sum_{r,m} \mathrm{Performance}(m)\, U_{r,m}
 \quad\text{s.t.}\quad U_{r,m} \in \{0, 1\},\quad \sum_m U_{r,m} = 1,\quad
 \sum_{r,m=l} \mathrm{Bitrate}(r)\, U_{r,m} \le \mathrm{Capacity}(l)$$
 
-Performance is the negative score; the metric `objective` is the negative of the above. As printed,
+Performance is the negative score; the metric `weighted_cost` is the negative of the above. As printed,
 performance counts once a client and cost by the bit; `performance_per = "bit"` weights both alike.
 `formulation` is that model in Pyomo. The fast algorithm groups clients by location and bitrate, solves
 min-cost flow for divisible clients, whose dual prices of capacity prove a bound, and rounds to whole
@@ -27,12 +27,14 @@ the bit and by the 95th percentile as metrics. `planner simulate` runs a day of 
 that learn.
 
 Information that CDNs announce may have an age (`age_s`), measurement noise (`noise`) and granularity
-(`granularity_km`); signalling counts messages and bytes. The objective of a plan that overloads clusters
-counts clients in the clusters that they are moved to, so no plan is better than its bound.
+(`granularity_km`); signalling counts messages and bytes.
 
-Where capacity is short, a plan serves as many clients as possible, at the least cost then, and lists the
-others in table `shed`. A client without service counts in the objective at more than all clients could
-cost, so that no plan looks cheaper by serving fewer. With `service = "all"` the shortage is proven instead.
+The headline has two ranks: the clients that are served without congestion, then the weighted cost, which is
+the sum above. Where capacity is short, a plan serves as many clients as possible, at the least weighted cost
+then, and lists the others in table `shed`. The weighted cost of a plan that overloads clusters counts clients
+in the clusters that they are moved to, so no plan is better than its bound. The metric `objective` combines
+the ranks: a client without service counts at more than all clients could cost. With `service = "all"` the
+shortage is proven instead.
 
 `planner explain` shows the money saved, the dual prices of full clusters, and the loss of each CDN.
 `planner reproduce brokering` puts the chapter's tables and figures beside ours.
@@ -114,17 +116,20 @@ SYSTEM = System(
         measure=measure,
         draw=draw,
         headline=Headline(
-            metric="objective",
-            verb="reaches an objective of",
-            losses={"congested": "congests", "unserved": "cannot serve"},
+            metric="served",
+            verb="serves {} without congestion",
+            total="clients",
+            then="weighted_cost",
+            then_words="at a weighted cost of",
+            losses={"congested": "congests", "shed": "sheds"},
             table=(
-                "objective",
-                "unserved",
+                "served",
+                "weighted_cost",
                 "congested",
+                "shed",
                 "cost_per_hour",
                 "median_cost",
                 "median_score",
-                "median_distance_km",
                 "median_load_percent",
             ),
         ),

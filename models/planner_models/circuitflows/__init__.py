@@ -96,7 +96,7 @@ SYSTEM = System(
             metric="delivered_gb",
             verb="delivers",
             total="offered_gb",
-            losses={"undelivered_gb": "does not deliver"},
+            losses={"undelivered_gb": "leaves {} undelivered at the end"},
             fallbacks={"unsimulated_ms": "leaves out the last"},
             table=(
                 "delivered_gb",

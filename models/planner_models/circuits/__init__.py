@@ -114,7 +114,7 @@ SYSTEM = System(
             metric="served_mbps",
             verb="serves",
             total="offered_mbps",
-            losses={"unserved_bits": "does not serve"},
+            losses={"unserved_bits": "leaves {} unserved at the end of the week"},
             table=(
                 "served_mbps",
                 "served_share",

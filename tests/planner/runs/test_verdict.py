@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from planner.errors import InputError
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, RankProof, Status
+from planner.errors import InputError, PlanRejected
 from planner.options import Options
 from planner.reports import run_pages
 from planner.runs.run import Comparison, Run, evaluate
-from tests.planner.runs.toy_system import Link, entry, toy
+from tests.planner.runs.toy_system import Admitted, Link, entry, toy
 
 SYSTEM = toy()
 OVERLOADED = Link(offered_mbps=40_800.0, capacity_mbps=38_900.0)
@@ -137,3 +141,98 @@ def test_json_names_the_headline() -> None:
     plain = compare("admit").to_dict()
     assert plain["headline"] == {"metric": "delivered_mbps", "unit": "Mbit/s", "better": "more"}
     assert plain["verdict"] == plain["runs"][0]["verdict"]
+
+
+def thrifty(problem: Link, sent_mbps: float = 38_900.0, least_mbps: float = 38_900.0) -> Decision[Admitted]:
+    """Send what is told, and prove the most that is delivered, and the least that is sent for it."""
+    delivered = min(sent_mbps, problem.capacity_mbps)
+    ranks = (
+        RankProof("delivered_mbps", delivered, min(problem.offered_mbps, problem.capacity_mbps)),
+        RankProof("sent_mbps", sent_mbps, least_mbps),
+    )
+    proof = Proof(
+        status=Status.FEASIBLE, objective=delivered, bound=1e6, metric="delivered_mbps", ranks=ranks
+    )
+    return Decision(plan=Admitted(sent_mbps), proof=proof, guarantees=frozenset())
+
+
+RANKED = toy(decide=thrifty, then="sent_mbps")
+"""Plans that deliver the same are ranked by what they send: the more the better, as the toy has it."""
+
+
+def ranked(problem: Link = OVERLOADED, name: str = "own", **parameters: float) -> Run:
+    chosen = replace(entry(RANKED, name), label=name, parameters=parameters)
+    return evaluate(RANKED, problem, chosen)
+
+
+def test_a_headline_of_two_ranks_proves_each_of_them() -> None:
+    assert ranked().verdict == (
+        "own delivers 38.9 of 40.8 Gbit/s (95.3%), proven to be the most that is possible, "
+        "with 38.9 Gbit/s, proven to be the most that is possible then. It sheds 1.9 Gbit/s."
+    )
+    assert ranked(QUIET, sent_mbps=500.0, least_mbps=500.0).verdict == (
+        "own delivers 500 of 500 Mbit/s, with 500 Mbit/s, proven to be the most that is possible."
+    )
+    assert ranked(least_mbps=40_000.0).verdict == (
+        "own delivers 38.9 of 40.8 Gbit/s (95.3%), proven to be the most that is possible, "
+        "with 38.9 Gbit/s; at most 40 Gbit/s is possible then. It sheds 1.9 Gbit/s."
+    )
+
+
+def test_the_second_rank_is_not_proven_where_the_first_is_not_reached() -> None:
+    assert ranked(sent_mbps=20_000.0, least_mbps=30_000.0).verdict == (
+        "own delivers 20 of 40.8 Gbit/s (49.0%), with 20 Gbit/s; at most 38.9 Gbit/s is possible. "
+        "It sheds 20.8 Gbit/s."
+    )
+
+
+def test_the_gap_is_that_of_the_first_rank_that_has_one() -> None:
+    assert ranked(sent_mbps=19_450.0, least_mbps=19_450.0).proof.gap == pytest.approx(0.5)
+    assert ranked(least_mbps=77_800.0).proof.gap == pytest.approx(0.5)
+    assert ranked().proof.gap == 0
+
+
+def test_a_plan_that_beats_its_second_bound_is_rejected() -> None:
+    with pytest.raises(
+        PlanRejected, match=r"delivered_mbps is 38900.0 and sent_mbps is 38900.0, better than"
+    ):
+        ranked(least_mbps=30_000.0)
+
+
+def test_plans_compare_by_their_second_rank_where_they_are_equal_in_the_first() -> None:
+    runs = (ranked(name="admit"), ranked(name="flood"))
+    verdict = Comparison(system=RANKED, problem=OVERLOADED, runs=runs).verdict
+    assert verdict.startswith("flood delivers 38.9 of 40.8 Gbit/s")
+    assert verdict.endswith("admit delivers 38.9 Gbit/s with 38.9 Gbit/s and sheds 1.9 Gbit/s.")
+
+
+def test_shares_of_bounds_have_a_row_for_each_rank() -> None:
+    runs = (ranked(), ranked(name="half"))
+    table = (
+        run_pages.comparison_page(Comparison(system=RANKED, problem=OVERLOADED, runs=runs)).parts[0].tables[0]
+    )
+    rows = {row[0].text: [cell.text for cell in row[2:]] for row in table.cells()}
+    assert rows["Share of bound, delivered"] == ["100.0%", "50.0%"]
+    assert rows["Share of bound, sent"] == ["100.0%", "-"], "its bound holds for plans that deliver the most"
+
+
+def test_json_names_both_ranks() -> None:
+    plain = Comparison(system=RANKED, problem=OVERLOADED, runs=(ranked(),)).to_dict()
+    assert plain["headline"]["then"] == {"metric": "sent_mbps", "unit": "Mbit/s", "better": "more"}
+    assert plain["runs"][0]["ranks"][1] == {
+        "metric": "sent_mbps", "objective": 38_900.0, "bound": 38_900.0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("total", "says"),
+    [
+        (40_800.0, "38.9 of 40.8 Gbit/s (95.3%)"),
+        (38_900.4, "38.9 of 38.9 Gbit/s (more than 99.9%)"),
+        (38_900.0, "38.9 of 38.9 Gbit/s"),
+    ],
+)
+def test_a_share_is_never_rounded_to_all(total: float, says: str) -> None:
+    assert run("admit", Link(offered_mbps=total, capacity_mbps=38_900.0)).verdict.startswith(
+        f"admit delivers {says}, proven"
+    )

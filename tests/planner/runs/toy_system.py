@@ -96,9 +96,11 @@ DESIGNS: Mapping[str, Callable[..., Decision[Admitted]]] = {
 
 
 def toy(
-    sample: Callable[[], Link] | None = None, decide: Callable[..., Decision[Admitted]] | None = None
+    sample: Callable[[], Link] | None = None,
+    decide: Callable[..., Decision[Admitted]] | None = None,
+    then: str = "",
 ) -> System[Link, Admitted]:
-    """Return the system; `decide` joins it as the design "own"."""
+    """Return the system; `decide` joins it as design "own", and `then` ranks plans that deliver the same."""
     chosen = {**DESIGNS, **({"own": decide} if decide else {})}
     return System(
         name="toy",
@@ -120,6 +122,8 @@ def toy(
                 metric="delivered_mbps",
                 verb="delivers",
                 total="offered_mbps",
+                then=then,
+                then_words="with" if then else "",
                 losses={"lost_mbps": "loses", "shed_mbps": "sheds"},
                 table=("delivered_mbps", "lost_mbps", "sent_mbps"),
             ),

@@ -23,17 +23,30 @@ def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
 
 
 METRICS: Final = (
+    Metric(
+        name="served",
+        unit="clients",
+        better="more",
+        about="clients in clusters with as much capacity as load",
+    ),
+    Metric(name="clients", unit="clients", better="more", about="clients that ask for service"),
     _less(
-        "objective",
+        "weighted_cost",
         "",
-        "wp times scores plus wc times costs per hour, over all clients: what the broker minimises; "
-        "clients of overloaded clusters count where they are moved to, and each one without service at more "
-        "than all clients could cost",
+        "wp times scores plus wc times costs per hour, over the clients with service; those of overloaded "
+        "clusters count where they are moved to",
         "Mukerjee 2018, Fig. 3.10 (negated); moving: 3.2.2",
     ),
     _less(
+        "objective",
+        "",
+        "what the broker minimises: the weighted cost, and each client without service at more than all "
+        "clients could cost",
+        "Mukerjee 2018, Fig. 3.10 (negated)",
+    ),
+    _less(
         "median_cost",
-        "cost",
+        "",
         "median over clients of their cluster's cost, or of its price where that is bid",
         TABLE_3_3,
     ),
@@ -52,7 +65,7 @@ METRICS: Final = (
         TABLE_3_3,
     ),
     _less("congested_percent", "%", "clients in clusters with more load than capacity", TABLE_3_3),
-    _less("mean_cost", "cost", "mean cost over traffic"),
+    _less("mean_cost", "", "mean cost over traffic"),
     _less("mean_score", "", "mean score over clients"),
     _less("cost_per_hour", "/h", "cost of all traffic for an hour"),
     _less(
@@ -79,7 +92,7 @@ METRICS: Final = (
         "clients",
         "clients without service, after those of overloaded clusters and those without a cluster have moved",
     ),
-    _less("shed", "clients", "clients that the plan leaves without a cluster on purpose"),
+    _less("shed", "clients", "clients that the plan leaves without a cluster"),
     _less("congested", "clients", "clients in clusters with more load than capacity"),
     _less(
         "cdns_losing_at_flat_rates",
@@ -126,18 +139,22 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     bills = billing.hourly_bills(problem, plan)
     bid_price = problem.unit_cost * read_bids(problem, plan)[0]
     clusters, cdns = moved_traffic_percent(problem, plan, previous)
-    objective = terms.performance_weight * performance + terms.cost_weight * cost_per_hour
-    unserved = 0
+    weighted = terms.performance_weight * performance + terms.cost_weight * cost_per_hour
+    relief = overload_relief.Relief(weighted, 0, 0.0)
     if overload_relief.is_needed(problem, done):
-        objective, unserved = overload_relief.relieved_objective(problem, done)
+        relief = overload_relief.relieve_plan(problem, done)
+    congested = float(count @ overloaded[done.cluster])
     return {
-        "objective": objective,
+        "served": served - congested,
+        "clients": float(problem.count.sum()),
+        "weighted_cost": relief.weighted_cost,
+        "objective": relief.weighted_cost + relief.penalty,
         "median_cost": weighted_median(cost, count),
         "median_score": weighted_median(score, count),
         "median_distance_km": weighted_median(problem.distance_km[at], count),
         "median_load_percent": _median_load(problem, done, problem.background_mbps),
         "median_own_load_percent": _median_load(problem, done, 0.0 * problem.background_mbps),
-        "congested_percent": 100 * float(count @ overloaded[done.cluster]) / served if served else None,
+        "congested_percent": 100 * congested / served if served else None,
         "mean_cost": float(cost @ traffic) / float(traffic.sum()) if served else None,
         "mean_score": float(score @ count) / served if served else None,
         "cost_per_hour": cost_per_hour,
@@ -145,9 +162,9 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "billed_by_bits_per_hour": bills["bits"],
         "billed_by_95th_per_hour": bills["95th percentile"],
         "bids_per_hour": float(bid_price[done.cluster] @ traffic) * terms.units_per_mbps_hour,
-        "unserved": float(unserved),
-        "shed": float(plan.shed["clients"].sum()) if plan.shed is not None else 0.0,
-        "congested": float(count @ overloaded[done.cluster]),
+        "unserved": float(relief.unserved),
+        "shed": max(float(problem.count.sum()) - served, 0.0),
+        "congested": congested,
         "cdns_losing_at_flat_rates": float((by_cdn["profit_at_flat_price"] < 0).sum()),
         "cdns_used": float((by_cdn["traffic_mbps"] > 0).sum()),
         "moved_between_clusters_percent": clusters,

@@ -7,6 +7,8 @@ clients that fit nowhere then are without service.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from planner.arrays import Ints
@@ -27,17 +29,27 @@ def is_needed(problem: Brokering, done: AssignmentArrays) -> bool:
     return bool(is_overloaded(problem, done.load_mbps).any() or done.count.sum() < problem.count.sum())
 
 
-def relieved_objective(problem: Brokering, done: AssignmentArrays) -> tuple[float, int]:
-    """Return the objective after all clients without capacity have moved, and the clients without service.
+class Relief(NamedTuple):
+    """The outcome of relief.
 
-    A client that fits nowhere costs more than all others together: `unserved_cost` of the problem.
+    weighted_cost  weights times scores and hourly costs, over the clients that are served then
+    unserved       clients without service
+    penalty        what they count in the objective: each costs more than all clients could
     """
+
+    weighted_cost: float
+    unserved: int
+    penalty: float
+
+
+def relieve_plan(problem: Brokering, done: AssignmentArrays) -> Relief:
+    """Return what a plan comes to after all clients without capacity have moved."""
     transport = transportation_problem(problem)
     assigned, waiting = relieve(transport, count_by_group(problem, done))
     cost = np.nan_to_num(client_cost(problem))  # no client is where there is no price
     unserved = int(waiting.sum())
     penalty = unserved * transport.unserved_cost if unserved else 0.0
-    return float((cost * assigned).sum()) + penalty, unserved
+    return Relief(float((cost * assigned).sum()), unserved, penalty)
 
 
 def count_by_group(problem: Brokering, done: AssignmentArrays) -> Ints:

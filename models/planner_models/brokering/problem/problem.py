@@ -118,7 +118,7 @@ class Brokering:
             "clients": int(self.count.sum()),
             "locations": len(self.locations),
             "clusters": len(self.clusters),
-            "cdns": len(self.cdn_names),
+            "CDNs": len(self.cdn_names),
         }
 
     def with_terms(self, **terms: Any) -> Brokering:

@@ -48,7 +48,7 @@ METRICS: Final = tuple(
 
 HEADLINE: Final = Headline(
     metric=OBJECTIVE,
-    verb="achieves a service minus cost of",
+    verb="reaches a service minus cost of",
     total="requested_service",
     losses={"degraded_clients": "degrades the video of", "unserved_clients": "cannot serve"},
     table=(

@@ -41,9 +41,10 @@ def test_clients_that_fit_nowhere_cost_more_than_all_others() -> None:
     for frame in (everyone, nobody):
         done = read_assignment(problem, Assignment(assignments=frame))
         assert overload_relief.is_needed(problem, done)
-        objective, unserved = overload_relief.relieved_objective(problem, done)
-        assert unserved == 2
-        assert objective == pytest.approx(2 * 3 + 1 * 7 + 2 * (5 * 7 + 1))
+        relief = overload_relief.relieve_plan(problem, done)
+        assert relief.unserved == 2
+        assert relief.weighted_cost == pytest.approx(2 * 3 + 1 * 7)
+        assert relief.penalty == pytest.approx(2 * (5 * 7 + 1))
 
 
 @given(markets(), st.randoms(use_true_random=False))

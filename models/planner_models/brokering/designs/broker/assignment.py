@@ -14,7 +14,7 @@ from planner import backends
 from planner.arrays import Ints, Ints32
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import Proof, RankProof, Status
 from planner.errors import InputError
 from planner.options import Options, Service
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
@@ -376,20 +376,28 @@ def _make_decision(
     clusters = transport.cost.shape[1]
     shed, served = int(assigned[:, clusters:].sum()), rounding.total_cost(transport, assigned[:, :clusters])
     penalty = transport.unserved_cost if shed or (bound is not None and bound.shed) else 0.0
-    total, reached = None, None
+    total: float | None = None
+    ranks: tuple[RankProof, ...] = ()
     if bound is not None:
         # rounding errors may put the two in the wrong order
         if shed == bound.shed and served < bound.cost <= served + 1e-9 * max(abs(served), 1.0):
             bound = Bound(shed, served)
         total = bound.shed * penalty + (min(bound.cost, penalty) if penalty else bound.cost)
-        reached = relative_gap(served + (shed - bound.shed) * penalty, bound.cost)
+        clients = int(transport.count.sum())
+        ranks = (
+            RankProof("served", clients - shed, clients - bound.shed),
+            RankProof("weighted_cost", served, bound.cost),
+        )
     proof = Proof(
-        status=Status.OPTIMAL if reached is not None and reached <= max(gap, 1e-9) else Status.FEASIBLE,
+        status=Status.FEASIBLE,
         objective=served + shed * penalty,
         bound=total,
         metric="objective",
+        ranks=ranks,
         backend=BACKEND,
     )
+    is_proven = bound is not None and shed == bound.shed and (proof.gap or 0.0) <= max(gap, 1e-9)
+    proof = replace(proof, status=Status.OPTIMAL) if is_proven else proof
     return Decision(plan=plan.from_groups(problem, sp.csr_array(assigned)), proof=proof)
 
 
@@ -402,10 +410,17 @@ def _combine_decisions(one: Decision[Assignment], other: Decision[Assignment]) -
     first, second = one.proof, other.proof
     assert first.objective is not None
     assert second.objective is not None
-    best = one if first.objective <= second.objective else other
-    bounds = [bound for bound in (first.bound, second.bound) if bound is not None]
-    bound = min(max(bounds), min(first.objective, second.objective)) if bounds else None
-    return replace(best, proof=replace(other.proof, objective=best.proof.objective, bound=bound))
+    best, least = (one, first.objective) if first.objective <= second.objective else (other, second.objective)
+    tightest = max((first, second), key=lambda proof: -np.inf if proof.bound is None else proof.bound)
+    proof = replace(other.proof, objective=least, bound=None, ranks=())
+    if tightest.bound is not None:
+        is_exceeded = tightest.bound > least  # by rounding errors of the two searches
+        ranks = tuple(
+            RankProof(reached.metric, reached.objective, reached.objective if is_exceeded else proven.bound)
+            for reached, proven in zip(best.proof.ranks, tightest.ranks, strict=False)
+        )
+        proof = replace(proof, bound=min(tightest.bound, least), ranks=ranks)
+    return replace(best, proof=proof)
 
 
 def _explain_shortage(problem: Brokering, group: Ints, cluster: Ints) -> str:
