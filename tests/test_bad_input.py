@@ -37,7 +37,7 @@ def test_the_scenario_itself_is_right(folder: Path) -> None:
 # --- tables -------------------------------------------------------------------------------
 
 BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
-    "a missing file": ({"links": ""}, ["net: has no links.csv (nor links.parquet)"]),
+    "a missing file": ({"links": ""}, ["net: has no links.csv (nor .parquet, .xlsx, .ods, .feather, .json)"]),
     "an empty file": (
         {"links": b""},
         ["links.csv: is empty, must begin with a line of column names"],
@@ -46,8 +46,10 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "a missing column": (
         {"links": "tail,head,capacity\na,b,10\n"},
         [
-            "links.csv: column 'capacity_mbps' is missing; is it called 'capacity'?",
-            "links.csv: unknown column 'capacity'; did you mean 'capacity_mbps'?",
+            (
+                "links.csv: column 'capacity' names no unit: call it capacity_mbps where it is in "
+                "Mbit/s, or give it its own unit, such as capacity_gbps"
+            ),
         ],
     ),
     "an unknown column": (
@@ -55,9 +57,9 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["links.csv: unknown column 'wieght'; did you mean 'weight'?"],
     ),
     "a column twice": ({"links": "tail,head,tail\na,b,c\n"}, ["links.csv: column 'tail' occurs twice"]),
-    "semicolons": (
-        {"links": "tail;head;capacity_mbps\na;b;10\n"},
-        ["links.csv: has the one column 'tail;head;capacity_mbps': columns must be separated by commas"],
+    "two delimiters": (
+        {"links": "tail;head,capacity_mbps\na;b,10\n"},
+        ["links.csv: columns may be separated by comma or semicolon: say [problem.tables.links] delimiter"],
     ),
     "NaN": (
         {"links": LINKS + "a,c,nan\n"},
@@ -89,9 +91,15 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         {"links": LINKS + "a,c,ten\n"},
         ["links.csv row 5: capacity_mbps is 'ten', must be a number"],
     ),
-    "a decimal comma": (
-        {"links": LINKS + 'a,c,"1,5"\n'},
-        ["links.csv row 5: capacity_mbps is '1,5', must be a number"],
+    "a decimal comma and a decimal point": (
+        {"links": LINKS + 'a,c,"1,5"\nb,a,2.5\n'},
+        [
+            (
+                "links.csv: capacity_mbps is '2.5' in row 6, with a decimal point, but capacity_mbps is "
+                "'1,5' in row 5, with a decimal comma; write all alike, or say "
+                '[problem.tables.links] decimal = "." or ","'
+            )
+        ],
     ),
     "too many fields": ({"links": LINKS + "a,c,1,2\n"}, ["links.csv row 5: has 4 fields, the header has 3"]),
     "an open quote": ({"links": LINKS + '"a,c,1\n'}, ["links.csv row 5: unexpected end of data"]),
@@ -121,10 +129,27 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "a binary file": ({"links": b"PK\x03\x04\x00\x00"}, ["links.csv: is a binary file, must be text"]),
     "another encoding": (
-        {"links": "tail,head,capacity_mbps\na,Köln,10\n".encode("latin-1")},
-        ["links.csv row 2: byte 0xf6 is not UTF-8; save the file as UTF-8"],
+        {"links": "tail,head,capacity_mbps\na,Москва,10\n".encode("cp1251")},
+        [
+            (
+                "links.csv: is not UTF-8, and 'Ìîñêâà' is no Western European text (cp1252); save it as "
+                "UTF-8, or say [problem.tables.links] encoding"
+            )
+        ],
     ),
-    "UTF-16": ({"links": LINKS.encode("utf-16")}, ["links.csv: is UTF-16 text, must be saved as UTF-8"]),
+    "half of UTF-16": (
+        {"links": LINKS.encode("utf-16")[:-1]},
+        [
+            (
+                "links.csv: cannot be read as utf-16 (it has bytes that are no letter); save it as "
+                "UTF-8, or say [problem.tables.links] encoding"
+            )
+        ],
+    ),
+    "a damaged letter": (
+        {"links": "tail,head,capacity_mbps\na,Köln,10\n".encode() + b"b,K\xf6ln,1\n"},
+        ["links.csv row 3: byte 0xf6 is not UTF-8; save the file as UTF-8"],
+    ),
     "half a character": (
         {"links": LINKS.encode() + b"a,c\xc3"},
         ["links.csv row 5: ends within a UTF-8 character; is it whole?"],

@@ -158,7 +158,7 @@ def compare(
         for table in find_tables(
             scenario.system.problem.tables, tables, scenario.system.problem.optional_tables
         ).values():
-            shutil.copy(table, out / table.name)
+            shutil.copy(table.path, out / table.path.name)
         (out / "scenario.toml").write_text(scenario.to_toml(tables), encoding="utf-8")
     page = run_pages.comparison_page(result, scenario)
     html.write(page, out / "report.html")

@@ -12,7 +12,7 @@ import typer
 
 from planner.backends.registry import solver_names
 from planner.cli import completion
-from planner.cli.output import report_compiling
+from planner.cli.output import report_compiling, report_notes
 from planner.errors import InputError
 from planner.io.names import require_html_name
 from planner.io.toml import parse_value
@@ -168,7 +168,7 @@ def on_scenario(
             known = {name: given.pop(name) for name in solver}
             chosen = {name: value for name, value in known.items() if value is not None}
             loaded = load(given.pop("scenario"), changes=changes_of(given.pop("changes")), options=chosen)
-            with report_compiling():
+            with report_compiling(), report_notes():
                 command(scenario=loaded, **given)
 
         return _with_signature(run, _given_options(command, {"scenario": options}))

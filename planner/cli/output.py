@@ -24,6 +24,8 @@ MAX_FAULTS: Final = 50
 """Lines of an error that are printed; a file may have a fault in every row."""
 MAX_LINE: Final = 600
 """Letters of a line of an error."""
+MAX_NOTES: Final = 30
+"""Lines of notes on data that are printed; each window of a series may have its own."""
 COMPILING_LINE_S: Final = 5.0
 """Least time between two lines about the progress of compiling."""
 
@@ -55,7 +57,7 @@ def say_line(text: str, colour: str, *, err: bool = True) -> None:
     """Print a line of a warning or an error, shortened, in a colour."""
     shown = printable(text)
     shown = shown if len(shown) <= MAX_LINE else f"{shown[: MAX_LINE - 3]}..."
-    typer.secho(shown, err=err, fg=colour)
+    typer.secho(shown, err=err, fg=colour or None)
 
 
 @contextlib.contextmanager
@@ -76,6 +78,26 @@ def report_compiling() -> Iterator[None]:
             say(f"compiling (once): {count} kernels in {now - started:.0f} s")
 
     with observe_compiling(observe):
+        yield
+
+
+@contextlib.contextmanager
+def report_notes() -> Iterator[None]:
+    """Say each note on data in this block on standard error, once; a doubt in yellow."""
+    from planner.contract.notes import observe_notes
+
+    said: set[str] = set()
+
+    def observe(note: str) -> None:
+        if note in said:
+            return
+        said.add(note)
+        if len(said) <= MAX_NOTES:
+            say_line(note, "yellow" if note.startswith("warning:") else "")
+        elif len(said) == MAX_NOTES + 1:
+            say("further notes on data are not shown")
+
+    with observe_notes(observe):
         yield
 
 

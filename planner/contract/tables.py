@@ -8,14 +8,17 @@ header of a CSV file is row 1; Parquet files and frames have no header, their fi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
+from planner.contract.columns import ColumnMatch, match_columns
+from planner.contract.notes import add_note
 from planner.errors import InputError, did_you_mean
 
 SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
@@ -86,13 +89,50 @@ def validate(
 ) -> pd.DataFrame:
     """Return `frame` with the table's columns, types and defaults.
 
-    Rows keep their index, which counts from 0, so that later faults can name them.
+    Columns are found as in files: by name without case and punctuation, and in other units, which are
+    converted. Rows keep their index, which counts from 0, so that later faults can name them.
 
     where      name of the table in faults, e.g. its file name; default: the table's name
     first_row  number of the first data row in faults
     raises     InputError with every fault
     """
-    frame, faults = _check_table(table, frame.dropna(how="all"), where or table.name, first_row)
+    where = where or table.name
+    frame = frame.dropna(how="all")
+    names = [str(name) for name in frame.columns]
+    if not (set(names) <= set(table.columns) and set(table.required_columns) <= set(names)):
+        match = match_columns(table, names, where=where)
+        if match.faults:
+            raise InputError(*match.faults)
+        frame = convert_units(frame.set_axis(names, axis=1), match)
+        for note in match.notes():
+            add_note(note)
+    return check_rows(table, frame, where=where, first_row=first_row)
+
+
+def convert_units(frame: pd.DataFrame, match: ColumnMatch) -> pd.DataFrame:
+    """Return the columns that were found, under our names and in our units; the rest is left out."""
+    if match.is_exact and not match.factors:
+        return frame
+    found = frame[list(match.names.values())].set_axis(list(match.names), axis=1)
+    return found.assign(**{ours: _scale(found[ours], factor) for ours, factor in match.factors.items()})
+
+
+def _scale(values: pd.Series, factor: Fraction) -> pd.Series:
+    """Return numbers times a factor; values that are no numbers stay, for the rules to refuse."""
+    over, under = float(factor.numerator), float(factor.denominator)
+    if pd.api.types.is_numeric_dtype(values) and values.dtype != bool:
+        with np.errstate(over="ignore"):
+            return values.astype(float) * over / under
+    return values.map(lambda value: value * over / under if _is_plain_number(value) else value)
+
+
+def _is_plain_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def check_rows(table: Table, frame: pd.DataFrame, *, where: str, first_row: int) -> pd.DataFrame:
+    """Return a frame with the table's columns, types and defaults; raise InputError with every fault."""
+    frame, faults = _check_table(table, frame, where, first_row)
     if faults:
         raise InputError(*faults)
     return frame
@@ -138,9 +178,6 @@ def report_unknown_names(
 def _check_table(
     table: Table, frame: pd.DataFrame, where: str, first_row: int
 ) -> tuple[pd.DataFrame, list[str]]:
-    faults = list(_column_faults(table, frame, where))
-    if faults:
-        return frame, faults
     if frame.empty and not table.may_be_empty:
         return frame, [f"{where}: holds no rows"]
     broken = _RowFaults(where, first_row)
@@ -197,24 +234,6 @@ class _RowFaults:
 
     def faults(self) -> list[str]:
         return [text for _, text in sorted(self.lines)] + self.more
-
-
-def _column_faults(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]:
-    found = [str(name) for name in frame.columns]
-    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
-        yield f"{where}: has the one column '{abbreviate(found[0])}': columns must be separated by commas"
-        return
-    for name in table.required_columns:
-        if name not in found:
-            unknown = [other for other in found if other not in table.columns]
-            near = did_you_mean(name, unknown).replace("did you mean", "is it called")
-            has = ", ".join(abbreviate(other) for other in found[:12]) or "no columns"
-            yield f"{where}: column '{name}' is missing" + (near if "'" in near else f" (it has {has})")
-    unknown = [name for name in found if name not in table.columns]
-    for name in unknown[:SHOWN_ROWS]:
-        yield f"{where}: unknown column '{abbreviate(name)}'" + did_you_mean(name, table.columns)
-    if len(unknown) > SHOWN_ROWS:
-        yield f"{where}: {len(unknown) - SHOWN_ROWS:,} more unknown columns"
 
 
 def _add_nested_values(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:

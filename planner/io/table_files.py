@@ -1,28 +1,49 @@
-"""Tables in CSV and Parquet files: finding, reading with every fault, writing completely or not at all."""
+"""Tables in files of any usual format: finding, reading with every fault, writing whole or not at all."""
 
 from __future__ import annotations
 
-import csv
 import re
-import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.tables import Table, abbreviate, is_label, shorten_faults, validate
-from planner.errors import InputError
+from planner.contract.notes import add_note
+from planner.contract.tables import Table, check_rows, convert_units
+from planner.contract.units import plain
+from planner.errors import InputError, did_you_mean
+from planner.io import workbooks
+from planner.io.csv_files import read_csv
 from planner.io.file_replacement import replace_file
-from planner.io.text_files import require_file, require_text
+from planner.io.layout import Layout, TableFile
+from planner.io.raw_table import RawTable
+from planner.io.record_files import read_arrow, read_json
 
-SUFFIXES: Final = (".csv", ".parquet")
-MAX_COLUMNS: Final = 1_000
+READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
+    ".csv": read_csv,
+    ".parquet": read_arrow,
+    ".xlsx": workbooks.read_sheet,
+    ".ods": workbooks.read_sheet,
+    ".feather": read_arrow,
+    ".json": read_json,
+    ".jsonl": read_json,
+    ".ndjson": read_json,
+    ".csv.gz": read_csv,
+    ".tsv": read_csv,
+    ".txt": read_csv,
+    ".xls": workbooks.read_sheet,
+    ".xlsm": workbooks.read_sheet,
+}
+"""Reader of each format, by the ending of the file's name."""
+SUFFIXES: Final = tuple(READERS)
+SPREADSHEETS: Final = (".csv", ".csv.gz", ".tsv", ".txt", *workbooks.SUFFIXES)
+"""Formats in which a text may be quoted, so that a spreadsheet program takes it for no formula."""
 NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
-def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+def read_tables(tables: Iterable[Table], files: Mapping[str, Path | TableFile]) -> dict[str, pd.DataFrame]:
     """Read and validate the tables of `files`, by table name; raise InputError with the faults of all."""
     read: dict[str, pd.DataFrame] = {}
     faults: list[str] = []
@@ -33,130 +54,133 @@ def read_tables(tables: Iterable[Table], files: Mapping[str, Path]) -> dict[str,
             read[table.name] = read_table(table, files[table.name])
         except InputError as error:
             faults += error.faults
+    workbooks.forget_workbooks()
     if faults:
-        raise InputError(*faults)
+        raise InputError(*dict.fromkeys(faults))
     return read
 
 
-def read_table(table: Table, path: Path) -> pd.DataFrame:
-    """Read and validate the table in a CSV or Parquet file; raise InputError with every fault."""
-    if path.suffix == ".parquet":
-        frame, first_row = _read_parquet(table, path), 1
-    else:
-        frame, first_row = _read_csv(table, path), 2
+def read_table(table: Table, file: Path | TableFile) -> pd.DataFrame:
+    """Read and validate the table in a file; raise InputError with every fault.
+
+    Whatever is not plain of the file, such as other units in the names of its columns, is said by a note.
+    """
+    if isinstance(file, Path):
+        file = TableFile(path=file)
+    suffix = suffix_of(file.path)
+    if suffix is None:
+        raise InputError(f"{file.path.name}: must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    raw = READERS[suffix](table, file)
+    match = raw.match
+    frame = raw.frame.dropna(how="all")
+    if suffix in SPREADSHEETS:
+        frame = _unquote_formulas(frame)
     try:
-        frame = validate(table, frame, where=path.name, first_row=first_row)
+        frame = check_rows(table, convert_units(frame, match), where=match.where, first_row=raw.first_row)
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
-        raise InputError(f"{path.name}: has names that are not UTF-8 text") from None
-    frame.attrs |= {"where": path.name, "first_row": first_row}
+        raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
+    frame.attrs |= {"where": match.where, "first_row": raw.first_row}
+    if raw.traits:
+        add_note(f"{match.where}: {', '.join(raw.traits)}")
+    for note in match.notes():
+        add_note(note)
     return frame
 
 
-def find_tables(tables: Iterable[Table], folder: Path, optional: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the file of each table in a folder, `<table>.csv` or `<table>.parquet`, by table name."""
+def suffix_of(path: Path) -> str | None:
+    """Return the ending of a file's name that tells its format; None where it tells none."""
+    name = path.name.lower()
+    return max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default=None)
+
+
+def find_tables(
+    tables: Iterable[Table],
+    folder: Path,
+    optional: Sequence[str] = (),
+    layouts: Mapping[str, Layout] | None = None,
+) -> dict[str, TableFile]:
+    """Return the file of each table in a folder, or its sheet in a workbook, by table name."""
+    layouts = layouts or {}
+    if folder.is_file() and suffix_of(folder) in workbooks.SUFFIXES:
+        return _find_sheets(tables, folder, optional, layouts)
     if not folder.is_dir():
         raise InputError(
-            f"{folder}: " + ("is a file, must be a folder" if folder.exists() else "no such folder")
+            f"{folder}: "
+            + ("is a file, must be a folder or a workbook" if folder.exists() else "no such folder")
         )
-    files: dict[str, Path] = {}
+    present: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if suffix := suffix_of(path):
+            present.setdefault(plain(path.name[: -len(suffix)]), []).append(path)
+    files: dict[str, TableFile] = {}
     faults: list[str] = []
     for table in tables:
-        candidates = [folder / (table.name + suffix) for suffix in SUFFIXES]
-        present = [path for path in candidates if path.exists()]
-        if len(present) > 1:
-            faults.append(f"{folder}: has both {present[0].name} and {present[1].name}; keep one")
-        elif present:
-            files[table.name] = present[0]
+        found = present.get(plain(table.name), [])
+        if len(found) > 1:
+            faults.append(f"{folder}: has both {found[0].name} and {found[1].name}; keep one")
+        elif found:
+            files[table.name] = TableFile(path=found[0], layout=layouts.get(table.name, Layout()))
         elif table.name not in optional:
-            faults.append(f"{folder}: has no {candidates[0].name} (nor {candidates[1].name})")
+            near = did_you_mean(table.name, [path.name for paths in present.values() for path in paths])
+            hint = near if "did you mean" in near else ""
+            faults.append(f"{folder}: has no {table.name}.csv (nor {', '.join(SUFFIXES[1:6])}){hint}")
     if faults:
         raise InputError(*faults)
     return files
 
 
-def _read_csv(table: Table, path: Path) -> pd.DataFrame:
-    require_text(path)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            header = next(csv.reader(file), [])
-        except csv.Error as error:
-            raise InputError(f"{path.name} row 1: {error}") from None
-    if not header:
-        raise InputError(f"{path.name}: is empty, must begin with a line of column names")
-    if len(header) > MAX_COLUMNS:
-        raise InputError(f"{path.name}: has {len(header):,} columns, must have at most {MAX_COLUMNS:,}")
-    twice = [name for name, count in Counter(header).items() if count > 1]
-    if twice:
-        faults = [f"{path.name}: column '{abbreviate(name)}' occurs twice" for name in twice]
-        raise InputError(*shorten_faults(faults, path.name, "of column names that occur twice"))
-    kind: Any = "category" if table.compact else str
-    labels = {name: kind for name, column in table.columns.items() if is_label(column)}
-    try:
-        with warnings.catch_warnings():
-            # pandas only warns where a row has more fields than the header
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            read = pd.read_csv(
-                path,
-                dtype=labels,
-                # only an empty field is missing: a node may be called "NA"
-                keep_default_na=False,
-                na_values=[""],
-                skip_blank_lines=False,
-                encoding="utf-8-sig",
-                index_col=False,
-                low_memory=False,
-            )
-        return _unquote_formulas(read)
-    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-        raise InputError(
-            _csv_fault(path, len(header)) or f"{path.name}: is no CSV table ({_shorten(error)})"
-        ) from None
-
-
-def _csv_fault(path: Path, fields: int) -> str | None:
-    """Return the fault of the first row that does not fit the header; None where all do."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            for row in reader:
-                if len(row) > fields:
-                    return (
-                        f"{path.name} row {reader.line_num}: has {len(row)} fields, the header has {fields}"
-                    )
-        except csv.Error as error:
-            return f"{path.name} row {reader.line_num}: {error}"
-    return None
-
-
-def _read_parquet(table: Table, path: Path) -> pd.DataFrame:
-    import pyarrow
-
-    require_file(path)
-    labels = [name for name, column in table.columns.items() if is_label(column)]
-    try:
-        if table.compact:  # reads each name once per row group, not once per row
-            return pd.read_parquet(path, engine="pyarrow", read_dictionary=labels)
-        return pd.read_parquet(path)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path.name}: is no Parquet file ({_shorten(error)})") from None
-
-
-def _shorten(error: BaseException) -> str:
-    text = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
-    return abbreviate(text) if len(text) > 160 else text
+def _find_sheets(
+    tables: Iterable[Table], book: Path, optional: Sequence[str], layouts: Mapping[str, Layout]
+) -> dict[str, TableFile]:
+    """Return the sheet of each table in a workbook, by table name."""
+    sheets = workbooks.sheet_names(book)
+    files: dict[str, TableFile] = {}
+    faults: list[str] = []
+    for table in tables:
+        layout = layouts.get(table.name, Layout())
+        wanted = layout.sheet or table.name
+        found = [sheet for sheet in sheets if plain(sheet) == plain(wanted)]
+        if wanted in found:
+            found = [wanted]
+        if len(found) > 1:
+            faults.append(f"{book.name}: has both sheet '{found[0]}' and sheet '{found[1]}'; keep one")
+        elif found:
+            files[table.name] = TableFile(path=book, layout=replace(layout, sheet=found[0]))
+        elif layout.sheet or table.name not in optional:
+            faults.append(f"{book.name}: has no sheet '{wanted}'" + did_you_mean(wanted, sheets))
+    if faults:
+        raise InputError(*faults)
+    used = {file.layout.sheet for file in files.values()}
+    if others := [f"'{sheet}'" for sheet in sheets if sheet not in used]:
+        add_note(
+            f"{book.name}: ignored sheets {', '.join(others[:5])}" + (" and more" if len(others) > 5 else "")
+        )
+    return files
 
 
 def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -> None:
-    """Write a table as CSV or Parquet, completely or not at all.
+    """Write a table as Parquet, Feather, xlsx, JSON or compressed CSV by the suffix, else as CSV.
 
-    suffix  ".parquet", or CSV for any other; default: the suffix of the path
+    The file is written completely or not at all.
+
+    suffix  default: that of the path
     raises  OSError
     """
     with replace_file(path) as partial:
-        if (suffix or path.suffix) == ".parquet":
-            frame.to_parquet(partial, index=False)
-        else:
-            _quote_formulas(frame).to_csv(partial, index=False)
+        match suffix or suffix_of(path):
+            case ".parquet":
+                frame.to_parquet(partial, index=False)
+            case ".feather":
+                frame.to_feather(partial)
+            case ".json":
+                text = frame.to_json(orient="records", indent=1, force_ascii=False, double_precision=15)
+                partial.write_text(text + "\n", encoding="utf-8")
+            case ".xlsx":
+                workbooks.write_sheets({"table": _quote_formulas(frame)}, partial)
+            case ".csv.gz":
+                _quote_formulas(frame).to_csv(partial, index=False, compression="gzip")
+            case _:
+                _quote_formulas(frame).to_csv(partial, index=False)
 
 
 def _quote_formulas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from planner.contract.notes import keep_notes, observe_notes
 from planner.contract.parameters import Parameter, check_parameters, parameters_of
 from planner.contract.problem import Series
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
+from planner.io.layout import TableFile, parse_layouts
 from planner.io.table_files import find_tables, read_tables
+
+LAYOUT_SECTIONS: Final = ("tables", "columns")
+"""Keys of a source of tables that say how its files are to be read."""
 
 
 def problem_factory(
@@ -56,7 +61,14 @@ def problem_factory(
         return None, faults
     if source in system.problem.series:
         return lambda: _AdjustedSeries(make(), adjust), []
-    return lambda: adjust(make()), []
+
+    def make_with_notes() -> Any:
+        notes: dict[str, None] = {}
+        with observe_notes(lambda note: notes.update({note: None})):
+            problem = adjust(make())
+        return keep_notes(problem, tuple(notes))
+
+    return make_with_notes, []
 
 
 def _source_parameters(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:
@@ -108,29 +120,36 @@ def _from_preset(
 def _from_tables(
     system: System, given: Mapping[str, Any], folder: Path
 ) -> tuple[Callable[[], Any] | None, list[str]]:
-    names = [table.name for table in system.problem.tables]
+    tables = {table.name: list(table.columns) for table in system.problem.tables}
+    names = list(tables)
     faults = [
         f"problem.{key}: no such key of source 'tables'"
-        + did_you_mean(key, ["path", *names, *parameters_of(system.problem.adjust)])
+        + did_you_mean(key, ["path", *names, *LAYOUT_SECTIONS, *parameters_of(system.problem.adjust)])
         for key in given
-        if key not in ("path", *names)
+        if key not in ("path", *names, *LAYOUT_SECTIONS)
     ]
     faults += [
         f"problem.{key} is {value}, must be the name of a file"
         for key, value in given.items()
         if key in ("path", *names) and not isinstance(value, str)
     ]
-    if not given:
+    layouts, more = parse_layouts(tables, given.get("tables", {}), given.get("columns", {}))
+    faults += more
+    if not {"path", *names} & given.keys():
         faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
     if faults:
         return None, faults
 
     def make() -> Any:
-        named = {name: folder / given[name] for name in names if name in given}
-        files: dict[str, Path] = {}
+        named = {
+            name: TableFile(path=folder / given[name], layout=layouts[name])
+            for name in names
+            if name in given
+        }
+        files: dict[str, TableFile] = {}
         rest = [table for table in system.problem.tables if table.name not in named]
         if "path" in given:
-            files = find_tables(rest, folder / given["path"], system.problem.optional_tables)
+            files = find_tables(rest, folder / given["path"], system.problem.optional_tables, layouts)
         else:
             absent = [table.name for table in rest if table.name not in system.problem.optional_tables]
             if absent:

@@ -128,6 +128,5 @@ def read_trace(path: Path, sessions: Path | None = None) -> tuple[dict[str, Any]
     """Read the network's tables in a folder, and the sessions there or in a separate file."""
     tables = [table for table in TABLES if table.name != "requests"]
     found = read_tables(tables, find_tables(tables, path, OPTIONAL_TABLES))
-    if sessions is None:
-        sessions = find_tables([SESSIONS], path)["sessions"]
-    return found, read_table(SESSIONS, sessions)
+    file = find_tables([SESSIONS], path)["sessions"] if sessions is None else sessions
+    return found, read_table(SESSIONS, file)

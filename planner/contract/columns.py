@@ -1,0 +1,265 @@
+"""Columns of users' tables: found by name without case and punctuation, by unit, or by a user's mapping."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from planner.contract.units import Unit, plain, split_unit, unit_of
+from planner.errors import RENAMED, did_you_mean
+
+if TYPE_CHECKING:
+    from planner.contract.tables import Table
+
+MOST_NAMED: Final = 5
+"""Columns that one line names."""
+TYPO: Final = 0.75
+"""Similarity from which an unknown name is a misspelled column rather than a column of the user's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnMatch:
+    """Columns of a table found among given names.
+
+    names    given name by our name
+    factors  factor from the given unit to ours by our name, where they differ
+    ignored  given names that are no column of the table
+    """
+
+    where: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    factors: Mapping[str, Fraction] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
+    faults: Sequence[str] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every given column has one of our names."""
+        return not self.ignored and all(ours == given for ours, given in self.names.items())
+
+    def notes(self) -> list[str]:
+        """Return a line about columns read under other names, and one about ignored columns."""
+        read = [
+            f"'{shorten_name(given)}' as {ours}" + format_factor(self.factors.get(ours))
+            for ours, given in self.names.items()
+            if ours != given
+        ]
+        ignored = [f"'{shorten_name(name)}'" for name in self.ignored]
+        lines = [("read columns ", read), ("ignored columns ", ignored)]
+        return [f"{self.where}: {verb}{_list_some(items)}" for verb, items in lines if items]
+
+
+def match_columns(
+    table: Table,
+    given: Iterable[str],
+    *,
+    where: str,
+    mapping: Mapping[str, str] | None = None,
+    ignore: Iterable[str] = (),
+) -> ColumnMatch:
+    """Find the columns of a table among given names; faults say what is missing, ambiguous or misspelled.
+
+    mapping  given name by our name, which goes before all else
+    ignore   given names to leave out
+    """
+    names = [str(name) for name in given]
+    left = [name for name in names if name not in ignore]
+    faults = [
+        f"{where}: has no column '{shorten_name(name)}' to ignore" + did_you_mean(name, names)
+        for name in ignore
+        if name not in names
+    ]
+    found, more = _map_columns(mapping or {}, left, where)
+    faults += more
+    unclear = _find_columns(table, left, found, where)
+    faults += unclear + _repeated_faults(found, where)
+    used = {name for factors in found.values() for name in factors}
+    rest = [name for name in left if name not in used]
+    missing = [ours for ours in table.columns if ours not in found]
+    faults += _missing_faults(table, missing, _unmentioned(rest, unclear), names, where, unclear)
+    faults += _typo_faults(_unmentioned(rest, faults), missing, where)
+    first = {ours: next(iter(found[ours].items())) for ours in table.columns if found.get(ours)}
+    return ColumnMatch(
+        where=where,
+        names={ours: name for ours, (name, _) in first.items()},
+        factors={ours: factor for ours, (_, factor) in first.items() if factor != 1},
+        ignored=[*rest, *(name for name in names if name not in left)],
+        faults=faults,
+    )
+
+
+Found = dict[str, dict[str, Fraction]]
+"""Factor to our unit, by given name, by our name."""
+
+
+def _map_columns(mapping: Mapping[str, str], left: Sequence[str], where: str) -> tuple[Found, list[str]]:
+    """Return the columns that the user mapped, and a fault for each that is not there."""
+    found: Found = {}
+    faults = []
+    for ours, name in mapping.items():
+        found[ours] = {name: _mapped_factor(ours, name)} if name in left else {}
+        if name not in left:
+            faults.append(
+                f"{where}: has no column '{shorten_name(name)}', which {ours} is mapped to"
+                + did_you_mean(name, left)
+            )
+    return found, faults
+
+
+def _find_columns(table: Table, left: Sequence[str], found: Found, where: str) -> list[str]:
+    """Add the columns found by name and unit to those that the user mapped; return what is ambiguous."""
+    mapped = set(found)
+    taken = {name for factors in found.values() for name in factors}
+    free = [name for name in left if name not in taken]
+    for name in free:
+        if name in table.columns and name not in mapped:
+            found[name] = {name: Fraction(1)}
+    unclear: list[str] = []
+    others = [name for name in free if name not in found]
+    for name in others:
+        one, lines = _find_column(table, name, where)
+        unclear += lines
+        if one is not None and one[0] not in mapped:
+            found.setdefault(one[0], {})[name] = one[1]
+    _match_by_dimension(table, others, found)
+    return unclear
+
+
+def _repeated_faults(found: Found, where: str) -> list[str]:
+    faults = []
+    for ours, factors in found.items():
+        if len(factors) > 1:
+            several = " and ".join(f"'{shorten_name(name)}'" for name in factors)
+            faults.append(f"{where}: {several} are both {ours}; keep one, or name the other under ignore")
+    return faults
+
+
+def _unmentioned(names: Sequence[str], faults: Iterable[str]) -> list[str]:
+    """Return the names that no fault is about; what a table has (it has a, b) is no fault."""
+    lines = [line.partition(" (it has ")[0] for line in faults]
+    return [name for name in names if not any(f"'{shorten_name(name)}'" in line for line in lines)]
+
+
+def _typo_faults(rest: Sequence[str], missing: Sequence[str], where: str) -> list[str]:
+    near = {name: hint for name in rest if (hint := _near_column(name, missing))}
+    faults = [f"{where}: unknown column '{shorten_name(name)}'{hint}" for name, hint in near.items()]
+    more = len(faults) - MOST_NAMED
+    return faults[:MOST_NAMED] + ([f"{where}: {more:,} more unknown columns"] if more > 0 else [])
+
+
+def _mapped_factor(ours: str, name: str) -> Fraction:
+    """Return the factor of a column that the user mapped: 1 unless it has another unit of our dimension."""
+    _, unit = unit_of(ours)
+    if unit is None:
+        return Fraction(1)
+    for _, units in split_unit(name):
+        if len(units) == 1 and units[0].dimension == unit.dimension:
+            return units[0].factor_to(unit)
+    return Fraction(1)
+
+
+def _find_column(table: Table, name: str, where: str) -> tuple[tuple[str, Fraction] | None, list[str]]:
+    """Return the column of ours that a name is without case, punctuation and unit, and why it is unclear."""
+    same = [ours for ours in table.columns if plain(ours) == plain(name)]
+    if len(same) == 1:
+        return (same[0], Fraction(1)), []
+    for ours in table.columns:
+        stem, unit = unit_of(ours)
+        if unit is None or not stem:
+            continue
+        for given_stem, units in split_unit(name):
+            fitting = [one for one in units if one.dimension == unit.dimension]
+            if plain(given_stem) != plain(stem) or not fitting:
+                continue
+            if len(fitting) > 1:
+                readings = " or ".join(one.symbol for one in fitting)
+                return None, [
+                    f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case"
+                ]
+            return (ours, fitting[0].factor_to(unit)), []
+    return None, []
+
+
+def _match_by_dimension(table: Table, others: Sequence[str], found: Found) -> None:
+    """Add the columns with a fitting unit for each column of ours whose name is only a unit, as `bytes`."""
+    used = {name for factors in found.values() for name in factors}
+    for ours in table.columns:
+        stem, unit = unit_of(ours)
+        if unit is None or stem or ours in found:
+            continue
+        fitting: dict[str, Unit] = {}
+        for name in others:
+            for _, units in split_unit(name):
+                if name not in used and len(units) == 1 and units[0].dimension == unit.dimension:
+                    fitting[name] = units[0]
+        if fitting:
+            found[ours] = {name: one.factor_to(unit) for name, one in fitting.items()}
+
+
+def _missing_faults(
+    table: Table,
+    missing: Sequence[str],
+    rest: Sequence[str],
+    given: Sequence[str],
+    where: str,
+    unclear: Sequence[str],
+) -> list[str]:
+    faults = []
+    for ours in missing:
+        is_required = table.columns[ours].required
+        stem, unit = unit_of(ours)
+        bare = [name for name in rest if unit is not None and plain(name) == plain(stem)]
+        if bare and unit is not None:
+            faults.append(
+                f"{where}: column '{shorten_name(bare[0])}' names no unit: call it {ours} where it is "
+                f"in {unit.symbol}, or give it its own unit, such as {_other_name(stem, unit)}"
+            )
+        elif is_required and not any(plain(stem) in plain(line) for line in unclear):
+            near = did_you_mean(ours, rest).replace("did you mean", "is it called")
+            has = ", ".join(shorten_name(other) for other in given[:12]) or "no columns"
+            faults.append(
+                f"{where}: column '{ours}' is missing" + (near if "'" in near else f" (it has {has})")
+            )
+    return faults
+
+
+def _other_name(stem: str, unit: Unit) -> str:
+    """Return the column's name with another common unit of its dimension."""
+    common = {"rate": ("gbps", "kbps"), "data": ("gb", "kb"), "time": ("s", "ms"), "distance": ("km", "m")}
+    first, second = common[unit.dimension]
+    other = second if unit_of(f"x_{first}")[1] == unit else first
+    return f"{stem}_{other}" if stem else other
+
+
+def _near_column(name: str, missing: Sequence[str]) -> str:
+    """Return `; did you mean 'x'?` where a name is a misspelled column of ours that is not there."""
+    if RENAMED.get(name) in missing:
+        return f"; it is now called '{RENAMED[name]}'"
+    if len(name) > 60:
+        return ""
+    known = {plain(ours): ours for ours in missing}
+    near = difflib.get_close_matches(plain(name), known, n=1, cutoff=TYPO)
+    return f"; did you mean '{known[near[0]]}'?" if near else ""
+
+
+def shorten_name(name: str) -> str:
+    """Return a given name as one line of at most 60 characters."""
+    text = " ".join(name.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def format_factor(factor: Fraction | None) -> str:
+    """Return `, times 1,000` or `, divided by 1,000` for a factor between units."""
+    if factor is None or factor == 1:
+        return ""
+    if factor > 1:
+        return f" (times {float(factor):,.15g})"
+    return f" (divided by {float(1 / factor):,.15g})"
+
+
+def _list_some(items: Sequence[str]) -> str:
+    rest = len(items) - MOST_NAMED
+    return ", ".join(items[:MOST_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -1,0 +1,135 @@
+"""Units in the names of columns: `capacity_mbps`, `Capacity (Gbit/s)`, `sizeKiB`, and factors between units.
+
+Each unit belongs to one dimension: rate, data, time or distance. Only units of one dimension convert into
+each other. Case decides between bits and bytes, as in Gb/s and GB/s; where it cannot, both are found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+Dimension = Literal["rate", "data", "time", "distance"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit: its symbol, and its size in bit/s, bits, seconds or metres."""
+
+    symbol: str
+    dimension: Dimension
+    size: Fraction
+
+    def factor_to(self, other: Unit) -> Fraction:
+        """Return the factor from numbers in this unit to numbers in another of the same dimension."""
+        return self.size / other.size
+
+
+DECIMAL: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+NAMES: Final = {"": "", "k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta", "E": "exa"}
+TIMES: Final = {
+    "ns": (Fraction(1, 10**9), "nanosecond"),
+    "us": (Fraction(1, 10**6), "usec µs μs microsecond"),
+    "ms": (Fraction(1, 1000), "msec millisecond"),
+    "s": (Fraction(1), "sec secs second"),
+    "min": (Fraction(60), "mins minute"),
+    "h": (Fraction(3600), "hr hrs hour"),
+    "d": (Fraction(86_400), "day"),
+}
+DISTANCES: Final = {
+    "m": (Fraction(1), "metre meter"),
+    "km": (Fraction(1000), "kilometre kilometer"),
+    "mi": (Fraction("1609.344"), "mile"),
+}
+
+
+def _units() -> tuple[dict[str, Unit], dict[str, tuple[Unit, ...]]]:
+    """Return units by their spelling in exact case, and by their spelling in lower case."""
+    exact: dict[str, Unit] = {}
+    lower: dict[str, tuple[Unit, ...]] = {}
+    for prefix, size in {**DECIMAL, **BINARY}.items():
+        bits, bytes_ = (
+            Unit(prefix + symbol, "data", Fraction(size * n)) for symbol, n in (("bit", 1), ("B", 8))
+        )
+        bit_rate, byte_rate = (Unit(f"{one.symbol}/s", "rate", one.size) for one in (bits, bytes_))
+        for mark in {prefix, prefix.upper() if prefix == "k" else prefix}:
+            exact |= {f"{mark}b": bits, f"{mark}B": bytes_, f"{mark}b/s": bit_rate, f"{mark}B/s": byte_rate}
+            exact |= {f"{mark}bps": bit_rate, f"{mark}Bps": byte_rate}
+        low, name = prefix.lower(), NAMES.get(prefix, _spell_binary(prefix))
+        for word in (f"{low}bit", f"{name}bit"):
+            lower |= {word: (bits,), f"{word}s": (bits,)}
+            lower |= dict.fromkeys((f"{word}/s", f"{word}s/s", f"{word}ps"), (bit_rate,))
+        for word in (f"{low}byte", f"{name}byte"):
+            lower |= {word: (bytes_,), f"{word}s": (bytes_,)}
+            lower |= dict.fromkeys((f"{word}/s", f"{word}s/s", f"{word}ps"), (byte_rate,))
+        lower |= {f"{low}bps": (bit_rate,), f"{low}b/s": (bit_rate, byte_rate)}
+        # as _gb in names of columns; bits are _gbit there
+        lower[f"{low}b"] = (bytes_,)
+    for dimension, table in (("time", TIMES), ("distance", DISTANCES)):
+        for symbol, (length, words) in table.items():
+            unit = Unit(symbol, dimension, length)  # type: ignore[arg-type]
+            for word in (symbol, *words.split()):
+                lower |= {word: (unit,), f"{word}s": (unit,)} if len(word) > 3 else {word: (unit,)}
+    # in lower case, letters do not tell bits from bytes
+    exact = {text: unit for text, unit in exact.items() if text != text.lower()}
+    del lower["b"]
+    return exact, lower
+
+
+def _spell_binary(prefix: str) -> str:
+    """Return the spelled binary prefix, such as `kibi` of Ki."""
+    return f"{prefix.lower()}bi" if len(prefix) == 2 else prefix.lower()
+
+
+EXACT, LOWER = _units()
+
+
+def find_units(text: str) -> tuple[Unit, ...]:
+    """Return the unit that a text names; none, or two where it may be bits or bytes."""
+    text = " ".join(text.split())
+    text = re.sub(r"\s*(?:/|\bper\b)\s*(?:sec(?:ond)?|s)$", "/s", text, flags=re.IGNORECASE)
+    if text in EXACT:
+        return (EXACT[text],)
+    return LOWER.get(text.lower(), ())
+
+
+BRACKETED: Final = re.compile(r"(?P<stem>.*?)[\s_]*[(\[]\s*(?P<unit>[^()\[\]]+?)\s*[)\]]\s*")
+PHRASE: Final = re.compile(r"(?P<stem>.*?)(?:\s*,\s*|\s+in\s+)(?P<unit>[^,]+?)\s*")
+LAST_WORD: Final = re.compile(r"(?P<stem>.*?)(?:[\s_-]+|^)(?P<unit>[^\s_-]+)")
+LAST_TWO: Final = re.compile(r"(?P<stem>.*?)(?:[\s_-]+|^)(?P<unit>[A-Za-z]+)_s")
+CAMEL_CASE: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def split_unit(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
+    """Yield the ways to split a column's name into a stem and its unit, the clearest first."""
+    for pattern in (BRACKETED, PHRASE):
+        match = pattern.fullmatch(name)
+        if match and (units := find_units(match["unit"])):
+            yield match["stem"], units
+    match = LAST_TWO.fullmatch(name)
+    if match and (units := find_units(f"{match['unit']}/s")):
+        yield match["stem"], units
+    match = LAST_WORD.fullmatch(name)
+    if match and (units := find_units(match["unit"])):
+        yield match["stem"], units
+    for boundary in CAMEL_CASE.finditer(name):
+        if units := find_units(name[boundary.start() :]):
+            yield name[: boundary.start()], units
+
+
+def plain(name: str) -> str:
+    """Return a name without case, spaces and punctuation, to compare names."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def unit_of(column: str) -> tuple[str, Unit | None]:
+    """Return the stem and the unit of one of our columns, such as ("capacity", Mbit/s)."""
+    stem, _, last = column.rpartition("_")
+    units = find_units(last)
+    if len(units) == 1 and (stem or units[0].dimension in ("rate", "data")):
+        return stem, units[0]
+    return column, None

@@ -1,0 +1,130 @@
+"""Layout of a user's table file: what a scenario says of its dialect, sheet and columns."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from planner.errors import did_you_mean
+
+DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+KEYS: Final = ("delimiter", "decimal", "thousands", "encoding", "sheet", "ignore")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Layout of a table file; what is None is detected.
+
+    delimiter  between columns of a CSV file
+    decimal    "." or ","
+    thousands  between groups of three digits
+    encoding   of a text file, such as "cp1252"
+    sheet      of a workbook
+    ignore     columns to leave out
+    columns    name in the file by our name
+    key        where a scenario can say all this; None where it cannot, as for the tables of a plan
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    ignore: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    key: str | None = None
+
+    def advise(self, setting: str) -> str:
+        """Return what the user can do where the file alone does not tell."""
+        return (
+            f"say [{self.key}] {setting}"
+            if self.key
+            else "save it as CSV in UTF-8 with commas and decimal points"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFile:
+    """A file that holds a table, and its layout."""
+
+    path: Path
+    layout: Layout = field(default_factory=Layout)
+
+    @property
+    def name(self) -> str:
+        """The file's name in error lines, with the sheet of a workbook."""
+        return self.path.name + (f" sheet {self.layout.sheet}" if self.layout.sheet else "")
+
+
+def parse_layouts(
+    tables: Mapping[str, Collection[str]], given: Any, columns: Any
+) -> tuple[dict[str, Layout], list[str]]:
+    """Return the layout of each table in `[problem.tables]` and `[problem.columns]`, and the faults.
+
+    tables   the columns of each table by its name
+    """
+    layouts = {name: Layout(key=f"problem.tables.{name}") for name in tables}
+    faults = [*_section_faults(tables, "tables", given), *_section_faults(tables, "columns", columns)]
+    if faults:
+        return layouts, faults
+    for name in dict.fromkeys([*given, *columns]):
+        own, more = _parse_layout(f"problem.tables.{name}", given.get(name, {}))
+        faults += more
+        for ours, theirs in columns.get(name, {}).items():
+            where = f"problem.columns.{name}.{ours}"
+            if ours not in tables[name]:
+                faults.append(f"{where}: no such column" + did_you_mean(ours, tables[name]))
+            elif not isinstance(theirs, str):
+                faults.append(f"{where} is {theirs}, must be the name of a column in the file")
+        layouts[name] = Layout(**own, columns=columns.get(name, {}), key=f"problem.tables.{name}")
+    return layouts, faults
+
+
+def _section_faults(tables: Mapping[str, Collection[str]], section: str, content: Any) -> list[str]:
+    if not isinstance(content, dict):
+        return [f"problem.{section} must be a table: write [problem.{section}.NAME]"]
+    faults = []
+    for name, entry in content.items():
+        where = f"problem.{section}.{name}"
+        if name not in tables:
+            faults.append(f"{where}: no such table" + did_you_mean(name, tables))
+        elif not isinstance(entry, dict):
+            faults.append(f"{where} must be a table: write [{where}]")
+    return faults
+
+
+def _parse_layout(where: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    faults = [f"{where}.{key}: no such key" + did_you_mean(key, KEYS) for key in given if key not in KEYS]
+    own = {key: value for key, value in given.items() if key in KEYS}
+    ignore = own.pop("ignore", [])
+    if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
+        faults.append(f"{where}.ignore must be a list of names of columns")
+        ignore = []
+    allowed: dict[str, tuple[Any, str]] = {
+        "delimiter": (tuple(DELIMITERS), "one of ',', ';', '\\t' and '|'"),
+        "decimal": ((".", ","), "'.' or ','"),
+        "thousands": ((".", ",", " ", "'"), "one of '.', ',', ' ' and \"'\""),
+    }
+    for key, value in list(own.items()):
+        if not isinstance(value, str):
+            faults.append(f"{where}.{key} is {value}, must be text")
+        elif key in allowed and value not in allowed[key][0]:
+            faults.append(f"{where}.{key} is '{value}', must be {allowed[key][1]}")
+        elif key == "encoding" and not _is_text_encoding(value):
+            faults.append(f"{where}.encoding is '{value}', must be an encoding such as utf-8, cp1252, utf-16")
+        else:
+            continue
+        del own[key]
+    if own.get("decimal") is not None and own.get("decimal") == own.get("thousands"):
+        faults.append(f"{where}: decimal and thousands are both '{own['decimal']}', must differ")
+    return {**own, "ignore": tuple(ignore)}, faults
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        return bool(codecs.lookup(name)._is_text_encoding)
+    except (LookupError, ValueError):
+        return False

@@ -1,0 +1,165 @@
+"""Numbers written as text: decimal comma or point, and groups of three digits.
+
+All number columns of a file are read in one way. Where no number of the file tells a decimal comma from
+a comma between thousands, that is an error which names both readings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.tables import abbreviate
+from planner.io.layout import Layout
+
+SPACES: Final = " \u00a0\u2009\u202f"
+APOSTROPHES: Final = "'\u2019"
+_GROUPED: Final = r"[+-]?(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|\d*)(?:{decimal}\d*)?(?:[eE][+-]?\d+)?"
+BY_DECIMAL: Final = {
+    decimal: re.compile(
+        _GROUPED.format(group=f"(?:{re.escape(other)}|[{SPACES}{APOSTROPHES}])", decimal=re.escape(decimal))
+    )
+    for decimal, other in ((".", ","), (",", "."))
+}
+MARKED: Final = re.compile(rf"[.,{SPACES}{APOSTROPHES}]")
+NAMES: Final = {",": "comma", ".": "point"}
+GROUP_NAMES: Final = {
+    ",": "commas",
+    ".": "points",
+    **dict.fromkeys(SPACES, "spaces"),
+    **dict.fromkeys(APOSTROPHES, "apostrophes"),
+}
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How numbers are written: the decimal mark, and the marks between thousands."""
+
+    decimal: str = "."
+    thousands: frozenset[str] = frozenset()
+
+    def notes(self) -> list[str]:
+        """Return what differs from plain numbers, in words."""
+        found = ["decimal comma"] if self.decimal == "," else []
+        return found + [
+            f"{words} between thousands"
+            for words in dict.fromkeys(GROUP_NAMES[mark] for mark in sorted(self.thousands))
+        ]
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """A number that tells or hides the decimal mark: its column, its place and its text."""
+
+    column: str
+    place: int
+    text: str
+
+
+def read_numbers(
+    frame: pd.DataFrame,
+    columns: Iterable[str],
+    layout: Layout,
+    *,
+    where: str,
+    first_row: int,
+    point_is_decimal: bool,
+) -> tuple[pd.DataFrame, NumberStyle, list[str]]:
+    """Return the frame with texts of number columns as numbers where they are, the style found, and faults.
+
+    point_is_decimal  whether 1.234 has a decimal point where nothing else tells, as in a plain CSV file
+    """
+    texts = {name: _texts(frame[name]) for name in columns if not pd.api.types.is_numeric_dtype(frame[name])}
+    only: dict[str, _Evidence] = {}
+    both: dict[str, _Evidence] = {}
+    groups: set[str] = set()
+    for name, column in texts.items():
+        marked = column[column.str.contains(MARKED)].str.strip()
+        fits = {mark: marked.str.fullmatch(form) for mark, form in BY_DECIMAL.items()}
+        for mark, other in ((".", ","), (",", ".")):
+            _keep_first(only, mark, name, marked[fits[mark] & ~fits[other]])
+        _keep_first(both, name, name, marked[fits["."] & fits[","] & marked.str.contains("[.,]")])
+        numbers = marked[fits["."] | fits[","]]
+        groups |= {mark for mark in SPACES + APOSTROPHES if numbers.str.contains(mark, regex=False).any()}
+    decimal, faults = _choose_decimal(only, both, layout, where, first_row, point_is_decimal)
+    if faults:
+        return frame, NumberStyle(), faults
+    other = "," if decimal == "." else "."
+    groups |= {other for one in (*only.values(), *both.values()) if other in one.text}
+    style = NumberStyle(decimal, frozenset(groups))
+    changed = {name: _convert(frame[name], column, style) for name, column in texts.items()}
+    return (frame.assign(**changed) if changed else frame), style, []
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    """Return the texts among the values of a column."""
+    present = column.dropna()
+    if present.dtype == object:
+        present = present[present.map(lambda value: isinstance(value, str))]
+    return present.astype(str)
+
+
+def _keep_first(evidence: dict[str, _Evidence], key: str, column: str, found: pd.Series) -> None:
+    """Add the first of the texts found, unless there is one."""
+    if len(found):
+        evidence.setdefault(key, _Evidence(column, int(found.index[0]), str(found.iloc[0])))
+
+
+def _choose_decimal(
+    only: dict[str, _Evidence],
+    both: dict[str, _Evidence],
+    layout: Layout,
+    where: str,
+    first_row: int,
+    point_is_decimal: bool,
+) -> tuple[str, list[str]]:
+    """Return the decimal mark, and a fault where a number has two readings or numbers contradict."""
+    if layout.decimal is not None:
+        return layout.decimal, []
+    if layout.thousands in (".", ","):
+        return ("," if layout.thousands == "." else "."), []
+    if len(only) == 2:
+        point, comma = only["."], only[","]
+        return ".", [
+            f"{where}: {point.column} is '{abbreviate(point.text)}' in row {first_row + point.place}, with a "
+            f"decimal point, but {comma.column} is '{abbreviate(comma.text)}' in row "
+            f"{first_row + comma.place}, with a decimal comma; write all alike, or "
+            + layout.advise('decimal = "." or ","')
+        ]
+    if only:
+        return next(iter(only)), []
+    unclear = [one for one in both.values() if not point_is_decimal or "," in one.text]
+    if not unclear:
+        return ".", []
+    return ".", [
+        f"{where} row {first_row + one.place}: {one.column} is '{abbreviate(one.text)}', "
+        f"{_read(one.text, '.')} or {_read(one.text, ',')}? " + layout.advise('decimal = "." or ","')
+        for one in unclear
+    ]
+
+
+def _read(text: str, decimal: str) -> str:
+    """Return a number in plain form, as read with a decimal mark."""
+    other = "," if decimal == "." else "."
+    return text.replace(other, "").replace(decimal, ".")
+
+
+def _convert(column: pd.Series, texts: pd.Series, style: NumberStyle) -> pd.Series:
+    """Return a column with its texts as numbers; those that are no numbers stay as they are."""
+    plain = texts.str.strip()
+    marked = plain.str.contains(MARKED) & plain.str.fullmatch(BY_DECIMAL[style.decimal])
+    other = "," if style.decimal == "." else "."
+    without = plain[marked].str.replace(f"[{SPACES}{APOSTROPHES}{other}]", "", regex=True)
+    plain = plain.where(~marked, without.str.replace(style.decimal, ".", regex=False))
+    numbers: pd.Series = pd.to_numeric(plain, errors="coerce")
+    numbers = numbers[np.isfinite(numbers)]  # "nan" and "inf" are left to the rule that numbers are finite
+    if len(numbers) == column.notna().sum():
+        return numbers.astype(float).reindex(column.index)
+    mixed = column.astype(object)
+    mixed[numbers.index] = numbers.to_numpy(object)
+    return mixed

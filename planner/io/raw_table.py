@@ -1,0 +1,92 @@
+"""A table as a file has it, before its values are checked: what the readers of all formats share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from planner.contract.columns import ColumnMatch, match_columns
+from planner.contract.tables import Table, abbreviate, is_label, shorten_faults
+from planner.errors import InputError
+from planner.io.layout import TableFile
+from planner.io.number_texts import read_numbers
+
+MAX_COLUMNS: Final = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawTable:
+    """A table with the columns of its file.
+
+    match      our columns found among them
+    first_row  number of the first row of data in faults
+    traits     what is not plain of the file, in words, such as "separated by semicolons"
+    """
+
+    frame: pd.DataFrame
+    match: ColumnMatch
+    first_row: int
+    traits: tuple[str, ...] = ()
+
+
+def find_columns(table: Table, file: TableFile, names: Iterable[str], where: str) -> ColumnMatch:
+    """Find the table's columns in a file; raise InputError where one is missing or ambiguous."""
+    layout = file.layout
+    match = match_columns(table, names, where=where, mapping=layout.columns, ignore=layout.ignore)
+    if match.faults:
+        raise InputError(*match.faults)
+    return match
+
+
+def number_columns(table: Table, match: ColumnMatch) -> list[str]:
+    """Return the given names of the columns that hold numbers."""
+    return [given for ours, given in match.names.items() if not is_label(table.columns[ours])]
+
+
+def with_numbers(
+    table: Table, file: TableFile, raw: RawTable, *, point_is_decimal: bool, faults: Sequence[str] = ()
+) -> RawTable:
+    """Return the table with numbers in place of their texts; raise InputError with all faults.
+
+    faults  those that are known already
+    """
+    frame, style, more = read_numbers(
+        raw.frame,
+        number_columns(table, raw.match),
+        file.layout,
+        where=raw.match.where,
+        first_row=raw.first_row,
+        point_is_decimal=point_is_decimal,
+    )
+    if faults or more:
+        raise InputError(*faults, *more)
+    return RawTable(
+        frame=frame, match=raw.match, first_row=raw.first_row, traits=(*raw.traits, *style.notes())
+    )
+
+
+def require_header(where: str, header: Sequence[str]) -> None:
+    """Raise InputError where a header is empty, too wide, or names a column twice."""
+    if not any(header):
+        raise InputError(f"{where}: is empty, must begin with a line of column names")
+    if len(header) > MAX_COLUMNS:
+        raise InputError(f"{where}: has {len(header):,} columns, must have at most {MAX_COLUMNS:,}")
+    twice = [name for name, count in Counter(header).items() if count > 1 and name.strip()]
+    if twice:
+        faults = [f"{where}: column '{abbreviate(name)}' occurs twice" for name in twice]
+        raise InputError(*shorten_faults(faults, where, "of column names that occur twice"))
+
+
+def name_columns(header: Sequence[str]) -> list[str]:
+    """Return a unique name for each column; those without one are `column 5`."""
+    return [name if name.strip() else f"column {place}" for place, name in enumerate(header, start=1)]
+
+
+def shorten_error(error: BaseException) -> str:
+    """Return a library's error as one short line."""
+    text = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+    return abbreviate(text) if len(text) > 160 else text

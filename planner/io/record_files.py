@@ -1,0 +1,125 @@
+"""Tables in JSON (records, or one record a line), Feather and Parquet files."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from planner.contract.tables import Table, abbreviate, is_label
+from planner.errors import InputError
+from planner.io.layout import TableFile
+from planner.io.raw_table import (
+    MAX_COLUMNS,
+    RawTable,
+    find_columns,
+    number_columns,
+    require_header,
+    shorten_error,
+    with_numbers,
+)
+from planner.io.text_files import open_as_utf8, require_file
+
+MAX_JSON_BYTES: Final = 1 << 29
+MAX_ROWS: Final = 200_000_000
+"""Rows of a Parquet or Feather file; compressed rows may take almost no bytes."""
+
+
+def read_json(table: Table, file: TableFile) -> RawTable:
+    """Read a list of records, one record a line, or the list under the table's name in an object."""
+    require_file(file.path)
+    if file.path.stat().st_size > MAX_JSON_BYTES:
+        raise InputError(f"{file.name}: has over {MAX_JSON_BYTES >> 20:,} MiB; use Parquet")
+    with (
+        tempfile.TemporaryDirectory(prefix="planner-") as folder,
+        open_as_utf8(
+            file.path,
+            file.layout.encoding,
+            name=file.name,
+            hint=file.layout.advise("encoding"),
+            folder=Path(folder),
+            max_line_bytes=MAX_JSON_BYTES,
+        ) as (path, encoding),
+    ):
+        text = path.read_text(encoding="utf-8-sig")
+    records = _records(table, file, text)
+    for place, record in enumerate(records, start=1):
+        if not isinstance(record, dict):
+            raise InputError(f"{file.name} row {place}: is '{abbreviate(record)}', must be an object {{...}}")
+        for name, value in record.items():
+            if isinstance(value, list | dict):
+                raise InputError(
+                    f"{file.name} row {place}: {abbreviate(name)} is a list or an object, must be a value"
+                )
+    names = list(dict.fromkeys(name for record in records for name in record))
+    require_header(file.name, names or [""])
+    match = find_columns(table, file, names, file.name)
+    frame = pd.DataFrame(
+        {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
+    )
+    for given in match.names.values():
+        if given not in number_columns(table, match):
+            frame[given] = frame[given].map(lambda value: None if value is None else str(value))
+    traits = () if encoding == "utf-8" else (f"encoding {encoding}",)
+    raw = RawTable(frame=frame, match=match, first_row=1, traits=traits)
+    return with_numbers(table, file, raw, point_is_decimal=True)
+
+
+def _records(table: Table, file: TableFile, text: str) -> list[Any]:
+    try:
+        if text.lstrip()[:1] == "{" and "\n" in text.strip():
+            try:
+                return [json.loads(line) for line in text.splitlines() if line.strip()]
+            except json.JSONDecodeError:
+                pass  # one object over several lines
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{file.name} row {error.lineno}: is no JSON ({error.msg})") from None
+    except RecursionError:
+        raise InputError(f"{file.name}: is no table: its lists or objects are nested too deeply") from None
+    except ValueError as error:  # Python refuses numbers of thousands of digits
+        raise InputError(f"{file.name}: is no JSON: {str(error).partition(';')[0]}") from None
+    if isinstance(content, dict):
+        content = content.get(table.name, [content])
+    if not isinstance(content, list):
+        raise InputError(f"{file.name}: must be a list of objects, one a row")
+    return content
+
+
+def read_arrow(table: Table, file: TableFile) -> RawTable:
+    """Read a Parquet or Feather file."""
+    import pyarrow
+
+    require_file(file.path)
+    is_parquet = file.path.suffix.lower() == ".parquet"
+    kind = "Parquet" if is_parquet else "Feather"
+    try:
+        names, rows = _arrow_header(file.path) if is_parquet else ([], 0)
+        if len(names) > MAX_COLUMNS:
+            raise InputError(f"{file.name}: has {len(names):,} columns, must have at most {MAX_COLUMNS:,}")
+        if rows > MAX_ROWS:
+            raise InputError(f"{file.name}: has {rows:,} rows, must have at most {MAX_ROWS:,}")
+        if is_parquet and table.compact:  # reads each name once per row group, not once per row
+            labels = [name for name, column in table.columns.items() if is_label(column)]
+            frame = pd.read_parquet(file.path, engine="pyarrow", read_dictionary=labels)
+        elif is_parquet:
+            frame = pd.read_parquet(file.path)
+        else:
+            frame = pd.read_feather(file.path)
+        frame.columns = [str(name) for name in frame.columns]
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise InputError(f"{file.name}: has names that are not UTF-8 text") from None
+        raise InputError(f"{file.name}: is no {kind} file ({shorten_error(error)})") from None
+    match = find_columns(table, file, frame.columns, file.name)
+    return RawTable(frame=frame, match=match, first_row=1)
+
+
+def _arrow_header(path: Path) -> tuple[list[str], int]:
+    from pyarrow import parquet
+
+    metadata = parquet.read_metadata(path)
+    return metadata.schema.names, metadata.num_rows

@@ -1,0 +1,82 @@
+"""Program that reads a workbook for `planner.io.workbooks` in a process of its own, with little memory.
+
+A file of a few kilobytes can name a cell in row 1,048,576 of column 16,384, for which a reader takes
+hundreds of gigabytes and aborts its process. Here that is a child, which may not take so much.
+
+usage: workbook_child.py sheets PATH | read PATH SHEET... | cells PATH SHEET ROW COLUMN...
+Writes one pickled object to standard output: a result, or a `str` that says why there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import sys
+from typing import Any
+
+MAX_MEMORY = 4 << 30
+MAX_CPU_S = 120
+MAX_CELLS = 20_000_000
+
+
+def main(words: list[str]) -> None:
+    """Run the command of the words and write its result."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # a system without limits has none
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    result: Any
+    try:
+        command, path, *rest = words
+        result = {"sheets": list_sheets, "read": read_sheets, "cells": describe_cells}[command](path, rest)
+    except MemoryError:
+        result = "needs too much memory"
+    except Exception as error:  # a library may raise anything on a damaged file
+        result = f"{type(error).__name__}: {error}"[:300]
+    pickle.dump(result, sys.stdout.buffer, protocol=5)
+
+
+def list_sheets(path: str, _: list[str]) -> list[str]:
+    """Return the names of the visible sheets."""
+    import python_calamine
+
+    with python_calamine.CalamineWorkbook.from_path(path) as book:
+        kinds = python_calamine.SheetVisibleEnum.Visible
+        return [sheet.name for sheet in book.sheets_metadata if sheet.visible == kinds]
+
+
+def read_sheets(path: str, sheets: list[str]) -> dict[str, list[list[Any]]] | str:
+    """Return the cells of sheets by row, from the first row and column of the sheet."""
+    import python_calamine
+
+    found: dict[str, list[list[Any]]] = {}
+    with python_calamine.CalamineWorkbook.from_path(path) as book:
+        for name in sheets:
+            sheet = book.get_sheet_by_name(name)
+            end = sheet.end or (0, 0)
+            if (end[0] + 1) * (end[1] + 1) > MAX_CELLS:
+                return f"sheet {name} spans {end[0] + 1:,} rows and {end[1] + 1:,} columns"
+            found[name] = sheet.to_python(skip_empty_area=False) if sheet.end else []
+    return found
+
+
+def describe_cells(path: str, rest: list[str]) -> dict[tuple[int, int], str]:
+    """Return the content of cells of an xlsx file as typed, such as `=A1+B1`, by row and column from 1."""
+    import openpyxl
+
+    sheet, *numbers = rest
+    places = list(zip(map(int, numbers[::2]), map(int, numbers[1::2]), strict=True))
+    book = openpyxl.load_workbook(path, read_only=True, data_only=False, keep_links=False)
+    found = {}
+    for row in range(min(place[0] for place in places), max(place[0] for place in places) + 1):
+        for cells in book[sheet].iter_rows(min_row=row, max_row=row, values_only=True):
+            for column in [column for at, column in places if at == row]:
+                if column <= len(cells) and cells[column - 1] is not None:
+                    found[row, column] = str(cells[column - 1])
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,239 @@
+"""Workbooks: sheets of Excel (xlsx, xls) and OpenDocument (ods) files as tables.
+
+python-calamine reads all three; a child process with limited memory calls it, see `workbook_child`.
+openpyxl writes xlsx, and says what is typed into a cell that has no saved value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.tables import SHOWN_ROWS, Table, shorten_faults
+from planner.contract.units import plain
+from planner.errors import InputError, did_you_mean
+from planner.io.layout import TableFile
+from planner.io.raw_table import (
+    RawTable,
+    find_columns,
+    name_columns,
+    number_columns,
+    require_header,
+    with_numbers,
+)
+from planner.io.text_files import require_file
+
+SUFFIXES: Final = (".xlsx", ".xlsm", ".xls", ".ods")
+CHILD: Final = Path(__file__).with_name("workbook_child.py")
+MAX_WAIT_S: Final = 180
+MAX_UNPACKED: Final = 1 << 30
+"""Bytes of all parts of a workbook when unpacked."""
+
+
+def sheet_names(path: Path) -> list[str]:
+    """Return the names of the visible sheets of a workbook."""
+    require_file(path)
+    names: list[str] = _ask_child(path, "sheets")
+    return names
+
+
+def read_sheet(table: Table, file: TableFile) -> RawTable:
+    """Read a sheet: the one that the layout names, the one with the table's name, or the only one."""
+    sheet = file.layout.sheet or _choose_sheet(table, file.path)
+    where = f"{file.path.name} sheet {sheet}" if len(sheet_names_of(file.path)) > 1 else file.path.name
+    rows = _cells(file.path, sheet)
+    start = next((place for place, row in enumerate(rows) if any(cell != "" for cell in row)), None)
+    header = [] if start is None else [_text(cell) for cell in rows[start]]
+    while header and not header[-1].strip():
+        header.pop()
+    require_header(where, header)
+    assert start is not None
+    names, data = name_columns(header), rows[start + 1 :]
+    match = find_columns(table, file, names, where)
+    values = {
+        name: pd.Series([row[place] if row[place] != "" else None for row in data], dtype=object)
+        for place, name in enumerate(names)
+    }
+    frame = pd.DataFrame(values, columns=names)
+    first_row = start + 2
+    faults = _date_faults(frame, where, first_row)
+    faults += _formula_faults(file.path, sheet, table, frame, match.names, where, first_row)
+    for given in match.names.values():
+        change = _plain_numbers if given in number_columns(table, match) else _label_texts
+        frame[given] = change(frame[given])
+    raw = RawTable(frame=frame, match=match, first_row=first_row)
+    return with_numbers(table, file, raw, point_is_decimal=False, faults=faults)
+
+
+def _choose_sheet(table: Table, path: Path) -> str:
+    names = sheet_names_of(path)
+    if len(names) == 1:
+        return names[0]
+    found = [name for name in names if plain(name) == plain(table.name)]
+    if len(found) == 1:
+        return found[0]
+    raise InputError(
+        f"{path.name}: has no sheet '{table.name}'"
+        + (did_you_mean(table.name, names) or f" (it has {names[:12]})")
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _known_sheets(path: Path, stamp: tuple[int, int]) -> tuple[str, ...]:  # noqa: ARG001 - the state of the file
+    return tuple(sheet_names(path))
+
+
+def sheet_names_of(path: Path) -> tuple[str, ...]:
+    """Return the names of the visible sheets of a workbook, from memory where the file has not changed."""
+    return _known_sheets(path, _stamp(path))
+
+
+@functools.lru_cache(maxsize=1)
+def _known_cells(path: Path, stamp: tuple[int, int]) -> dict[str, list[list[Any]]]:  # noqa: ARG001
+    cells: dict[str, list[list[Any]]] = _ask_child(path, "read", *sheet_names_of(path))
+    return cells
+
+
+def _cells(path: Path, sheet: str) -> list[list[Any]]:
+    if sheet not in sheet_names_of(path):
+        raise InputError(f"{path.name}: has no sheet '{sheet}'" + did_you_mean(sheet, sheet_names_of(path)))
+    return _known_cells(path, _stamp(path))[sheet]
+
+
+def forget_workbooks() -> None:
+    """Free the cells of the last workbook."""
+    _known_cells.cache_clear()
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    require_file(path)
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+def _ask_child(path: Path, command: str, *words: str) -> Any:
+    """Return the answer of the child process; raise InputError where it has none."""
+    _require_small_parts(path)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(CHILD), command, str(path.resolve()), *words],
+            capture_output=True,
+            timeout=MAX_WAIT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{path.name}: takes over {MAX_WAIT_S} s to read") from None
+    if done.returncode:
+        raise InputError(f"{path.name}: is no readable workbook (it needs too much memory or time)")
+    answer = pickle.loads(done.stdout)
+    if isinstance(answer, str):
+        raise InputError(f"{path.name}: is no readable workbook ({' '.join(answer.split())[:160]})")
+    return answer
+
+
+def _require_small_parts(path: Path) -> None:
+    """Raise InputError where a zipped workbook unpacks to more than any table needs."""
+    if path.suffix.lower() == ".xls":
+        return
+    try:
+        with zipfile.ZipFile(path) as parts:
+            size = sum(part.file_size for part in parts.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise InputError(f"{path.name}: is no {path.suffix[1:]} workbook ({error})") from None
+    if size > MAX_UNPACKED:
+        raise InputError(f"{path.name}: unpacks to {size >> 20:,} MiB, at most {MAX_UNPACKED >> 20:,}")
+
+
+# --- cells --------------------------------------------------------------------------------
+
+
+def _text(cell: Any) -> str:
+    """Return a cell of a header as text."""
+    return _label_text(cell) or ""
+
+
+def _label_text(cell: Any) -> str | None:
+    """Return a cell as the name that it shows: 7, not 7.0."""
+    if cell is None:
+        return None
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    return str(cell)
+
+
+def _label_texts(cells: pd.Series) -> pd.Series:
+    """Return cells as the names that they show."""
+    return cells.map(_label_text)
+
+
+def _plain_numbers(cells: pd.Series) -> pd.Series:
+    """Return cells as numbers where all are numbers or empty, else as they are."""
+    is_number = cells.map(
+        lambda cell: cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+    )
+    return cells.astype(float) if bool(is_number.all()) else cells
+
+
+def _date_faults(frame: pd.DataFrame, where: str, first_row: int) -> list[str]:
+    """Return a fault for each cell that a spreadsheet program has made a date of."""
+    faults = []
+    for name in frame:
+        dates = frame[name].map(
+            lambda cell: isinstance(cell, datetime.date | datetime.time | datetime.timedelta)
+        )
+        faults += [
+            f"{where} row {first_row + int(place)}: {name} is the date {frame[name].iloc[place]}, must be "
+            "text or a number: format the column as text and type it again"
+            for place in np.flatnonzero(dates.to_numpy(bool))
+        ]
+    return shorten_faults(faults, where, "with dates")
+
+
+def _formula_faults(
+    path: Path,
+    sheet: str,
+    table: Table,
+    frame: pd.DataFrame,
+    names: Any,
+    where: str,
+    first_row: int,
+) -> list[str]:
+    """Return a fault for each formula or error without a value, in a row that is not empty."""
+    if path.suffix.lower() not in (".xlsx", ".xlsm"):
+        return []
+    given = [names[ours] for ours in table.columns if ours in names]
+    is_row = frame.notna().any(axis=1)
+    places = [
+        (first_row + int(row), 1 + list(frame.columns).index(name), name)
+        for name in given
+        for row in np.flatnonzero((frame[name].isna() & is_row).to_numpy())[:SHOWN_ROWS]
+    ]
+    if not places:
+        return []
+    words = [str(number) for row, column, _ in places for number in (row, column)]
+    typed: dict[tuple[int, int], str] = _ask_child(path, "cells", sheet, *words)
+    return [
+        f"{where} row {row}: {name} is the formula {typed[row, column][:40]} without a value; calculate and "
+        "save the workbook in a spreadsheet program"
+        if typed[row, column].startswith("=")
+        else f"{where} row {row}: {name} is {typed[row, column][:40]}, must have a value"
+        for row, column, name in sorted(places)
+        if (row, column) in typed
+    ]
+
+
+def write_sheets(frames: dict[str, pd.DataFrame], path: Path) -> None:
+    """Write tables as the sheets of an xlsx workbook."""
+    with pd.ExcelWriter(path, engine="openpyxl") as writer:
+        for name, frame in frames.items():
+            frame.to_excel(writer, sheet_name=name[:31], index=False)

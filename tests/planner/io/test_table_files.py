@@ -1,0 +1,631 @@
+# ruff: noqa: E501 - the lines that users see
+"""Spreadsheets as users save them: each is read rightly, or refused with one exact line."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import openpyxl
+import pandas as pd
+import pytest
+
+from planner.contract.notes import observe_notes
+from planner.contract.tables import Table
+from planner.errors import InputError
+from planner.io.layout import Layout, TableFile
+from planner.io.table_files import read_table
+from planner.scenarios.catalogue import find_system
+
+Content = bytes | str | Callable[[Path], None]
+PLAIN: Final = "tail,head,capacity_mbps\na,b,1500\nb,a,2000\n"
+RIGHT: Final = {"tail": ["a", "b"], "head": ["b", "a"], "capacity_mbps": [1500.0, 2000.0]}
+GBPS: Final = "links.{0}: read columns 'Capacity (Gbit/s)' as capacity_mbps (times 1,000)"
+KEY: Final = "problem.tables.TABLE"
+
+
+def table_of(name: str) -> Table:
+    """Return a table of a problem by `system.table`."""
+    system, _, table = name.partition(".")
+    return next(one for one in find_system(system).problem.tables if one.name == table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A file, what is read from it, and what is said about it; or the lines that refuse it."""
+
+    file: str
+    content: Content
+    table: str = "traffic.links"
+    read: Mapping[str, list[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    layout: Mapping[str, Any] = field(default_factory=dict)
+
+
+def sheet(
+    *rows: list[Any], name: str = "links", more: Mapping[str, list[list[Any]]] | None = None
+) -> Content:
+    """Return a function that writes an xlsx workbook."""
+
+    def write(path: Path) -> None:
+        book = openpyxl.Workbook()
+        assert book.active is not None
+        book.active.title = name
+        for row in rows:
+            book.active.append(row)
+        for other, cells in (more or {}).items():
+            added = book.create_sheet(other)
+            for row in cells:
+                added.append(row)
+        book.save(path)
+
+    return write
+
+
+ODS_ROW: Final = "<table:table-row>{}</table:table-row>"
+ODS_NUMBER: Final = (
+    '<table:table-cell office:value-type="float" office:value="{0}"><text:p>{0}</text:p></table:table-cell>'
+)
+ODS_TEXT: Final = '<table:table-cell office:value-type="string"><text:p>{0}</text:p></table:table-cell>'
+
+
+ODS_MANIFEST: Final = (
+    '<?xml version="1.0"?><manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+    '<manifest:file-entry manifest:full-path="/" '
+    'manifest:media-type="application/vnd.oasis.opendocument.spreadsheet"/></manifest:manifest>'
+)
+
+
+def ods(*rows: list[Any], name: str = "links") -> Content:
+    """Return a function that writes an OpenDocument spreadsheet."""
+
+    def write(path: Path) -> None:
+        cells = "".join(
+            ODS_ROW.format(
+                "".join((ODS_TEXT if isinstance(one, str) else ODS_NUMBER).format(one) for one in row)
+            )
+            for row in rows
+        )
+        urn = "urn:oasis:names:tc:opendocument:xmlns:"
+        content = (
+            f'<?xml version="1.0" encoding="UTF-8"?><office:document-content xmlns:office="{urn}office:1.0" '
+            f'xmlns:table="{urn}table:1.0" xmlns:text="{urn}text:1.0" office:version="1.2"><office:body>'
+            f'<office:spreadsheet><table:table table:name="{name}">{cells}</table:table></office:spreadsheet>'
+            "</office:body></office:document-content>"
+        )
+        with zipfile.ZipFile(path, "w") as parts:
+            parts.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+            parts.writestr("META-INF/manifest.xml", ODS_MANIFEST)
+            parts.writestr("content.xml", content)
+
+    return write
+
+
+def frame_to(how: str) -> Content:
+    """Return a function that writes the right frame with a method of pandas."""
+    return lambda path: getattr(pd.DataFrame(RIGHT), how)(path)
+
+
+def bomb(path: Path) -> None:
+    """Write a workbook of a few kilobytes with a cell in the last row and column."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active["A1"], book.active["XFD1048576"] = "tail", 2
+    book.save(path)
+
+
+def entity(path: Path) -> None:
+    """Write a workbook whose sheet names a file of the machine."""
+    made = path.with_name("plain.xlsx")
+    sheet(["tail", "head", "capacity_mbps"], ["a", "b", 1])(made)  # type: ignore[operator]
+    with zipfile.ZipFile(made) as old, zipfile.ZipFile(path, "w") as new:
+        for part in old.namelist():
+            text = old.read(part)
+            if part == "xl/worksheets/sheet1.xml":
+                head = b'<!DOCTYPE x [<!ENTITY secret SYSTEM "file:///etc/passwd">]>'
+                text = text.replace(b"<worksheet", head + b"<worksheet", 1).replace(b">b<", b">&secret;<")
+            new.writestr(part, text)
+    made.unlink()
+
+
+XLS: Final = (
+    "H4sIAAAAAAACA+1YTWgTQRT+ZpM0PzRpUlOhFUooWNtaEPXipV1/0Jws1Yuigm6agCEhLWku9aDVmqMgeFK8FHrxUvXiD3rQmweh"
+    "oqAgCIkePQkKPbRZ37ydrWmbQwJaVOYL8+bNm/l2Xva9md3ZN0uxyvzDnio2YBQe1Owg2upsgkrQbURB/bYtVbcOULE1/ikEAxTI"
+    "Nh+ehV/7ZQxlvKsw8MD7kiTwmco5TGFsspBJbCEOsw+WkD6MkBS4S5YIutmrTpYTLLexvM8jn7M8yJYbLEdobEWcwZI5NnRAZfFp"
+    "o4/7IpDXfcycj2zZiy68kll85aZwxvpwqJi18n9nR6+3HQuguCUzhUzRylcQpwAu4IedAL67K/VFQtu31i5A9uX1dn8D+y3DC8zC"
+    "vsAJXkYY7z2yx4d8tpCbXsE+GVxqAjSwZGXzVF3MWOkYcMSasiaypZnEQDKVLe2ZHqTUsKikQnKX5lUdXbeqw5zt7STT6GA9xjkf"
+    "pX175d63t8dT4+Z5tszyTu7s9zuli7BxVTKIHOEez5ocYsZultf4qjtY72EZJ9+p7h/vUsqxOR5znXv7aZ79jHfmrjp9gPTy1xNP"
+    "estfzEHSF5PVS/HFD+Y8+uj5kya+/M1hWAyLO7clnppuLdTe8Ill96Z9ImBEle+2eqh1YBUhVmMsnZa8O2KtZah7JdmiAVsw26PG"
+    "C2bL+3bZkC3JPms4bKMB22C2V7GdyHgU22C29GHU6MQjOZT2t18IQUNDQ0NDQ0NDQ6N5CH67dd7lveqsIU8LfvVdZ5VKTX8m+W9x"
+    "EpP0K9HB9CgKVBcx01L+bIdPuNcSTXLc74USp2j2InJIsR+5lvOXTnui/v80TYz+viXU6vy1Vvz8w/P/BJvKvU0AFgAA"
+)
+HEAD: Final = ["tail", "head", "Capacity (Gbit/s)"]
+GERMAN: Final = "tail;head;capacity_mbps\na;b;1.500,5\nb;a;2.000,25\n"
+GERMAN_READ: Final = {**RIGHT, "capacity_mbps": [1500.5, 2000.25]}
+VARIANTS: Final[Mapping[str, Variant]] = {
+    # --- dialects
+    "plain": Variant(file="links.csv", content=PLAIN, read=RIGHT),
+    "semicolons": Variant(
+        file="links.csv",
+        content=PLAIN.replace(",", ";"),
+        read=RIGHT,
+        notes=("links.csv: separated by semicolons",),
+    ),
+    "tabs": Variant(
+        file="links.tsv",
+        content=PLAIN.replace(",", "\t"),
+        read=RIGHT,
+        notes=("links.tsv: separated by tabs",),
+    ),
+    "pipes": Variant(
+        file="links.txt",
+        content=PLAIN.replace(",", "|"),
+        read=RIGHT,
+        notes=("links.txt: separated by pipes",),
+    ),
+    "a first line that names the delimiter": Variant(
+        file="links.csv",
+        content="sep=;\r\n" + PLAIN.replace(",", ";").replace("\n", "\r\n"),
+        read=RIGHT,
+        notes=("links.csv: separated by semicolons",),
+    ),
+    "a delimiter that the user names": Variant(
+        file="links.csv",
+        content="tail|x;head;capacity_mbps\na;b;1500\nb;a;2000\n",
+        layout={"delimiter": ";", "columns": {"tail": "tail|x"}},
+        read=RIGHT,
+        notes=("links.csv: separated by semicolons", "links.csv: read columns 'tail|x' as tail"),
+    ),
+    "decimal commas and points between thousands": Variant(
+        file="links.csv",
+        content=GERMAN,
+        read=GERMAN_READ,
+        notes=("links.csv: separated by semicolons, decimal comma, points between thousands",),
+    ),
+    "quoted decimal commas": Variant(
+        file="links.csv",
+        content='tail,head,capacity_mbps\na,b,"0,5"\nb,a,"2,25"\n',
+        read={**RIGHT, "capacity_mbps": [0.5, 2.25]},
+        notes=("links.csv: decimal comma",),
+    ),
+    "commas between thousands": Variant(
+        file="links.csv",
+        content='tail,head,capacity_mbps\na,b,"1,500.5"\nb,a,"2,000"\n',
+        read={**RIGHT, "capacity_mbps": [1500.5, 2000.0]},
+        notes=("links.csv: commas between thousands",),
+    ),
+    "spaces between thousands": Variant(
+        file="links.csv",
+        content="tail;head;capacity_mbps\na;b;1\u00a0500\nb;a;2 000\n",
+        read=RIGHT,
+        notes=("links.csv: separated by semicolons, spaces between thousands",),
+    ),
+    "apostrophes between thousands": Variant(
+        file="links.csv",
+        content="tail;head;capacity_mbps\na;b;1'500.5\nb;a;2'000\n",
+        read={**RIGHT, "capacity_mbps": [1500.5, 2000.0]},
+        notes=("links.csv: separated by semicolons, apostrophes between thousands",),
+    ),
+    "two readings of each number": Variant(
+        file="links.csv",
+        content='tail,head,capacity_mbps\na,b,"1,500"\nb,a,"2,000"\n',
+        faults=(
+            f'links.csv row 2: capacity_mbps is \'1,500\', 1500 or 1.500? say [{KEY}] decimal = "." or ","',
+        ),
+    ),
+    "two readings of points after semicolons": Variant(
+        file="links.csv",
+        content="tail;head;capacity_mbps\na;b;1.500\nb;a;2.000\n",
+        faults=(
+            f'links.csv row 2: capacity_mbps is \'1.500\', 1.500 or 1500? say [{KEY}] decimal = "." or ","',
+        ),
+    ),
+    "two readings, and the user says which": Variant(
+        file="links.csv",
+        content="tail;head;capacity_mbps\na;b;1.500\nb;a;2.000\n",
+        layout={"decimal": ","},
+        read=RIGHT,
+        notes=("links.csv: separated by semicolons, decimal comma, points between thousands",),
+    ),
+    "two readings, and another column tells": Variant(
+        file="links.csv",
+        content="tail;head;capacity_mbps;weight\na;b;1.500;0,5\nb;a;2.000;1\n",
+        read={**RIGHT, "weight": [0.5, 1.0]},
+        notes=("links.csv: separated by semicolons, decimal comma, points between thousands",),
+    ),
+    "both decimal marks": Variant(
+        file="links.csv",
+        content="tail;head;capacity_mbps\na;b;1,5\nb;a;2.5\n",
+        faults=(
+            (
+                "links.csv: capacity_mbps is '2.5' in row 3, with a decimal point, but capacity_mbps is '1,5' in row 2, "
+                f'with a decimal comma; write all alike, or say [{KEY}] decimal = "." or ","'
+            ),
+        ),
+    ),
+    "a plain file with three decimals": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps\na,b,1.500\nb,a,2.000\n",
+        read={**RIGHT, "capacity_mbps": [1.5, 2.0]},
+    ),
+    # --- encodings
+    "a byte order mark": Variant(file="links.csv", content=PLAIN.encode("utf-8-sig"), read=RIGHT),
+    "cp1252": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps\nKöln,Zürich,1500\nZürich,Köln,2000\n".encode("cp1252"),
+        read={**RIGHT, "tail": ["Köln", "Zürich"], "head": ["Zürich", "Köln"]},
+        notes=("links.csv: encoding cp1252",),
+    ),
+    "UTF-16": Variant(
+        file="links.txt",
+        content=PLAIN.replace(",", "\t").encode("utf-16"),
+        read=RIGHT,
+        notes=("links.txt: separated by tabs, encoding utf-16",),
+    ),
+    "an encoding that the user names": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps\nМосква,b,1500\nb,Москва,2000\n".encode("cp1251"),
+        layout={"encoding": "cp1251"},
+        read={**RIGHT, "tail": ["Москва", "b"], "head": ["b", "Москва"]},
+        notes=("links.csv: encoding cp1251",),
+    ),
+    "an encoding that nobody names": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps\nМосква,b,1500\n".encode("cp1251"),
+        faults=(
+            (
+                "links.csv: is not UTF-8, and 'Ìîñêâà' is no Western European text (cp1252); save it as UTF-8, or say "
+                f"[{KEY}] encoding"
+            ),
+        ),
+    ),
+    # --- formats
+    "compressed CSV": Variant(file="links.csv.gz", content=gzip.compress(PLAIN.encode()), read=RIGHT),
+    "Parquet": Variant(file="links.parquet", content=frame_to("to_parquet"), read=RIGHT),
+    "Feather": Variant(file="links.feather", content=frame_to("to_feather"), read=RIGHT),
+    "JSON records": Variant(
+        file="links.json", content=pd.DataFrame(RIGHT).to_json(orient="records"), read=RIGHT
+    ),
+    "JSON lines": Variant(
+        file="links.jsonl", content=pd.DataFrame(RIGHT).to_json(orient="records", lines=True), read=RIGHT
+    ),
+    "JSON with numbers as text and a missing name": Variant(
+        file="links.json",
+        content='[{"tail": "a", "head": "b", "capacity_mbps": "1500"},\n{"head": "a", "capacity_mbps": 2}]',
+        faults=("links.json row 2: tail is empty",),
+    ),
+    "JSON with a list in a cell": Variant(
+        file="links.json",
+        content='[{"tail": ["a"], "head": "b", "capacity_mbps": 1}]',
+        faults=("links.json row 1: tail is a list or an object, must be a value",),
+    ),
+    "Excel": Variant(
+        file="links.xlsx",
+        content=sheet(HEAD, ["a", "b", 1.5], ["b", "a", 2]),
+        read=RIGHT,
+        notes=(GBPS.format("xlsx"),),
+    ),
+    "old Excel": Variant(
+        file="links.xls",
+        content=gzip.decompress(base64.b64decode(XLS)),
+        read=RIGHT,
+        notes=(GBPS.format("xls"),),
+    ),
+    "OpenDocument": Variant(
+        file="links.ods",
+        content=ods(HEAD, ["a", "b", 1.5], ["b", "a", 2]),
+        read=RIGHT,
+        notes=(GBPS.format("ods"),),
+    ),
+    "Excel with numbers as names, and below an empty row": Variant(
+        file="links.xlsx",
+        content=sheet([None], ["tail", "head", "capacity_mbps"], [1, 2, 1500], [None], [2, 1, 2000]),
+        read={**RIGHT, "tail": ["1", "2"], "head": ["2", "1"]},
+    ),
+    "Excel with numbers as text": Variant(
+        file="links.xlsx",
+        content=sheet(["tail", "head", "capacity_mbps"], ["a", "b", "1.500,5"], ["b", "a", 2000]),
+        read={**RIGHT, "capacity_mbps": [1500.5, 2000.0]},
+        notes=("links.xlsx: decimal comma, points between thousands",),
+    ),
+    "Excel with a formula that was never calculated": Variant(
+        file="links.xlsx",
+        content=sheet(["tail", "head", "capacity_mbps"], ["a", "b", "=100*15"], ["b", "a", 2000]),
+        faults=(
+            (
+                "links.xlsx row 2: capacity_mbps is the formula =100*15 without a value; calculate and save the workbook "
+                "in a spreadsheet program"
+            ),
+        ),
+    ),
+    "Excel with a name that became a date": Variant(
+        file="links.xlsx",
+        content=sheet(["tail", "head", "capacity_mbps"], [pd.Timestamp(2026, 3, 5).date(), "b", 1500]),
+        faults=(
+            (
+                "links.xlsx row 2: tail is the date 2026-03-05, must be text or a number: format the column as text and "
+                "type it again"
+            ),
+        ),
+    ),
+    "Excel with the table in one of several sheets": Variant(
+        file="book.xlsx",
+        content=sheet(
+            ["made in March"], name="About", more={"Links": [HEAD, ["a", "b", 1.5], ["b", "a", 2]]}
+        ),
+        read=RIGHT,
+        notes=("book.xlsx sheet Links: read columns 'Capacity (Gbit/s)' as capacity_mbps (times 1,000)",),
+    ),
+    "Excel without a sheet of that name": Variant(
+        file="book.xlsx",
+        content=sheet(["made in March"], name="About", more={"Lines": [HEAD]}),
+        faults=("book.xlsx: has no sheet 'links'; did you mean 'Lines'?",),
+    ),
+    "Excel with a sheet that the user names": Variant(
+        file="book.xlsx",
+        content=sheet(
+            ["made in March"], name="About", more={"Lines": [HEAD, ["a", "b", 1.5], ["b", "a", 2]]}
+        ),
+        layout={"sheet": "Lines"},
+        read=RIGHT,
+        notes=("book.xlsx sheet Lines: read columns 'Capacity (Gbit/s)' as capacity_mbps (times 1,000)",),
+    ),
+    # --- units and names of columns
+    "other units": Variant(
+        file="links.csv",
+        content="tail,head,capacity_gbps,latency_us\na,b,1.5,250\nb,a,2,4000\n",
+        read={**RIGHT, "latency_ms": [0.25, 4.0]},
+        notes=(
+            (
+                "links.csv: read columns 'capacity_gbps' as capacity_mbps (times 1,000), 'latency_us' as latency_ms "
+                "(divided by 1,000)"
+            ),
+        ),
+    ),
+    "other case and punctuation": Variant(
+        file="links.csv",
+        content="Tail,HEAD,Capacity Mbps,Note\na,b,1500,x\nb,a,2000,y\n",
+        read=RIGHT,
+        notes=(
+            "links.csv: read columns 'Tail' as tail, 'HEAD' as head, 'Capacity Mbps' as capacity_mbps",
+            "links.csv: ignored columns 'Note'",
+        ),
+    ),
+    "bits or bytes, which lower case hides": Variant(
+        file="links.csv",
+        content="tail,head,capacity gb/s\na,b,1\n",
+        faults=("links.csv: column 'capacity gb/s' is in Gbit/s or GB/s: write which, by case",),
+    ),
+    "bytes each second": Variant(
+        file="links.csv",
+        content="tail,head,capacity (MB/s)\na,b,187.5\nb,a,250\n",
+        read=RIGHT,
+        notes=("links.csv: read columns 'capacity (MB/s)' as capacity_mbps (times 8)",),
+    ),
+    "one quantity in two units": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps,capacity_gbps\na,b,1,1\n",
+        faults=(
+            (
+                "links.csv: 'capacity_mbps' and 'capacity_gbps' are both capacity_mbps; keep one, or name the other "
+                "under ignore"
+            ),
+        ),
+    ),
+    "one of two units is to be ignored": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps,capacity_gbps\na,b,1500,1\nb,a,2000,1\n",
+        layout={"ignore": ("capacity_gbps",)},
+        read=RIGHT,
+        notes=("links.csv: ignored columns 'capacity_gbps'",),
+    ),
+    "no unit": Variant(
+        file="links.csv",
+        content="tail,head,capacity\na,b,1\n",
+        faults=(
+            (
+                "links.csv: column 'capacity' names no unit: call it capacity_mbps where it is in Mbit/s, or give it its "
+                "own unit, such as capacity_gbps"
+            ),
+        ),
+    ),
+    "names that the user maps": Variant(
+        file="links.csv",
+        content="From,To,Bandwidth (Gbit/s)\na,b,1.5\nb,a,2\n",
+        layout={"columns": {"tail": "From", "head": "To", "capacity_mbps": "Bandwidth (Gbit/s)"}},
+        read=RIGHT,
+        notes=(
+            (
+                "links.csv: read columns 'From' as tail, 'To' as head, 'Bandwidth (Gbit/s)' as capacity_mbps "
+                "(times 1,000)"
+            ),
+        ),
+    ),
+    "a mapped name that is not there": Variant(
+        file="links.csv",
+        content="From,head,capacity_mbps\na,b,1\n",
+        layout={"columns": {"tail": "Form"}},
+        faults=("links.csv: has no column 'Form', which tail is mapped to; did you mean 'From'?",),
+    ),
+    "a typo": Variant(
+        file="links.csv",
+        content="tial,head,capacity_mbps\na,b,1\n",
+        faults=("links.csv: column 'tail' is missing; is it called 'tial'?",),
+    ),
+    "a typo of an optional column": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps,wieght\na,b,1,1\n",
+        faults=("links.csv: unknown column 'wieght'; did you mean 'weight'?",),
+    ),
+    "empty columns at the end": Variant(
+        file="links.csv",
+        content="tail,head,capacity_mbps,,\na,b,1500,,\nb,a,2000,,\n",
+        read=RIGHT,
+        notes=("links.csv: ignored columns 'column 4', 'column 5'",),
+    ),
+    # --- other systems
+    "circuits: rates in Gbit/s": Variant(
+        table="circuits.racks",
+        file="racks.csv",
+        content="Rack;Circuit (Gbit/s);Packet (Gbit/s)\nr1;100;10\nr2;100;2,5\n",
+        read={
+            "rack": ["r1", "r2"],
+            "circuit_mbps": [100_000.0, 100_000.0],
+            "packet_mbps": [10_000.0, 2500.0],
+        },
+        notes=(
+            "racks.csv: separated by semicolons, decimal comma",
+            (
+                "racks.csv: read columns 'Rack' as rack, 'Circuit (Gbit/s)' as circuit_mbps (times 1,000), 'Packet "
+                "(Gbit/s)' as packet_mbps (times 1,000)"
+            ),
+        ),
+    ),
+    "circuits: demand in gigabytes": Variant(
+        table="circuits.demands",
+        file="demands.xlsx",
+        content=sheet(["Source rack", "Target rack", "Volume (GB)"], ["r1", "r2", 0.5]),
+        read={"source_rack": ["r1"], "target_rack": ["r2"], "bits": [4e9]},
+        notes=(
+            (
+                "demands.xlsx: read columns 'Source rack' as source_rack, 'Target rack' as target_rack, 'Volume (GB)' as "
+                "bits (times 8,000,000,000)"
+            ),
+        ),
+    ),
+    "circuitflows: sizes in MiB, starts in ms": Variant(
+        table="circuitflows.flows",
+        file="flows.json",
+        content=json.dumps(
+            [
+                {
+                    "flow": 1,
+                    "source_rack": "a",
+                    "target_rack": "b",
+                    "host": 1,
+                    "start_ms": 2,
+                    "size_mib": 1,
+                    "after": "none",
+                }
+            ]
+        ),
+        read={"flow": ["1"], "start_us": [2000.0], "bytes": [1_048_576.0]},
+        notes=(
+            "flows.json: read columns 'start_ms' as start_us (times 1,000), 'size_mib' as bytes (times 1,048,576)",
+        ),
+    ),
+    "brokering: bitrates in Mbit/s": Variant(
+        table="brokering.clients",
+        file="clients.csv",
+        content="location;isp;content;bitrate_mbps;clients\nx;y;z;2,5;10\n",
+        read={"bitrate_kbps": [2500.0], "clients": [10.0]},
+        notes=(
+            "clients.csv: separated by semicolons, decimal comma",
+            "clients.csv: read columns 'bitrate_mbps' as bitrate_kbps (times 1,000)",
+        ),
+    ),
+    "livevideo: latency in seconds": Variant(
+        table="livevideo.links",
+        file="links.csv",
+        content="tail,head,capacity_gbps,latency_s\ns,r,1,0.01\n",
+        read={"capacity_mbps": [1000.0], "latency_ms": [10.0]},
+        notes=(
+            (
+                "links.csv: read columns 'capacity_gbps' as capacity_mbps (times 1,000), 'latency_s' as latency_ms "
+                "(times 1,000)"
+            ),
+        ),
+    ),
+    "multicast: rates in kbit/s, one row too many": Variant(
+        table="multicast.groups",
+        file="groups.csv",
+        content="group,rate_kbps\ng1,500\ng1,500\n",
+        faults=("groups.csv row 3: group 'g1' is there already in row 2",),
+    ),
+    # --- damaged and hostile
+    "a damaged workbook": Variant(
+        file="links.xlsx",
+        content=b"PK\x03\x04 no workbook",
+        faults=("links.xlsx: is no xlsx workbook (File is not a zip file)",),
+    ),
+    "a cell at the end of the sheet": Variant(
+        file="links.xlsx",
+        content=bomb,
+        faults=("links.xlsx: is no readable workbook (it needs too much memory or time)",),
+    ),
+    "a file of the machine as an entity": Variant(
+        file="links.xlsx",
+        content=entity,
+        faults=("links.xlsx: is no readable workbook (XmlError: at 0..0: unrecognized entity `&secret;`)",),
+    ),
+    "damaged compression": Variant(
+        file="links.csv.gz",
+        content=gzip.compress(PLAIN.encode() * 100)[:60],
+        faults=(
+            "links.csv.gz: cannot be unpacked (Compressed file ended before the end-of-stream marker was reached)",
+        ),
+    ),
+    "zeros, compressed": Variant(
+        file="links.csv.gz",
+        content=gzip.compress(bytes(3_000_000)),
+        faults=("links.csv.gz: is a binary file, must be text",),
+    ),
+    "no Feather at all": Variant(
+        file="links.feather",
+        content=b"x" * 100,
+        faults=("links.feather: is no Feather file (Not a Feather V1 or Arrow IPC file)",),
+    ),
+    "no JSON at all": Variant(
+        file="links.json", content="tail,head", faults=("links.json row 1: is no JSON (Expecting value)",)
+    ),
+    "deep JSON": Variant(
+        file="links.json",
+        content="[" * 100_000,
+        faults=("links.json: is no table: its lists or objects are nested too deeply",),
+    ),
+    "an unknown ending": Variant(
+        file="links.doc",
+        content=b"",
+        faults=(
+            (
+                "links.doc: must end in .csv, .parquet, .xlsx, .ods, .feather, .json, .jsonl, .ndjson, .csv.gz, .tsv, "
+                ".txt, .xls or .xlsm"
+            ),
+        ),
+    ),
+}
+
+
+def write(content: Content, path: Path) -> None:
+    """Write the content of a variant."""
+    if isinstance(content, str):
+        path.write_bytes(content.encode())
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        content(path)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_spreadsheet_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    variant = VARIANTS[name]
+    write(variant.content, tmp_path / variant.file)
+    table = table_of(variant.table)
+    file = TableFile(path=tmp_path / variant.file, layout=Layout(**variant.layout, key=KEY))
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        if variant.faults:
+            with pytest.raises(InputError) as caught:
+                read_table(table, file)
+            assert caught.value.faults == variant.faults
+            return
+        frame = read_table(table, file)
+    assert {column: frame[column].tolist() for column in variant.read} == dict(variant.read)
+    assert tuple(notes) == variant.notes
