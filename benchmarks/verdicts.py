@@ -25,7 +25,7 @@ BEGIN, END = "<!-- verdicts: made by python -m benchmarks.verdicts -->", "<!-- e
 def count_verdicts(name: str, *, quick: bool) -> dict[str, Any]:
     """Run a target and return the number of its values with each verdict."""
     ((system, target),) = reproduction.find_targets([name])
-    one = reproduction.reproduce(system, target, quick=quick)
+    one = reproduction.run_target(system, target, quick=quick)
     if one.error is not None:
         raise one.error
     print(f"{one.name:40} {one.seconds:8.1f} s  {one.counts()}", flush=True)

@@ -4,7 +4,8 @@
     result = planner.compare("traffic/germany50", designs=["ecmp", "optimum"])
     result.metrics
 
-Names load on first use: importing planner loads no solver and no pandas.
+Every verb takes a problem, a scenario, or the name of one. Names load on first use: importing planner loads
+no solver and no pandas.
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ _HOMES = {
     "SolverFailure": "planner.errors",
     "Proof": "planner.contract.proof",
     "Status": "planner.contract.proof",
-    "load": "planner.scenarios.scenario",
-    "solve": "planner.runs.run",
-    "compare": "planner.runs.run",
-    "roll": "planner.runs.run",
-    "sweep": "planner.sweeps.sweep",
     "Store": "planner.store.store",
+    "check": "planner.runs.files",
+    "compare": "planner.runs.run",
+    "explain": "planner.runs.what_if",
+    "export": "planner.runs.files",
+    "generate": "planner.runs.files",
+    "load": "planner.scenarios.scenario",
+    "recipes": "planner.coordination.recipes",
+    "reproduce": "planner.runs.reproduction",
+    "roll": "planner.runs.rolling",
+    "simulate": "planner.runs.simulate",
+    "solve": "planner.runs.run",
+    "sweep": "planner.sweeps.sweep",
 }
 
 __all__ = [
@@ -40,18 +48,31 @@ __all__ = [
     "Status",
     "Store",
     "__version__",
+    "check",
     "compare",
+    "explain",
+    "export",
+    "generate",
     "load",
+    "recipes",
+    "reproduce",
     "roll",
+    "simulate",
     "solve",
     "sweep",
 ]
 
 if TYPE_CHECKING:
     from planner.contract.proof import Proof, Status
+    from planner.coordination.recipes import recipes
     from planner.errors import InputError, PlannerError, PlanRejected, SolverFailure
     from planner.options import Options
-    from planner.runs.run import compare, roll, solve
+    from planner.runs.files import check, export, generate
+    from planner.runs.reproduction import reproduce
+    from planner.runs.rolling import roll
+    from planner.runs.run import compare, solve
+    from planner.runs.simulate import simulate
+    from planner.runs.what_if import explain
     from planner.scenarios.scenario import load
     from planner.store.store import Store
     from planner.sweeps.sweep import sweep

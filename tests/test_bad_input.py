@@ -389,7 +389,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "no such preset": (
         ["generate", "traffic", "--preset", "abilen", "--out", "o"],
         1,
-        "--preset abilen: no such preset of traffic; did you mean 'abilene'?",
+        "preset abilen: no such preset of traffic; did you mean 'abilene'?",
     ),
     "a preset's parameter": (
         ["generate", "traffic", "--preset", "fat_tree", "--set", "k=3", "--out", "o"],
@@ -399,7 +399,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a seed for nothing drawn": (
         ["generate", "traffic", "--preset", "abilene", "--seed", "3", "--out", "o"],
         1,
-        "--seed 3: preset abilene has no random draws; leave the seed out",
+        "seed 3: preset abilene has no random draws; leave the seed out",
     ),
     "output where a file is": (
         ["solve", "s.toml", "--out", "s.toml"],
@@ -416,7 +416,7 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
     "a design without a model": (
         ["export", "s.toml", "--design", "ecmp", "--out", "m.lp"],
         1,
-        "--design ecmp: has no formal model; those that have: optimum",
+        "design ecmp: has no formal model; those that have: optimum",
     ),
     "an unknown option": (["solve", "s.toml", "--treads", "3"], 2, ""),
     "no scenario at all": (["solve"], 2, ""),

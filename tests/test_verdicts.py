@@ -30,7 +30,7 @@ def test_every_target_is_held() -> None:
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_verdicts_stay(name: str) -> None:
     system, target = TARGETS[name]
-    done = reproduction.reproduce(system, target, quick=True)
+    done = reproduction.run_target(system, target, quick=True)
     assert done.error is None
     rows = "\n".join(
         f"{row.id or row.quantity}: {row.published} / {row.ours}: {row.verdict}" for row in done.rows

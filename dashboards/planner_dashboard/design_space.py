@@ -43,7 +43,7 @@ def _show_design_space() -> None:
     _show_map()
     st.subheader("Your constraints")
     _show_form()
-    (part,) = study_pages.design_space_page(design_space.review()).parts
+    (part,) = study_pages.design_space_page(design_space.review().reviews).parts
     rendering.show_lines(part.notes)
 
 

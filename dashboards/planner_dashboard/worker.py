@@ -275,7 +275,7 @@ def reproduce(name: str, is_quick: bool) -> RenderedParts:
     from planner.runs import reproduction
 
     ((system, target),) = reproduction.find_targets([name])
-    done = reproduction.reproduce(system, target, quick=is_quick)
+    done = reproduction.run_target(system, target, quick=is_quick)
     return render([study_pages.reproduction_part(done), study_pages.verdicts_part([done])])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from planner.cli import completion
 from planner.cli.options import HtmlOption, JsonOption, PicturesOption
 from planner.cli.output import answer, print_json, report_compiling, say, say_line, write_files
 from planner.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.runs.reproduction import Reproduction
 
 
 def reproduce(
@@ -39,32 +42,30 @@ def reproduce(
     from planner.reports import study_pages, terminal
     from planner.runs import reproduction
 
-    chosen = reproduction.find_targets(None if everything or not targets else targets)
     if not targets and not everything:
-        names = [
-            {"target": f"{system.name}/{target.name}", "place": target.place, "about": target.about}
-            for system, target in chosen
-        ]
-        answer(study_pages.targets_page(chosen), lambda: names, as_json)
+        listed = reproduction.reproduce()
+        answer(study_pages.targets_page(listed.targets), listed.to_dict, as_json)
         if not as_json:
             say("planner reproduce TARGET... runs some, --all runs all")
         return
-    done = []
-    with report_compiling(), terminal.progress("targets", len(chosen)) as advance:
-        for system, target in chosen:
-            done.append(reproduction.reproduce(system, target, quick=quick))
+    names = reproduction.ALL if everything or not targets else targets
+    count = len(reproduction.find_targets(names))
+    with report_compiling(), terminal.progress("targets", count) as advance:
+
+        def show(one: Reproduction) -> None:
             if not as_json:
-                terminal.show_part(study_pages.reproduction_part(done[-1]))
+                terminal.show_part(study_pages.reproduction_part(one))
             advance()
+
+        result = reproduction.reproduce(names, quick=quick, out=out, advance=show)
     if out is not None:
-        reproduction.save(done, out)
         say(f"saved verdicts and curves in {out}")
-    write_files(lambda: study_pages.reproduction_page(done), html, pictures)
+    write_files(lambda: study_pages.reproduction_page(result.targets), html, pictures)
     if as_json:
-        print_json([one.to_dict() for one in done])
+        print_json(result.to_dict())
     else:
-        terminal.show_part(study_pages.verdicts_part(done))
-    raise typer.Exit(next((one.error.exit_code for one in done if one.error is not None), 0))
+        terminal.show_part(study_pages.verdicts_part(result.targets))
+    raise typer.Exit(result.exit_code)
 
 
 def recipes(
@@ -131,22 +132,31 @@ def recipes(
 
     The recommendation follows from the constraints of the control planes that the options give.
     """
-    from planner.coordination import design_space
-    from planner.reports import study_pages
+    from planner.coordination import recipes as mechanisms
+    from planner.reports import study_pages, terminal
 
     if measured or curves:
-        _measure(systems, curves, out, workers, html, pictures, as_json)
+        with terminal.progress("runs") as advance:
+            found = mechanisms.recipes(
+                measure=True, curves=curves, systems=systems, out=out, workers=workers, advance=advance
+            )
+        page = study_pages.coordination_page(found.systems, found.curves)
+        write_files(lambda: page, html, pictures)
+        answer(page, found.to_dict, as_json)
+        if not as_json:
+            for line in page.warnings:
+                say_line(line, "yellow", err=False)
         return
     given = (resources, information, separation, decide_s, react_s)
     if all(one is None for one in given):
-        reviews = design_space.review()
-        answer(study_pages.design_space_page(reviews), lambda: [one.to_dict() for one in reviews], as_json)
+        space = mechanisms.recipes()
+        answer(study_pages.design_space_page(space.reviews), space.to_dict, as_json)
         if not as_json:
             say("planner recipes --resources ... --separation ... recommends one for your constraints")
         return
     if resources is None:
         raise InputError("--resources: is missing; one of disjoint, partial, full")
-    advice = design_space.recommend(
+    advice = mechanisms.recipes(
         resources=resources,
         information=information,
         separation=separation,
@@ -154,40 +164,3 @@ def recipes(
         react_s=react_s,
     )
     answer(study_pages.advice_page(advice), advice.to_dict, as_json)
-
-
-def _measure(
-    systems: list[str] | None,
-    with_curves: bool,
-    out: Path | None,
-    workers: int | None,
-    html: Path | None,
-    pictures: Path | None,
-    as_json: bool,
-) -> None:
-    """Measure systems, with curves where requested, and show the results."""
-    from planner.coordination import measurement
-    from planner.reports import study_pages, terminal
-
-    measured_curves: list[measurement.Curves] = []
-    with terminal.progress("runs") as advance:
-        if with_curves:
-            measured_curves = measurement.curves(systems, out=out, workers=workers, advance=advance)
-            found = [one.measured for one in measured_curves]
-        else:
-            found = measurement.measure(systems, out=out, workers=workers, advance=advance)
-    page = study_pages.coordination_page(found, measured_curves)
-    write_files(lambda: page, html, pictures)
-    if as_json:
-        designs = [row for one in found for row in one.frame.to_dict(orient="records")]
-        if with_curves:
-            rows = [row for one in measured_curves for row in one.frame.to_dict(orient="records")]
-            sentences = [sentence for one in found for sentence in one.sentences()]
-            sentences += [sentence for one in measured_curves for sentence in one.sentences()]
-            print_json({"designs": designs, "curves": rows, "sentences": sentences})
-        else:
-            print_json(designs)
-        return
-    terminal.show(page)
-    for line in page.warnings:
-        say_line(line, "yellow", err=False)

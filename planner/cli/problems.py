@@ -9,8 +9,7 @@ import typer
 
 from planner.cli import completion
 from planner.cli.options import FormatOption, JsonOption, changes_of, on_scenario
-from planner.cli.output import answer, print_json, say
-from planner.errors import PlanRejected
+from planner.cli.output import answer, say
 from planner.formatting import sizes
 
 if TYPE_CHECKING:
@@ -47,10 +46,10 @@ def generate(
     from planner.runs import files
 
     given = changes_of(changes)
-    if seed is not None:
-        given["seed"] = seed
-    size = files.generate(system, preset, given, out, table_format)
-    say(f"wrote {sizes(size)} to {out}; solve with: planner compare {out / 'scenario.toml'}")
+    if "seed" in given and seed is None:
+        seed = given.pop("seed")
+    problem = files.generate(system, preset, seed=seed, out=out, table_format=table_format, **given)
+    say(f"wrote {sizes(problem.size())} to {out}; solve with: planner compare {out / 'scenario.toml'}")
 
 
 @on_scenario(only=("service",))
@@ -75,7 +74,7 @@ def export(
     """Write the formal model of a design as LP or MPS."""
     from planner.runs import files
 
-    model = files.export(scenario, design, out, format_)
+    model = files.export(scenario, out, design=design, format=format_)
     say(f"wrote the model of {model.design} to {out}: {model.rows:,} rows, {model.columns:,} columns")
 
 
@@ -96,19 +95,11 @@ def check(
     from planner.reports import run_pages
     from planner.runs import files
 
-    problem = scenario.make_problem()
-    if plan is None:
-        if as_json:
-            size = {"size": problem.size()}
-            print_json({"system": scenario.system.name, "problem": size, "valid": True})
-        else:
-            say(f"{scenario.name}: valid; {sizes(problem.size())}")
+    result = files.check(scenario, plan)
+    if plan is None and not as_json:
+        say(f"{scenario.name}: valid; {sizes(result.problem.size())}")
         return
-    violations, metrics = files.check_plan(scenario.system, problem, plan)
-    rows = violations.frame.to_dict(orient="records")
-    plain = {"system": scenario.system.name, "violations": rows, "metrics": metrics}
-    answer(run_pages.plan_page(scenario.system, metrics, violations), lambda: plain, as_json)
-    if len(violations):
-        raise typer.Exit(PlanRejected.exit_code)
-    if not as_json:
+    answer(run_pages.checked_page(result), result.to_dict, as_json)
+    if plan is not None and result.is_valid and not as_json:
         say("plan: no constraint violation")
+    raise typer.Exit(result.exit_code)

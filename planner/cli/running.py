@@ -17,7 +17,6 @@ from planner.cli.options import (
     OutOption,
     PicturesOption,
     changes_of,
-    labels_of,
     on_scenario,
 )
 from planner.cli.output import answer, save, say, write_files
@@ -67,7 +66,7 @@ def compare(
     from planner.reports import run_pages
     from planner.runs import run
 
-    result = run.compare(scenario, designs=labels_of(designs))
+    result = run.compare(scenario, designs=designs)
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
     if out is not None:
         save(scenario, result, out, table_format)
@@ -94,18 +93,13 @@ def roll(
     from planner.reports import run_pages, terminal
     from planner.runs import rolling
 
-    roll = rolling.start_roll(scenario, designs=labels_of(designs), out=out, table_format=table_format)
-    windows = []
-    with terminal.progress("windows", len(roll)) as advance:
-        for window in roll:
-            windows.append(window)
-            advance()
-    before = sum(window.kept for window in windows)
-    say(f"saved {len(windows)} windows in {out}" + (f", of which {before} existed before" if before else ""))
-    runs = [{"window": window.label, **window.run} for window in windows]
-    page = run_pages.windows_page(scenario.system, windows)
-    answer(page, lambda: {"system": scenario.system.name, "runs": runs}, as_json)
-    raise typer.Exit(next((window.exit_code for window in windows if window.exit_code), 0))
+    with terminal.progress("windows") as advance:
+        result = rolling.roll(scenario, designs=designs, out=out, table_format=table_format, advance=advance)
+    before = sum(window.kept for window in result)
+    say(f"saved {len(result)} windows in {out}" + (f", of which {before} existed before" if before else ""))
+    page = run_pages.windows_page(scenario.system, result.windows)
+    answer(page, result.to_dict, as_json)
+    raise typer.Exit(result.exit_code)
 
 
 @on_scenario()
@@ -129,7 +123,7 @@ def simulate(
     from planner.reports import run_pages
     from planner.runs import simulate as simulations
 
-    result = simulations.simulate(scenario, designs=labels_of(designs))
+    result = simulations.simulate(scenario, designs=designs)
     page = run_pages.simulation_page(result)
     if out is not None:
         simulations.save(result, scenario, out, table_format)
@@ -171,7 +165,7 @@ def explain(
     from planner.runs import what_if
 
     given = changes_of(parameters, "--with")
-    result = what_if.explain(scenario, design=design, previous=previous, parameters=given)
+    result = what_if.explain(scenario, design=design, previous=previous, **given)
     page = run_pages.explained_page(result, scenario)
     write_files(lambda: page, html, None)
     answer(page, result.to_dict, as_json)

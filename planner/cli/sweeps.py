@@ -87,7 +87,7 @@ def sweep(
     grid = sweeping.load_grid(
         scenarios,
         axes=axes_of(changes),
-        designs=labels_of(designs),
+        designs=designs,
         zipped=zipped,
         options=solver,
         plans=plans,

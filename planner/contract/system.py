@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 import pandas as pd
 from typing_extensions import TypeVar
@@ -25,6 +25,9 @@ from planner.contract.studies import Coordination, Explain
 from planner.contract.tables import Table
 from planner.contract.targets import Target
 from planner.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 ProblemT_contra = TypeVar("ProblemT_contra", bound=Problem, contravariant=True)
 PlanT_contra = TypeVar("PlanT_contra", bound=Plan, contravariant=True)
@@ -48,6 +51,7 @@ def same_plan(truth: Any, observed: Any, plan: Any) -> Any:  # noqa: ARG001 - th
 class ProblemType(Generic[ProblemT]):
     """The problem type of a system: tables, sources, presets.
 
+    type             class of its problems, by which the engine finds the system of a problem
     tables           tables of a problem; those named in `optional_tables` may be absent
     from_tables      tables by name -> problem; raises InputError with every fault
     sources          functions that return a problem, by the name in a scenario's `source`
@@ -60,6 +64,7 @@ class ProblemType(Generic[ProblemT]):
                      decides it once per process before it measures time; None without such kernels
     """
 
+    type: type[ProblemT]
     tables: tuple[Table, ...]
     optional_tables: tuple[str, ...] = ()
     from_tables: Callable[[Mapping[str, pd.DataFrame]], ProblemT]
@@ -85,6 +90,7 @@ class PlanType(Generic[ProblemT, PlanT]):
     realize      (true problem, observed problem, plan) -> the plan as it plays out in truth, such as
                  the same split ratios applied to another demand
     draw         (problem, plan) -> drawings: a map, a timeline, a distribution
+    to_networkx  (problem, plan) -> the network with what the plan puts on its links; None without a network
     """
 
     tables: tuple[Table, ...]
@@ -96,6 +102,7 @@ class PlanType(Generic[ProblemT, PlanT]):
     limits: Mapping[str, str] = field(default_factory=dict)
     realize: Callable[[ProblemT, ProblemT, PlanT], PlanT] = same_plan
     draw: Callable[[ProblemT, PlanT], Sequence[Drawing]] | None = None
+    to_networkx: Callable[[ProblemT, PlanT], nx.MultiDiGraph] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

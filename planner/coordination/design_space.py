@@ -11,14 +11,17 @@ from __future__ import annotations
 import csv
 import enum
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeVar
 
+import pandas as pd
+
 from planner.contract.design import Mechanism
 from planner.errors import InputError, did_you_mean
+from planner.runs.result import Result
 from planner.scenarios.catalogue import find_system, system_names
 
 WordT = TypeVar("WordT", bound="Word")
@@ -141,8 +144,8 @@ class PriorSystem:
     row: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recommendation:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Recommendation(Result):
     """A mechanism for a set of constraints, with reasons.
 
     mechanisms  one; two where each suits a part of the resources; none outside the recipes
@@ -157,6 +160,19 @@ class Recommendation:
     why: tuple[str, ...]
     known: tuple[PriorSystem, ...]
     designs: tuple[tuple[str, str], ...]
+
+    @property
+    def verdict(self) -> str:
+        """The recommended mechanisms, in one sentence."""
+        return " and ".join(map(str, self.mechanisms)) or "outside the recipes"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each design of this toolkit that implements the recommendation."""
+        return pd.DataFrame(self.designs, columns=["system", "design"])
+
+    def summary(self) -> list[str]:
+        """Return the mechanisms and the reasons."""
+        return [self.verdict, *(f"- {reason}" for reason in self.why)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -314,9 +330,38 @@ class Review:
         }
 
 
-def review() -> tuple[Review, ...]:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DesignSpace(Result):
+    """The systems of Table 1.1 with the mechanisms that suit their constraints."""
+
+    reviews: tuple[Review, ...]
+
+    def __iter__(self) -> Iterator[Review]:
+        return iter(self.reviews)
+
+    def __len__(self) -> int:
+        return len(self.reviews)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each system."""
+        return pd.DataFrame(self.to_dict())
+
+    def summary(self) -> list[str]:
+        """Return how many systems already use the mechanism that suits them."""
+        same = sum(one.same for one in self.reviews)
+        return [
+            f"{same} of {len(self.reviews)} systems of the literature use the mechanism that suits them",
+            "planner.recipes(resources=..., separation=...) recommends one for your constraints",
+        ]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return plain data, as `--json` prints it."""
+        return [one.to_dict() for one in self.reviews]
+
+
+def review() -> DesignSpace:
     """Return every system of Table 1.1 with the mechanisms that suit its constraints."""
-    return tuple(_review_system(system) for system in table_1_1())
+    return DesignSpace(reviews=tuple(_review_system(system) for system in table_1_1()))
 
 
 AT_LINE_RATE: Final = {"cc_aqm"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup
@@ -19,8 +20,13 @@ from planner.errors import InputError
 from planner.io.file_replacement import replace_text
 from planner.io.names import require_html_name
 from planner.reports import charts
-from planner.reports.document import Page, lines
+from planner.reports.document import Page, Text, lines
 from planner.runs.files import make_folder, slug
+
+MOST_ROWS: Final = 30
+"""Rows of a table in a notebook."""
+MOST_NOTES: Final = 5
+"""Notes below such a table."""
 
 
 def write(page: Page, path: Path) -> None:
@@ -29,6 +35,8 @@ def write(page: Page, path: Path) -> None:
     raises  InputError where the file's ending is not of HTML, or it cannot be written
     """
     require_html_name(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, must be a file")
     figures: dict[str, Any] = {}
     parts = []
     for part in page.parts:
@@ -38,7 +46,7 @@ def write(page: Page, path: Path) -> None:
             figures[names[-1]] = json.loads(figure.to_json())
         given = {"sentences": lines(part.sentences), "notes": lines(part.notes), "names": names}
         parts.append({**vars(part), **given})
-    text = _template().render(
+    text = _template("report").render(
         title=page.title,
         about=page.about,
         warnings=page.warnings,
@@ -49,8 +57,6 @@ def write(page: Page, path: Path) -> None:
         figures=Markup(json.dumps(figures).replace("</", "<\\/")) if figures else "",
         plotly=Markup(get_plotlyjs()) if figures else "",
     )
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, must be a file")
     make_folder(path.parent)
     try:
         replace_text(path, text)
@@ -73,9 +79,34 @@ def save_pictures(page: Page, folder: Path) -> int:
     return count
 
 
+def fragment(page: Page) -> str:
+    """Return the essence of a page for a notebook: sentences, the first table and the first chart.
+
+    The chart loads plotly.js from its public address, as plotly's own charts in a notebook do.
+    """
+    shown = [part for part in page.parts if not part.folded and (part.sentences or part.tables)][:1]
+    sentences = [line for part in shown for line in lines(part.sentences)]
+    tables = [table for part in shown for table in part.tables][:1]
+    notes = [line for part in shown for line in lines(part.notes) if line.kind != "dim"]
+    figure = next((figure for part in page.parts for figure in part.charts), None)
+    chart = ""
+    if figure is not None:
+        chart = figure.to_html(full_html=False, include_plotlyjs="cdn", config={"displaylogo": False})
+    return _template("fragment").render(
+        sentences=[*sentences, *lines([Text(warning, "bad") for warning in page.warnings[:MOST_NOTES]])],
+        tables=[replace(table, rows=table.rows[:MOST_ROWS]) for table in tables],
+        notes=notes[:MOST_NOTES],
+        chart=Markup(chart),
+    )
+
+
 @cache
-def _template() -> jinja2.Template:
-    source = (files("planner.reports") / "templates" / "report.html.j2").read_text(encoding="utf-8")
-    return jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    ).from_string(source)
+def _template(name: str) -> jinja2.Template:
+    folder = files("planner.reports") / "templates"
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda one: (folder / one).read_text(encoding="utf-8")),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(f"{name}.html.j2")

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from plotly import graph_objects as go
 
     from planner.contract.metrics import Metric
-    from planner.contract.plan import Violations
     from planner.contract.proof import Proof
     from planner.contract.system import System
+    from planner.runs.files import Checked
     from planner.runs.rolling import Window
     from planner.runs.run import Comparison, Run
     from planner.runs.simulate import SimulatedDesigns
@@ -174,18 +174,49 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
         for window in own
         if window.exit_code
     ]
-    return Page(title=system.name, parts=[Part(tables=[table], notes=notes)])
+    return Page(
+        title=system.name,
+        parts=[Part(tables=[table], notes=notes, figures=lambda: _headline_over_windows(system, designs))],
+    )
 
 
-def plan_page(system: System, metrics: Mapping[str, float | None], violations: Violations) -> Page:
+def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window]]) -> list[go.Figure]:
+    """Return a chart of the headline metric over the windows, a line for each design."""
+    import pandas as pd
+
+    from planner.contract.drawing import Curve
+    from planner.reports import charts
+
+    metric = system.headline
+    columns = {
+        design: pd.Series([one.run["metrics"].get(metric.name) for one in own], dtype=float)
+        for design, own in designs.items()
+    }
+    count = max((len(own) for own in designs.values()), default=0)
+    frame = pd.DataFrame({"window": range(1, count + 1), **columns})
+    units = dict.fromkeys(designs, metric.unit)
+    return [charts.chart(Curve(title=metric.label, frame=frame, units=units))] if count else []
+
+
+def checked_page(result: Checked) -> Page:
     """Return the metrics of a plan made elsewhere, and the constraints that it violates."""
+    system = result.system
+    about = f"{system.question} {sizes(result.problem.size())}."
+    if result.plan is None:
+        return Page(title=system.name, about=about, parts=[Part(sentences=[Text(result.verdict, "strong")])])
     table = Table(
         title=system.name,
         columns=[Column(label="metric"), Column(label=""), Column(label="plan", numeric=True)],
-        rows=[[one.label, better(one), number(metrics.get(one.name))] for one in system.metrics],
+        rows=[[one.label, better(one), number(result.metrics.get(one.name))] for one in system.metrics],
     )
-    notes = [Text(f"plan: {sentence}", "warning") for sentence in violations.sentences()]
-    return Page(title=system.name, parts=[Part(tables=[table], notes=notes)])
+    notes = [Text(f"plan: {sentence}", "warning") for sentence in result.violations.sentences()]
+    part = Part(
+        sentences=[Text(result.verdict, "strong")],
+        tables=[table],
+        notes=notes,
+        figures=lambda: _drawings(system, result.problem, result.plan),
+    )
+    return Page(title=system.name, about=about, parts=[part])
 
 
 def simulation_page(result: SimulatedDesigns) -> Page:
@@ -463,21 +494,23 @@ def _plan_part(run: Run, *, is_alone: bool) -> Part:
     ]
     says = ": ".join([run.status, *("; ".join(proven) for _ in proven[:1])])
 
-    def figures() -> list[go.Figure]:
-        from planner.reports import charts
-
-        if run.plan is None or run.system.plan.draw is None:
-            return []
-        return [charts.chart(drawing) for drawing in run.system.plan.draw(run.problem, run.plan)]
-
     return Part(
         title="The plan" if is_alone else f"{run.label}: what it decides",
         sentences=[run.verdict, run.entry.design.about, says, *run.violations.sentences()],
         tables=tables,
-        figures=figures,
+        figures=lambda: _drawings(run.system, run.problem, run.plan),
         detail=True,
         folded=not is_alone,
     )
+
+
+def _drawings(system: System, problem: Any, plan: Any) -> list[go.Figure]:
+    """Return the charts of a plan; none where there is no plan or the system draws none."""
+    from planner.reports import charts
+
+    if plan is None or system.plan.draw is None:
+        return []
+    return [charts.chart(drawing) for drawing in system.plan.draw(problem, plan)]
 
 
 def _scenario_parts(scenario: Scenario | None) -> list[Part]:

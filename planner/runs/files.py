@@ -13,21 +13,43 @@ import pandas as pd
 from planner.backends.export import write_model
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.plan import Plan, Violations
+from planner.contract.problem import Problem
 from planner.contract.system import System
-from planner.errors import InputError, did_you_mean
+from planner.errors import InputError, PlanRejected, did_you_mean
+from planner.formatting import number, sizes
 from planner.io.file_replacement import replace_text
 from planner.io.table_files import find_tables, read_tables, write_table
+from planner.options import Service
 from planner.runs import run
+from planner.runs.result import Result, aligned
 from planner.runs.run import Run
+from planner.scenarios.arguments import (
+    Source,
+    as_scenario,
+    only_label,
+    plain_value,
+    require_known,
+    solver_options,
+    verb,
+)
 from planner.scenarios.catalogue import find_system
-from planner.scenarios.scenario import Entry, Scenario
+from planner.scenarios.scenario import PROBLEM_FOLDER, Entry, Scenario
 from planner.scenarios.starter import starter_text
+
+TableFormat = Literal["csv", "parquet"]
+
+
+def save_scenario(scenario: Scenario, out: Path) -> None:
+    """Write `out/scenario.toml`, and beside it the tables of a problem in memory."""
+    make_folder(out)
+    if scenario.problem is not None:
+        write_tables(scenario.problem.to_tables(), out / PROBLEM_FOLDER)
+    replace_text(out / "scenario.toml", scenario.to_toml(out))
 
 
 def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: str = "parquet") -> None:
     """Write `out/scenario.toml` and, for each design, its plan's tables, metrics.csv and run.json."""
-    make_folder(out)
-    replace_text(out / "scenario.toml", scenario.to_toml(out))
+    save_scenario(scenario, out)
     for one in runs:
         folder = make_folder(out / one.label)
         (folder / "run.json").unlink(missing_ok=True)  # written last: where it is, all else is whole
@@ -53,8 +75,13 @@ def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: 
 
 def write_plan(plan: Plan, folder: Path, table_format: str = "parquet") -> None:
     """Write a plan's tables into a folder, one file each."""
+    write_tables(plan.to_tables(), folder, table_format)
+
+
+def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path, table_format: str = "parquet") -> None:
+    """Write tables into a folder, one file each."""
     make_folder(folder)
-    for name, frame in plan.to_tables().items():
+    for name, frame in tables.items():
         write_table(frame, folder / f"{name}.{table_format}")
 
 
@@ -70,32 +97,49 @@ def read_plan(system: System, problem: Any, folder: Path) -> Any:
     return system.plan.from_tables(problem, read_tables(system.plan.tables, found))
 
 
+@verb
 def generate(
-    system_name: str, preset: str | None, given: Mapping[str, Any], out: Path, table_format: str = "csv"
-) -> dict[str, int]:
-    """Write the tables of a preset's problem and a scenario.toml over them; return the problem's size."""
-    system = find_system(system_name)
-    name = preset or next(iter(system.problem.presets))
-    if name not in system.problem.presets:
+    system: str,
+    preset: str | None = None,
+    *,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    table_format: TableFormat = "csv",
+    **parameters: Any,
+) -> Problem:
+    """Return a synthetic problem of a system, and write its tables where a folder is given.
+
+    system        name of the system
+    preset        which problem; default: the system's first; `planner list SYSTEM` shows them all
+    seed          of the random draws, where the preset has any; default: the preset's own
+    out           folder for the tables, and a scenario.toml over them; default: none is written
+    parameters    of the preset by name, such as k=8
+
+    raises  InputError for each unknown name, with the nearest
+    """
+    found = find_system(system)
+    name = preset or next(iter(found.problem.presets))
+    if name not in found.problem.presets:
         raise InputError(
-            f"--preset {name}: no such preset of {system.name}" + did_you_mean(name, system.problem.presets)
+            f"preset {name}: no such preset of {system}" + did_you_mean(name, found.problem.presets)
         )
-    if "seed" in given and "seed" not in parameters_of(system.problem.presets[name]):
-        raise InputError(f"--seed {given['seed']}: preset {name} has no random draws; leave the seed out")
-    values, faults = check_parameters(
-        system.problem.presets[name], given, where="--set", what=f"preset {name}"
-    )
+    make = found.problem.presets[name]
+    known = parameters_of(make)
+    require_known("generate", parameters, [*known, "preset", "out", "table_format"], f"preset {name}")
+    if seed is not None and "seed" not in known:
+        raise InputError(f"seed {seed}: preset {name} has no random draws; leave the seed out")
+    given = plain_value(parameters if seed is None else {**parameters, "seed": seed})
+    values, faults = check_parameters(make, given, where=name, what=f"preset {name}")
     if faults:
-        raise InputError(*(fault.replace("--set.", "--set ", 1) for fault in faults))
-    problem = system.problem.presets[name](**values)
-    make_folder(out)
-    for table, frame in problem.to_tables().items():
-        write_table(frame, out / f"{table}.{table_format}")
-    settings = "".join(f" --set {key}={value}" for key, value in given.items())
-    command = f"planner generate {system.name} --preset {name}{settings}"
-    replace_text(out / "scenario.toml", starter_text(system, " ".join(command.split())))
-    size: dict[str, int] = problem.size()
-    return size
+        raise InputError(*faults)
+    problem: Problem = make(**values)
+    if out is not None:
+        folder = Path(out)
+        write_tables(problem.to_tables(), folder, table_format)
+        settings = "".join(f" --set {key}={value}" for key, value in given.items())
+        command = f"planner generate {system} --preset {name}{settings}"
+        replace_text(folder / "scenario.toml", starter_text(found, " ".join(command.split())))
+    return problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,17 +151,34 @@ class ExportedModel:
     columns: int
 
 
+@verb
 def export(
-    scenario: Scenario, label: str | None, out: Path, format_: Literal["lp", "mps"] | None
+    problem: Source,
+    out: str | Path,
+    *,
+    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    format: Literal["lp", "mps"] | None = None,  # noqa: A002 - as on the command line
+    changes: Mapping[str, Any] | None = None,
+    service: Service | None = None,
 ) -> ExportedModel:
-    """Write the formal model that a design solves to an LP or MPS file."""
-    entry = _find_entry_with_model(scenario, label)
+    """Write the formal model that a design solves as an LP or MPS file, and return its size.
+
+    out           file of the model
+    design        as in `solve`; default: the first that has a formal model
+    format        "lp" or "mps"; default: by the ending of the file
+
+    raises  InputError, also where the design has no formal model
+    """
+    given = solver_options(None, service=service)
+    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
+    entry = _find_entry_with_model(scenario, only_label(design))
+    path = Path(out)
     observed = entry.design.observe(scenario.make_problem(), **entry.information)
     model = entry.design.formal_model(observed, service=scenario.options.service, parameters=entry.parameters)
-    if out.is_dir():
-        raise InputError(f"{out}: is a folder, must be a file")
-    make_folder(out.parent)
-    write_model(model, out, format_)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, must be a file")
+    make_folder(path.parent)
+    write_model(model, path, format)
     rows, columns = model.shape
     return ExportedModel(design=entry.label, rows=rows, columns=columns)
 
@@ -127,7 +188,7 @@ def _find_entry_with_model(scenario: Scenario, label: str | None) -> Entry:
         entry = scenario.entry(label)
         if entry.design.model is None:
             models = [design.name for design in scenario.system.designs if design.model]
-            raise InputError(f"--design {label}: has no formal model; those that have: {', '.join(models)}")
+            raise InputError(f"design {label}: has no formal model; those that have: {', '.join(models)}")
         return entry
     for entry in run.entries(scenario):
         if entry.design.model is not None:
@@ -135,10 +196,78 @@ def _find_entry_with_model(scenario: Scenario, label: str | None) -> Entry:
     raise InputError(f"{scenario.name}: none of its designs has a formal model")
 
 
-def check_plan(system: System, problem: Any, folder: Path) -> tuple[Violations, dict[str, float | None]]:
-    """Return constraint violations and metrics of the plan in a folder; raise PlanRejected if it is none."""
-    plan = read_plan(system, problem, folder)
-    return system.plan.check(problem, plan), system.plan.measure(problem, plan, None)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Checked(Result):
+    """A valid problem, and the check of a plan on it; `plan` is None where only the problem was checked."""
+
+    system: System
+    problem: Any
+    plan: Any = None
+    violations: Violations
+    metrics: Mapping[str, float | None]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the plan violates no constraint."""
+        return not len(self.violations)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the plan meets all constraints, in one sentence."""
+        if self.plan is None:
+            return "The problem is valid."
+        count = len(self.violations)
+        return (
+            f"The plan violates constraints in {count:,} places."
+            if count
+            else "The plan meets all constraints."
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the violated constraints, one row for each place."""
+        return self.violations.frame
+
+    def summary(self) -> list[str]:
+        """Return the verdict, the violations, and the most important metrics."""
+        metrics = [
+            (metric.label, number(self.metrics.get(metric.name)), metric.unit)
+            for metric in self.system.table_metrics
+            if metric.name in self.metrics
+        ]
+        head = f"{self.system.name}: {sizes(self.problem.size())}"
+        return [head, self.verdict, *self.violations.sentences(), *aligned(metrics)]
+
+    @property
+    def exit_code(self) -> int:
+        """0 where no constraint is violated, otherwise that of a rejected plan."""
+        return 0 if self.is_valid else PlanRejected.exit_code
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        if self.plan is None:
+            return {"system": self.system.name, "problem": {"size": self.problem.size()}, "valid": True}
+        rows = self.violations.frame.to_dict(orient="records")
+        return {"system": self.system.name, "violations": rows, "metrics": dict(self.metrics)}
+
+
+@verb
+def check(
+    problem: Source, plan: str | Path | Plan | None = None, *, changes: Mapping[str, Any] | None = None
+) -> Checked:
+    """Validate a problem, or check and measure a plan for it.
+
+    plan          a plan, or a folder of plan tables; default: only the problem is validated
+
+    raises  InputError for an invalid problem, PlanRejected where the plan is none for it
+    """
+    scenario = as_scenario(problem, changes=changes)
+    system, made = scenario.system, scenario.make_problem()
+    if plan is None:
+        return Checked(system=system, problem=made, violations=Violations(), metrics={})
+    read = read_plan(system, made, Path(plan)) if isinstance(plan, str | Path) else plan
+    violations = system.plan.check(made, read)
+    metrics = system.plan.measure(made, read, None)
+    return Checked(system=system, problem=made, plan=read, violations=violations, metrics=metrics)
 
 
 def make_folder(path: Path) -> Path:

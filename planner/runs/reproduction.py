@@ -11,12 +11,12 @@ import enum
 import io
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, overload
 
 import pandas as pd
 
@@ -27,8 +27,13 @@ from planner.errors import InputError, PlannerError, did_you_mean
 from planner.io.table_files import write_table
 from planner.runs import run
 from planner.runs.files import make_folder, slug
+from planner.runs.result import Result
+from planner.scenarios.arguments import verb
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import load
+
+ALL: Final = "all"
+"""Name that stands for every target of every system."""
 
 
 class Verdict(enum.Enum):
@@ -70,8 +75,8 @@ class JudgedValue:
         return {**asdict(self), "verdict": str(self.verdict)}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reproduction:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Reproduction(Result):
     """Result of a target; where its run failed, `error` and no rows."""
 
     system: System
@@ -84,6 +89,21 @@ class Reproduction:
     @property
     def name(self) -> str:
         return f"{self.system.name}/{self.target.name}"
+
+    @property
+    def verdict(self) -> str:
+        """How many of the target's values have each verdict, in one sentence."""
+        counts = [f"{count} {verdict}" for verdict, count in self.counts().items() if count]
+        return f"{self.name}: {', '.join(counts) or self.error or 'no values'}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each published value: ours beside it, their ratio, the verdict."""
+        rows = [row.to_dict() for row in self.rows]
+        return pd.DataFrame(rows, columns=[*JudgedValue.__dataclass_fields__])
+
+    def summary(self) -> list[str]:
+        """Return the verdict."""
+        return [self.verdict]
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows of each verdict."""
@@ -103,6 +123,67 @@ class Reproduction:
         }
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Reproductions(Result):
+    """Results of several targets."""
+
+    targets: tuple[Reproduction, ...]
+
+    def __iter__(self) -> Iterator[Reproduction]:
+        return iter(self.targets)
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def verdict(self) -> str:
+        """How many values of all targets have each verdict, in one sentence."""
+        counts = Counter(str(row.verdict) for one in self.targets for row in one.rows)
+        return ", ".join(f"{counts[str(verdict)]} {verdict}" for verdict in Verdict if counts[str(verdict)])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each published value: ours beside it, their ratio, the verdict."""
+        frames = [one.to_frame() for one in self.targets]
+        return pd.concat(frames, ignore_index=True)
+
+    def summary(self) -> list[str]:
+        """Return the verdict on each target."""
+        return [one.verdict for one in self.targets]
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every target ran, otherwise that of the first that failed."""
+        return next((one.error.exit_code for one in self.targets if one.error is not None), 0)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return plain data, as `--json` prints it."""
+        return [one.to_dict() for one in self.targets]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Targets(Result):
+    """Tables and figures of papers that can be reproduced."""
+
+    targets: tuple[tuple[System, Target], ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each target: its name, its place in a paper, and what it shows."""
+        return pd.DataFrame(self.to_dict())
+
+    def summary(self) -> list[str]:
+        """Return the number of targets of each system."""
+        counts = Counter(system.name for system, _ in self.targets)
+        lines = [f"{name}: {count} targets" for name, count in counts.items()]
+        return [*lines, 'planner.reproduce("SYSTEM/TARGET") runs one of them']
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return plain data, as `--json` prints it."""
+        return [
+            {"target": f"{system.name}/{target.name}", "place": target.place, "about": target.about}
+            for system, target in self.targets
+        ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _EngineStudy:
     """Services of the engine for targets: `planner.contract.targets.Study`."""
@@ -119,12 +200,13 @@ class _EngineStudy:
         return result.metrics
 
 
-def find_targets(names: Sequence[str] | None = None) -> list[tuple[System, Target]]:
-    """Return the targets of names: "circuitflows/table_2_2", or "circuitflows" for a whole system; None: all.
+def find_targets(names: str | Sequence[str] = ALL) -> list[tuple[System, Target]]:
+    """Return the targets of names: "circuitflows/table_2_2", or "circuitflows" for a whole system; or all.
 
     raises  InputError for each unknown name, with the nearest
     """
-    if names is None:
+    names = [names] if isinstance(names, str) else names
+    if list(names) == [ALL]:
         return _targets_of(system_names())
     # load only the systems that are named, if they exist
     wanted = [name.partition("/")[0] for name in names]
@@ -152,7 +234,51 @@ def _targets_of(names: Iterable[str]) -> list[tuple[System, Target]]:
     return [(system, target) for system in map(find_system, names) for target in system.studies.targets]
 
 
-def reproduce(system: System, target: Target, *, quick: bool = False) -> Reproduction:
+@overload
+def reproduce() -> Targets: ...
+
+
+@overload
+def reproduce(
+    targets: str | Sequence[str],
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    advance: Callable[[Reproduction], None] | None = None,
+) -> Reproductions: ...
+
+
+@verb
+def reproduce(
+    targets: str | Sequence[str] | None = None,
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    advance: Callable[[Reproduction], None] | None = None,
+) -> Reproductions | Targets:
+    """Reproduce tables and figures of papers, each published value beside ours; without names, list them.
+
+    targets       names such as "multicast/figure_5a", or "multicast" for all of its targets; "all" for every
+                  target of every system
+    quick         smaller or shorter runs, seconds each; default: false
+    out           folder for verdicts.csv and the curves; default: none is written
+    advance       called with each target's result when it is finished
+
+    raises  InputError for each unknown name, with the nearest
+    """
+    if targets is None:
+        return Targets(targets=tuple(find_targets()))
+    done: list[Reproduction] = []
+    for system, target in find_targets(targets):
+        done.append(run_target(system, target, quick=quick))
+        if advance is not None:
+            advance(done[-1])
+    if out is not None:
+        save(done, Path(out))
+    return Reproductions(targets=tuple(done))
+
+
+def run_target(system: System, target: Target, *, quick: bool = False) -> Reproduction:
     """Run a target and judge its values; record an error of its runs."""
     start = time.perf_counter()
     try:

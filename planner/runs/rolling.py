@@ -16,8 +16,9 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,16 +26,20 @@ from urllib.parse import quote
 import pandas as pd
 
 from planner.contract.design import Decision
-from planner.contract.problem import Series
+from planner.contract.problem import Problem, Series
 from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError
+from planner.formatting import number
 from planner.io.file_replacement import replace_text, sync
 from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
-from planner.runs.files import make_folder, read_plan, write_plan
+from planner.options import Algorithm, Options, Service
+from planner.runs.files import TableFormat, make_folder, read_plan, write_plan
+from planner.runs.result import Result, aligned
 from planner.runs.run import Run, entries, evaluate
+from planner.scenarios.arguments import Designs, Source, as_scenario, labels_of, solver_options, verb
 from planner.scenarios.scenario import Entry, Scenario
 
 log = logging.getLogger(__name__)
@@ -46,6 +51,7 @@ class Window:
 
     kept       whether it was finished by an earlier roll
     exit_code  0 with a plan, otherwise the exit code of its failure
+    plan       the plan, where windows are not stored in a folder
     """
 
     design: str
@@ -53,6 +59,7 @@ class Window:
     run: Mapping[str, Any]
     kept: bool
     exit_code: int
+    plan: Any = None
 
     def row(self) -> dict[str, Any]:
         """Return its row of `windows.csv`."""
@@ -72,19 +79,24 @@ class Roll:
     """Designs on a series; iterating yields each window when it is finished.
 
     A window that fails is reported and stored; the next starts from the last plan.
+
+    out  folder of the finished windows; None: they are not stored, and have their plans
     """
 
     scenario: Scenario
     entries: Sequence[Entry]
     series: Series
-    out: Path
-    table_format: str
+    out: Path | None = None
+    table_format: str = "parquet"
 
     def __len__(self) -> int:
         return len(self.entries) * len(self.series)
 
     def __iter__(self) -> Iterator[Window]:
         for entry in self.entries:
+            if self.out is None:
+                yield from self._run_windows(entry, None)
+                continue
             folder = make_folder(self.out / entry.label)
             table = folder / "windows.csv"
             rows: list[dict[str, Any]] = []
@@ -93,13 +105,13 @@ class Roll:
                 write_table(pd.DataFrame(rows), table)  # short, so rewritten each time
                 yield window
 
-    def _run_windows(self, entry: Entry, folder: Path) -> Iterator[Window]:
+    def _run_windows(self, entry: Entry, folder: Path | None) -> Iterator[Window]:
         system, options = self.scenario.system, self.scenario.options
         previous: Run | None = None
         for label, problem in self.series:
-            place = folder / _file_name(label)
+            place = folder / _file_name(label) if folder else None
             problem_digest = digest(problem.to_tables())
-            kept = _read_window(system, entry, label, place, problem, problem_digest)
+            kept = _read_window(system, entry, label, place, problem, problem_digest) if place else None
             if kept is not None:
                 window, found = kept
                 previous = previous if found is None else found
@@ -110,30 +122,168 @@ class Roll:
             except PlannerError as error:
                 run = Run(system=system, problem=problem, entry=entry, error=error)
             plain = {**run.to_dict(), "exit_code": run.exit_code, "problem": problem_digest}
-            _write_window(run, plain, place, self.table_format)
+            if place is not None:
+                _write_window(run, plain, place, self.table_format)
             if run.plan is not None:
                 previous = replace(run, problem=None)
-            yield Window(design=entry.label, label=label, run=plain, kept=False, exit_code=run.exit_code)
+            plan = run.plan if place is None else None
+            yield Window(
+                design=entry.label, label=label, run=plain, kept=False, exit_code=run.exit_code, plan=plan
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Rolled(Result):
+    """Result of a roll: a window for each design and problem of the series."""
+
+    system: System
+    windows: tuple[Window, ...]
+
+    def __iter__(self) -> Iterator[Window]:
+        return iter(self.windows)
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """One row for each design and window: status, gap, seconds, number of violations, every metric."""
+        rows = [{"design": one.design, **one.row()} for one in self.windows]
+        return pd.DataFrame(rows).set_index(["design", "window"])
+
+    @property
+    def plans(self) -> dict[tuple[str, str], Any]:
+        """The plans by design and window, where they are not stored in a folder."""
+        return {(one.design, one.label): one.plan for one in self.windows if one.plan is not None}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return `metrics`, one row for each design and window."""
+        return self.metrics
+
+    def summary(self) -> list[str]:
+        """Return mean and worst value of the headline metric for each design."""
+        metric = self.system.headline
+        lower = f"{metric.label[0].lower()}{metric.label[1:]}"
+        rows = [("design", "windows", "without a plan", f"mean {lower}", f"worst {lower}")]
+        for design in dict.fromkeys(one.design for one in self.windows):
+            own = [one for one in self.windows if one.design == design]
+            failed = sum(one.exit_code > 0 for one in own)
+            values = [one.run["metrics"].get(metric.name) for one in own if not one.exit_code]
+            known = [value for value in values if value is not None]
+            worst = (min if metric.better == "more" else max)(known, default=None)
+            mean = sum(known) / len(known) if known else None
+            rows.append((design, str(len(own)), str(failed), number(mean), number(worst)))
+        unit = f", {metric.unit}" if metric.unit else ""
+        return [f"{self.system.name}: {len(self.windows):,} windows{unit}", *aligned(rows)]
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every window has a plan, otherwise that of the first that has none."""
+        return next((one.exit_code for one in self.windows if one.exit_code), 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        return {
+            "system": self.system.name,
+            "runs": [{"window": one.label, **one.run} for one in self.windows],
+        }
+
+
+@verb
+def roll(
+    problem: Source | Mapping[str, Problem] | Sequence[Problem],
+    *,
+    designs: Designs | None = None,
+    out: str | Path | None = None,
+    table_format: TableFormat = "parquet",
+    changes: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+    backend: str | None = None,
+    algorithm: Algorithm | None = None,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    service: Service | None = None,
+    advance: Callable[[int, int, int], None] | None = None,
+) -> Rolled:
+    """Run designs on consecutive problems, such as the windows of a trace, each from the last plan.
+
+    problem       a scenario whose source is a series, or consecutive problems: a list, or {label: problem}
+    designs       as in `compare`; default: all of the scenario, or the system's default design
+    out           folder of the finished windows, which the same call does not repeat after an interruption;
+                  default: none, and the result has the plans
+
+    raises  InputError for a source of one problem, and for a folder of another roll
+    """
+    given = solver_options(
+        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
+        seed=seed, service=service,
+    )  # fmt: skip
+    series: Series | None = None
+    source: Any = problem
+    if isinstance(problem, Mapping | list | tuple):
+        series, source = _series_in_memory(problem)
+        if out is not None:
+            raise InputError(
+                "out: windows are stored for a scenario only, whose source gives the series again"
+            )
+    scenario = as_scenario(source, changes=changes, designs=designs, options=given)
+    if series is not None and scenario.raw["problem"]:
+        raise InputError("changes: problems in memory are taken as they are; change them before")
+    rolling = start_roll(
+        scenario,
+        designs=labels_of(designs),
+        out=None if out is None else Path(out),
+        table_format=table_format,
+        series=series,
+    )
+    windows: list[Window] = []
+    for window in rolling:
+        windows.append(window)
+        if advance is not None:
+            advance(len(windows), sum(one.exit_code > 0 for one in windows), len(rolling))
+    return Rolled(system=scenario.system, windows=tuple(windows))
 
 
 def start_roll(
     scenario: Scenario,
     *,
     designs: Sequence[str] | None = None,
-    out: Path,
+    out: Path | None = None,
     table_format: str = "parquet",
+    series: Series | None = None,
 ) -> Roll:
     """Return a roll of each design over all windows; finished windows in `out` are not repeated.
 
     designs  default: all of the scenario's, or the system's default design
+    series   default: that of the scenario's source
 
     raises   InputError for a source of one problem, and for a folder of another roll
     """
     chosen = entries(scenario, designs) if designs or scenario.designs else entries(scenario)[:1]
-    series = _series(scenario)
-    make_folder(out)
-    _store_scenario(out / "scenario.toml", scenario.to_toml(out))
+    series = _series(scenario) if series is None else series
+    if out is not None:
+        make_folder(out)
+        _store_scenario(out / "scenario.toml", scenario.to_toml(out))
     return Roll(scenario=scenario, entries=chosen, series=series, out=out, table_format=table_format)
+
+
+def _series_in_memory(problems: Mapping[str, Problem] | Sequence[Problem]) -> tuple[Series, Problem]:
+    """Return the series of problems in memory, and the first of them."""
+    if isinstance(problems, Mapping):
+        labelled = [(str(label), one) for label, one in problems.items()]
+    else:
+        labelled = [(str(count), one) for count, one in enumerate(problems, start=1)]
+    if not labelled:
+        raise InputError("roll: needs at least one problem")
+    first = labelled[0][1]
+    strange = [label for label, one in labelled if type(one) is not type(first)]
+    if strange:
+        raise InputError(
+            *(f"problem {label}: is no {type(first).__name__} as the first one" for label in strange)
+        )
+    return labelled, first
 
 
 def _file_name(label: str) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pandas as pd
 
@@ -23,16 +22,32 @@ from planner.contract.proof import Proof, Status
 from planner.contract.ranking import compare_ranks
 from planner.contract.system import System
 from planner.contract.tables import digest
-from planner.errors import InputError, PlannerError, PlanRejected
-from planner.formatting import sizes
-from planner.options import Options
+from planner.errors import InputError, PlannerError, PlanRejected, did_you_mean
+from planner.formatting import number, sizes
+from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs import compilation
+from planner.runs.result import Result, aligned
 from planner.runs.verdict import comparison_verdict, run_verdict, tightest_bounds
-from planner.scenarios.scenario import Entry, Scenario, load
+from planner.scenarios.arguments import (
+    Designs,
+    Source,
+    as_scenario,
+    labels_of,
+    only_label,
+    require_known,
+    solver_options,
+    verb,
+)
+from planner.scenarios.scenario import Entry, Scenario
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 log = logging.getLogger(__name__)
 
 TOLERANCE: Final = 1e-6  # relative difference of the claimed objective value and that of the plan
+MOST_SUMMARIZED: Final = 6
+"""Designs in the text of a comparison, which shows the others by their number."""
 OPTIMAL_GAP: Final = 1e-4  # a larger gap is called "within gap"; solvers stop integer programs at this one
 
 
@@ -78,8 +93,8 @@ class Constraints:
         return {"met": self.met, "violated": violated, "lost": dict(self.lost)}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Run(Result):
     """One design on one problem.
 
     decision    the decision on the observed problem; None where the run failed
@@ -147,6 +162,47 @@ class Run:
         """What the run says about the headline metric, in plain sentences."""
         return run_verdict(self)
 
+    def to_frame(self, table: str | None = None) -> pd.DataFrame:
+        """Return a table of the plan by its name, or its first one; `plan.to_tables()` returns all.
+
+        raises  InputError where there is no plan, or no such table
+        """
+        self._require_plan()
+        tables = self.plan.to_tables()
+        name = next(iter(tables)) if table is None else table
+        if name not in tables:
+            raise InputError(f"{name}: no such table of this plan" + did_you_mean(name, tables))
+        frame: pd.DataFrame = tables[name]
+        return frame
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """Return the network with what the plan puts on each link, as attributes of its edges.
+
+        raises  InputError where there is no plan, or the system has no network
+        """
+        self._require_plan()
+        if self.system.plan.to_networkx is None:
+            raise InputError(f"{self.system.name}: this system has no network; to_frame() returns its plan")
+        return self.system.plan.to_networkx(self.problem, self.plan)
+
+    def _require_plan(self) -> None:
+        if self.plan is None:
+            raise InputError(f"{self.label}: has no plan ({self.status})")
+
+    def summary(self) -> list[str]:
+        """Return the verdict, how the search ended, and the most important metrics."""
+        proof = self.proof
+        state = [self.status, f"gap {number(proof.gap)}", f"{number(proof.seconds)} s"]
+        head = f"{self.system.name}, {self.label}: {sizes(self.problem.size())}; {', '.join(state)}"
+        if self.error is not None:
+            return [head, str(self.error)]
+        rows = [
+            (metric.label, number(self.metrics.get(metric.name)), metric.unit)
+            for metric in self.system.table_metrics
+            if self.metrics.get(metric.name) is not None
+        ]
+        return [head, self.verdict, *aligned(rows)]
+
     @property
     def exit_code(self) -> int:
         """0 with a plan, or with a bound by a design for bounds; 3 infeasible, 4 undecided, or an error's."""
@@ -181,9 +237,9 @@ class Run:
         }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison:
-    """Several designs on one problem."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Comparison(Result):
+    """Several designs on one problem; `comparison["ecmp"]` is the run of one of them."""
 
     system: System
     problem: Any
@@ -257,6 +313,39 @@ class Comparison:
         ]
         return pd.DataFrame(rows).set_index("design")
 
+    def __getitem__(self, label: str) -> Run:
+        """Return the run of a design; raise InputError that names the nearest."""
+        for run in self.runs:
+            if run.label == label:
+                return run
+        labels = [run.label for run in self.runs]
+        raise InputError(f"{label}: no such design in this comparison" + did_you_mean(str(label), labels))
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return `metrics`, one row for each design."""
+        return self.metrics
+
+    def summary(self) -> list[str]:
+        """Return the verdict, and the headline metrics of each design."""
+        ranks = self.system.ranks
+        labels = [f"{metric.label}, {metric.unit}" if metric.unit else metric.label for metric in ranks]
+        rows = [["design", *labels, "search"]]
+        rows += [
+            [run.label, *(number(run.metrics.get(metric.name)) for metric in ranks), run.status]
+            for run in self.runs
+        ]
+        more = len(rows) - MOST_SUMMARIZED
+        if more > 1:
+            rows[MOST_SUMMARIZED:] = [[f"and {more} more in .metrics", *("" for _ in ranks), ""]]
+        head = f"{self.system.name}: {sizes(self.problem.size())}"
+        return [head, self.verdict, *aligned(rows)]
+
     @property
     def exit_code(self) -> int:
         """0 when every design has a plan, otherwise that of the first that has none."""
@@ -297,52 +386,82 @@ def fraction_of_bound(value: float, bound: float, better: Literal["more", "less"
 # --- entry points ----------------------------------------------------------------------
 
 
+@verb
 def solve(
-    scenario: Scenario | str | Path, *, design: str | None = None, options: Options | None = None
+    problem: Source,
+    *,
+    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+    backend: str | None = None,
+    algorithm: Algorithm | None = None,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    service: Service | None = None,
+    **parameters: Any,
 ) -> Run:
-    """Run one design: the named one, the scenario's first, or the system's default.
+    """Run one design on a problem, and return its plan with proof, metrics and verdict.
+
+    parameters    of the design by name, such as paths=4; `planner list SYSTEM` shows them with units and
+                  defaults. One that is named as an argument here goes into `design`:
+                  design={"valiant": {"seed": 3}}
 
     raises  InputError, PlanRejected and SolverFailure; where no plan exists, the status says so
     """
-    scenario = _load(scenario, options)
-    entry = entries(scenario, None if design is None else [design])[0]
+    given = solver_options(
+        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
+        seed=seed, service=service,
+    )  # fmt: skip
+    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
+    label = only_label(design)
+    if parameters:
+        entry = entries(scenario, None if label is None else [label])[0]
+        label, known = entry.label, [*entry.design.parameters, "information"]
+        require_known("solve", parameters, [*known, *OPTION_NAMES, "changes"], f"design {label}")
+        scenario = as_scenario(scenario, designs={label: parameters})
+    entry = entries(scenario, None if label is None else [label])[0]
     return evaluate(scenario.system, scenario.make_problem(), entry, options=scenario.options)
 
 
+@verb
 def compare(
-    scenario: Scenario | str | Path,
+    problem: Source,
     *,
-    designs: Sequence[str] | None = None,
+    designs: Designs | None = None,
+    changes: Mapping[str, Any] | None = None,
     options: Options | None = None,
+    backend: str | None = None,
+    algorithm: Algorithm | None = None,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    service: Service | None = None,
 ) -> Comparison:
-    """Run several designs on one problem: the named ones, all of the scenario's, or all of the system's.
+    """Run several designs on one problem, and return their metrics side by side with a verdict.
 
     A design that fails is recorded with its error and does not stop the others.
+
+    raises  InputError with every fault
     """
-    scenario = _load(scenario, options)
-    chosen = entries(scenario, designs)
-    problem = scenario.make_problem()
+    given = solver_options(
+        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
+        seed=seed, service=service,
+    )  # fmt: skip
+    scenario = as_scenario(problem, changes=changes, designs=designs, options=given)
+    chosen = entries(scenario, labels_of(designs))
+    made = scenario.make_problem()
     runs = []
     for entry in chosen:
         try:
-            run = evaluate(scenario.system, problem, entry, options=scenario.options)
+            run = evaluate(scenario.system, made, entry, options=scenario.options)
         except PlannerError as error:
             log.warning("%s: %s", entry.label, error)
-            run = Run(system=scenario.system, problem=problem, entry=entry, error=error)
+            run = Run(system=scenario.system, problem=made, entry=entry, error=error)
         runs.append(run)
-    return Comparison(system=scenario.system, problem=problem, runs=tuple(runs))
-
-
-def roll(
-    system: System, problems: Iterable[Any], entry: Entry, *, options: Options | None = None
-) -> Iterator[Run]:
-    """Run one design on consecutive problems, each warm-started from the last plan."""
-    previous: Run | None = None
-    for problem in problems:
-        run = evaluate(system, problem, entry, options=options, previous=previous)
-        yield run
-        if run.plan is not None:
-            previous = run
+    return Comparison(system=scenario.system, problem=made, runs=tuple(runs))
 
 
 def evaluate(
@@ -448,11 +567,6 @@ def _verify_claims(
 def _relative_difference(one: float, other: float) -> float:
     # the floor: solvers satisfy constraints to an absolute 1e-9 or so, whatever the objective value
     return abs(one - other) / max(abs(one), abs(other), 1e-3)
-
-
-def _load(scenario: Scenario | str | Path, options: Options | None) -> Scenario:
-    loaded = scenario if isinstance(scenario, Scenario) else load(scenario)
-    return loaded if options is None else replace(loaded, options=options)
 
 
 def entries(scenario: Scenario, labels: Sequence[str] | None = None) -> list[Entry]:

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import pandas as pd
 
 from planner.contract.metrics import Metric
-from planner.contract.parameters import check_parameters
+from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.contract.system import System
 from planner.errors import InputError, PlannerError
-from planner.io.file_replacement import replace_text
+from planner.formatting import number, sizes
 from planner.io.table_files import write_table
-from planner.options import Options
-from planner.runs.files import make_folder
+from planner.options import OPTION_NAMES, Algorithm, Options, Service
+from planner.runs.files import make_folder, save_scenario
+from planner.runs.result import Result, aligned
 from planner.runs.run import entries, prepare
-from planner.scenarios.scenario import Entry, Scenario, load
+from planner.scenarios.arguments import (
+    Designs,
+    Source,
+    as_scenario,
+    labels_of,
+    require_known,
+    solver_options,
+    verb,
+)
+from planner.scenarios.scenario import Entry, Scenario
 
 log = logging.getLogger(__name__)
+
+MOST_SUMMARIZED: Final = 8
+"""Metrics in the text of a simulation."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,14 +54,38 @@ class SimulatedDesign:
         return self.entry.label
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SimulatedDesigns:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SimulatedDesigns(Result):
     """Several designs in simulations of one problem."""
 
     system: System
     problem: Any
     metrics: tuple[Metric, ...]
     runs: tuple[SimulatedDesign, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each design: mechanism, time, and the metrics of the simulation."""
+        rows = [
+            {
+                "design": run.label,
+                "mechanism": str(run.entry.design.mechanism),
+                "seconds": run.seconds,
+                **{
+                    one.name: run.result.metrics.get(one.name) if run.result else None for one in self.metrics
+                },
+            }
+            for run in self.runs
+        ]
+        return pd.DataFrame(rows).set_index("design")
+
+    def summary(self) -> list[str]:
+        """Return the first metrics of each design."""
+        frame, shown = self.to_frame(), self.metrics[:MOST_SUMMARIZED]
+        rows = [("", *frame.index)]
+        rows += [(f"{one.label}, {one.unit}", *map(number, frame[one.name])) for one in shown]
+        head = f"{self.system.name}: {sizes(self.problem.size())}, simulated in time"
+        errors = [f"{run.label}: {run.error}" for run in self.runs if run.error is not None]
+        return [head, *errors, *aligned(rows)]
 
     @property
     def exit_code(self) -> int:
@@ -73,37 +112,59 @@ def _outcomes(result: SimulationResult) -> dict[str, int]:
     return {str(outcome): int(count) for outcome, count in result.rounds["outcome"].value_counts().items()}
 
 
+@verb
 def simulate(
-    scenario: Scenario | str | Path,
+    problem: Source,
     *,
-    designs: Sequence[str] | None = None,
+    designs: Designs | None = None,
+    changes: Mapping[str, Any] | None = None,
     options: Options | None = None,
+    backend: str | None = None,
+    algorithm: Algorithm | None = None,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    service: Service | None = None,
+    **parameters: Any,
 ) -> SimulatedDesigns:
-    """Simulate a scenario in time once for each design, which controls it.
+    """Simulate a problem in time once for each design, which controls it.
 
-    designs  those named, all of the scenario's, or all of the system's that can control a simulation
-    raises   InputError, also where the system has no simulation in time. A design that fails is recorded
-             with its error and does not stop the others
+    designs       as in `compare`; default: all of the scenario, or all of the system that can control a
+                  simulation
+    parameters    of the simulation by name, as in a scenario's [simulation], such as until_s=60. One that
+                  is named as an argument here goes into `changes`: changes={"simulation.seed": 1}
+
+    raises  InputError, also where the system has no simulation in time. A design that fails is recorded with
+            its error and does not stop the others
     """
-    loaded = scenario if isinstance(scenario, Scenario) else load(scenario)
-    loaded = loaded if options is None else replace(loaded, options=options)
+    given = solver_options(
+        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
+        seed=seed, service=service,
+    )  # fmt: skip
+    loaded = as_scenario(problem, designs=designs, options=given)
+    if loaded.system.studies.simulation is not None:
+        known = [*parameters_of(loaded.system.studies.simulation.run), *OPTION_NAMES, "designs", "changes"]
+        require_known("simulate", parameters, known, f"the simulation of {loaded.system.name}")
+        of_simulation = {f"simulation.{name}": value for name, value in parameters.items()}
+        loaded = as_scenario(loaded, changes={**(changes or {}), **of_simulation})
     system = loaded.system
     simulation = system.studies.simulation
     if simulation is None:
         raise InputError(f"{system.name}: this system has no simulation in time")
-    chosen = _controllers(loaded, simulation, designs)
+    chosen = _controllers(loaded, simulation, labels_of(designs))
     what = f"the simulation of {system.name}"
     _, faults = check_parameters(
         simulation.run, loaded.raw.get("simulation", {}), where="simulation", what=what
     )
     if faults:
         raise InputError(*(f"{loaded.name}: {fault}" for fault in faults))
-    problem = loaded.make_problem()
-    runs = tuple(_run(simulation, problem, entry, loaded) for entry in chosen)
-    return SimulatedDesigns(system=system, problem=problem, metrics=simulation.metrics, runs=runs)
+    made = loaded.make_problem()
+    runs = tuple(_run(simulation, made, entry, loaded) for entry in chosen)
+    return SimulatedDesigns(system=system, problem=made, metrics=simulation.metrics, runs=runs)
 
 
-def _controllers(scenario: Scenario, simulation: Simulation, designs: Sequence[str] | None) -> list[Entry]:
+def _controllers(scenario: Scenario, simulation: Simulation, designs: list[str] | None) -> list[Entry]:
     """Return the designs to simulate; raise InputError for one that cannot control a simulation."""
     able = simulation.designs or tuple(design.name for design in scenario.system.designs)
     chosen = entries(scenario, designs)
@@ -140,8 +201,7 @@ def _run(simulation: Simulation, problem: Any, entry: Entry, scenario: Scenario)
 
 def save(result: SimulatedDesigns, scenario: Scenario, out: Path, table_format: str) -> None:
     """Write `out/scenario.toml` and `out/<design>/<table>` for each table that a simulation recorded."""
-    make_folder(out)
-    replace_text(out / "scenario.toml", scenario.to_toml(out))
+    save_scenario(scenario, out)
     for run in result.runs:
         if run.result is not None:
             folder = make_folder(out / run.label)

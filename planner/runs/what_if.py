@@ -6,25 +6,83 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from planner.contract.parameters import check_parameters
+from planner.contract.parameters import check_parameters, parameters_of
+from planner.contract.plan import Plan
+from planner.contract.proof import Proof
 from planner.contract.studies import Decided, Explanation
 from planner.contract.system import System
 from planner.errors import InputError, PlanRejected, did_you_mean
-from planner.options import Options
+from planner.formatting import sizes
+from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs import run
 from planner.runs.files import read_plan
+from planner.runs.result import Result
 from planner.runs.run import Run
-from planner.scenarios.scenario import Entry, Scenario, load
+from planner.scenarios.arguments import (
+    Source,
+    as_scenario,
+    only_label,
+    plain_value,
+    require_known,
+    solver_options,
+    verb,
+)
+from planner.scenarios.scenario import Entry, Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Explained:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Explained(Result):
     """A run with the explanation of its plan; None where there is no plan."""
 
     run: Run
     explanation: Explanation | None
+
+    @property
+    def plan(self) -> Any:
+        """The plan that is explained; None where there is none."""
+        return self.run.plan
+
+    @property
+    def proof(self) -> Proof:
+        """Status, objective value and bound of the plan."""
+        return self.run.proof
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]:
+        """Metrics of the plan on the true problem, by name."""
+        return self.run.metrics
+
+    @property
+    def verdict(self) -> str:
+        """What the run says about the headline metric, in plain sentences."""
+        return self.run.verdict
+
+    def to_frame(self, section: str | None = None) -> pd.DataFrame:
+        """Return a section of the explanation by the beginning of its title, or its first one.
+
+        raises  InputError where there is no plan, or no such section
+        """
+        if self.explanation is None:
+            raise InputError(f"{self.run.label}: has no plan to explain ({self.run.status})")
+        for one in self.explanation.sections:
+            if section is None or one.title.lower().startswith(section.lower()):
+                return one.frame
+        titles = [one.title for one in self.explanation.sections]
+        raise InputError(
+            f"{section}: no such section of this explanation" + did_you_mean(str(section), titles)
+        )
+
+    def summary(self) -> list[str]:
+        """Return the sentences of the explanation."""
+        if self.explanation is None:
+            return self.run.summary()
+        head = f"{self.run.system.name}, {self.run.label}: {sizes(self.run.problem.size())}"
+        return [head, *(f"- {sentence}" for sentence in self.explanation.sentences)]
 
     @property
     def exit_code(self) -> int:
@@ -37,41 +95,59 @@ class Explained:
         return {**whole, "explanation": self.explanation.to_dict() if self.explanation else None}
 
 
+@verb
 def explain(
-    scenario: Scenario | str | Path,
+    problem: Source,
     *,
-    design: str | None = None,
-    previous: str | Path | None = None,
+    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    previous: str | Path | Plan | None = None,
+    changes: Mapping[str, Any] | None = None,
     options: Options | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    algorithm: Algorithm | None = None,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    service: Service | None = None,
+    **parameters: Any,
 ) -> Explained:
-    """Solve a scenario with one design, and explain the plan.
+    """Solve a problem with one design, and explain the plan: what limits it, and what would improve it.
 
     The plan is explained on the problem as the design observed it.
 
-    design      its label; default: the scenario's first, or the system's default
-    previous    plan to compare to: a folder of plan tables, or the label of a design; default: the
-                system's design of today's practice
-    parameters  of the system's `explain`, e.g. the number of changes to verify
-    raises      InputError, also where the system has no what-if study; PlanRejected, SolverFailure
+    previous      plan to compare to: a plan, a folder of plan tables, or the name of a design; default: the
+                  system's design of today's practice
+    parameters    of the explanation by name, such as candidates=20, the number of changes to verify;
+                  those of the design go into `design`: design={"optimum": {"paths": 4}}
+
+    raises  InputError, also where the system has no explanations; PlanRejected, SolverFailure
     """
-    loaded = scenario if isinstance(scenario, Scenario) else load(scenario)
-    options = loaded.options if options is None else options
+    given = solver_options(
+        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
+        seed=seed, service=service,
+    )  # fmt: skip
+    loaded = as_scenario(problem, changes=changes, designs=design, options=given)
+    options = loaded.options
     system = loaded.system
     if system.studies.what_if is None:
         raise InputError(f"{system.name}: plans of this system cannot be explained")
+    what = f"the explanations of {system.name}"
+    known = [*parameters_of(system.studies.what_if), *OPTION_NAMES, "design", "previous", "changes"]
+    require_known("explain", parameters, known, what)
     values, faults = check_parameters(
-        system.studies.what_if, parameters or {}, where="explain", what=f"explain of {system.name}"
+        system.studies.what_if, plain_value(parameters), where="explain", what=what
     )
     if faults:
         raise InputError(*faults)
-    entry = run.entries(loaded, None if design is None else [design])[0]
-    problem = loaded.make_problem()
-    before = None if previous is None else _plan_before(loaded, problem, previous, options)
-    made = run.evaluate(system, problem, entry, options=options)
+    label = only_label(design)
+    entry = run.entries(loaded, None if label is None else [label])[0]
+    true = loaded.make_problem()
+    before = None if previous is None else _plan_before(loaded, true, previous, options)
+    made = run.evaluate(system, true, entry, options=options)
     if made.plan is None or made.decision is None:
         return Explained(run=made, explanation=None)
-    observed = entry.design.observe(problem, **entry.information)
+    observed = entry.design.observe(true, **entry.information)
     name = "the previous plan"
     if before is None and system.studies.practice is not None:
         practice = system.design(system.studies.practice)
@@ -85,13 +161,16 @@ def explain(
         baseline_name=name,
     )
     accepted = inspect.signature(system.studies.what_if).parameters
-    given = {"previous": before} if "previous" in accepted else {}
-    explanation = system.studies.what_if(observed, decided, options=options, **given, **values)
+    earlier = {"previous": before} if "previous" in accepted else {}
+    explanation = system.studies.what_if(observed, decided, options=options, **earlier, **values)
     return Explained(run=made, explanation=explanation)
 
 
-def _plan_before(scenario: Scenario, problem: Any, previous: str | Path, options: Options) -> Any:
+def _plan_before(scenario: Scenario, problem: Any, previous: str | Path | Plan, options: Options) -> Any:
     system = scenario.system
+    if not isinstance(previous, str | Path):
+        system.plan.check(problem, previous)
+        return previous
     if Path(previous).is_dir():
         return _read_valid_plan(system, problem, Path(previous))
     labels = [entry.label for entry in scenario.designs] + [design.name for design in system.designs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planner.entry_points import find_entry_points, load_entry_point, other_distribution
 from planner.errors import InputError, did_you_mean
@@ -36,3 +36,18 @@ def find_system(name: str) -> System:
     if name not in systems:
         raise InputError(f"{name}: no such system" + did_you_mean(name, systems))
     return load_entry_point(systems[name], System)
+
+
+def find_system_of(problem: Any) -> System | None:
+    """Return the installed system whose problems are of this type; None where there is none."""
+    module = type(problem).__module__
+    points = find_entry_points(GROUP)
+    # the package that defines the type first, so that no other system is loaded
+    for name in sorted(points, key=lambda name: not f"{module}.".startswith(f"{points[name].module}.")):
+        try:
+            system = find_system(name)
+        except InputError:  # of a package that cannot be loaded
+            continue
+        if isinstance(problem, system.problem.type):
+            return system
+    return None

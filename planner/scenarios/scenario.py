@@ -29,6 +29,8 @@ from planner.scenarios.sources import problem_factory, relocate_paths
 
 SECTIONS: Final = ("system", "problem", "designs", "solver", "simulation", "sweep")
 SWEPT_SECTIONS: Final = ("problem", "designs", "solver")
+PROBLEM_FOLDER: Final = "problem"
+"""Subfolder for the tables of a problem that was given in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class Scenario:
     make_problem  returns the problem; raises InputError where the source gives a series
     make_series   returns the consecutive problems; None where the source gives one problem
     sweep         values of a sweep by dotted key
+    problem       the problem in memory that [problem] adjusts; None where its source gives the problem
     """
 
     name: str
@@ -62,6 +65,7 @@ class Scenario:
     make_series: Callable[[], Series] | None = None
     simulation: Mapping[str, Any] = field(default_factory=dict)
     sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    problem: Any = None
 
     def entry(self, label: str) -> Entry:
         """Return the design of a label: the scenario's own, or one of the system's with its defaults."""
@@ -78,12 +82,14 @@ class Scenario:
         )
 
     def to_toml(self, folder: Path) -> str:
-        """Return the scenario as TOML with paths relative to `folder`, where it will be saved."""
-        document = {
-            **self.raw,
-            "problem": relocate_paths(self.system, self.raw["problem"], self.folder, folder),
-        }
-        return tomli_w.dumps(document)
+        """Return the scenario as TOML with paths relative to `folder`, where it will be saved.
+
+        A problem in memory is written as the tables in the subfolder `problem`.
+        """
+        section = relocate_paths(self.system, self.raw["problem"], self.folder, folder)
+        if self.problem is not None:
+            section = {"source": "tables", "path": PROBLEM_FOLDER, **section}
+        return tomli_w.dumps({**self.raw, "problem": section})
 
 
 def load(
@@ -109,10 +115,15 @@ def load(
 
 def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None) -> Scenario:
     """Return the scenario with other solver options, or with some of them by name."""
-    if options is None:
+    if not options:
         return scenario
     document = {**scenario.raw, "solver": _solver_section(scenario.raw, options)}
-    return from_document(document, name=scenario.name, folder=scenario.folder)
+    return with_document(scenario, document)
+
+
+def with_document(scenario: Scenario, document: Mapping[str, Any]) -> Scenario:
+    """Return the scenario of another document, on the same problem in memory where there is one."""
+    return from_document(document, name=scenario.name, folder=scenario.folder, problem=scenario.problem)
 
 
 def _solver_section(raw: Mapping[str, Any], options: Options | Mapping[str, Any]) -> Any:
@@ -124,8 +135,11 @@ def _solver_section(raw: Mapping[str, Any], options: Options | Mapping[str, Any]
     return {**given, **options} if isinstance(given, dict) else given
 
 
-def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenario:
-    """Return the scenario of a TOML document; raise InputError with every fault."""
+def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: Any = None) -> Scenario:
+    """Return the scenario of a TOML document; raise InputError with every fault.
+
+    problem  a problem in memory, which [problem] adjusts; None: the source in [problem] gives it
+    """
     faults = [f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in raw if key not in SECTIONS]
     faults += [
         f"{section} must be a table: write [{section}]"
@@ -147,13 +161,13 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
             simulation, more = _simulation(system, raw.get("simulation", {}), folder)
             faults += more
         if isinstance(raw.get("problem", {}), dict):
-            make_problem, more = problem_factory(system, raw, folder)
+            make_problem, more = problem_factory(system, raw, folder, problem)
             faults += more
             if make_problem is not None and raw["problem"].get("source") in system.problem.series:
                 make_series, make_problem = make_problem, _refuse_single_problem(name)
     axes, more = sweep_axes(raw.get("sweep", {}))
     if not faults:  # values can be tried only in a scenario that is valid without them
-        more += _sweep_faults(raw, axes, folder)
+        more += _sweep_faults(raw, axes, folder, problem)
         labels = list(raw.get("designs", {})) or [design.name for design in system.designs] if system else []
         more += [
             f"sweep.{key}: no such design of this scenario" + did_you_mean(key.split(".")[1], labels)
@@ -174,6 +188,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path) -> Scenari
         make_series=make_series,
         simulation=simulation,
         sweep=axes,
+        problem=problem,
     )
 
 
@@ -231,7 +246,9 @@ def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[s
     return axes, faults
 
 
-def _sweep_faults(raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], folder: Path) -> list[str]:
+def _sweep_faults(
+    raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], folder: Path, problem: Any
+) -> list[str]:
     """Return the faults of a sweep's values, each tried alone."""
     plain = {key: value for key, value in raw.items() if key != "sweep"}
     faults: list[str] = []
@@ -240,7 +257,7 @@ def _sweep_faults(raw: Mapping[str, Any], axes: Mapping[str, Sequence[Any]], fol
             document = copy.deepcopy(plain)
             try:
                 set_key(document, key, value)
-                from_document(document, name="sweep", folder=folder)
+                from_document(document, name="sweep", folder=folder, problem=problem)
             except InputError as error:
                 faults += error.faults
     return list(dict.fromkeys(faults))

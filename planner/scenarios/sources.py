@@ -22,14 +22,17 @@ LAYOUT_SECTIONS: Final = ("tables", "columns")
 
 
 def problem_factory(
-    system: System, raw: Mapping[str, Any], folder: Path
+    system: System, raw: Mapping[str, Any], folder: Path, problem: Any = None
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     """Return a function that makes the document's problem or series of problems, and the faults.
 
     The function is None where there are faults. It reads files only when it is called.
 
-    folder  base of relative paths
+    folder   base of relative paths
+    problem  a problem in memory, in place of a source
     """
+    if problem is not None:
+        return _adjust_problem(system, raw.get("problem", {}), folder, problem)
     if "problem" not in raw:
         return None, ["problem: is missing: write [problem] with a source"]
     given = dict(raw["problem"])
@@ -69,6 +72,18 @@ def problem_factory(
         return keep_notes(problem, tuple(notes))
 
     return make_with_notes, []
+
+
+def _adjust_problem(
+    system: System, given: Mapping[str, Any], folder: Path, problem: Any
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    """Return a function that adjusts a problem in memory, and the faults."""
+    values, faults = check_parameters(
+        system.problem.adjust, given, where="problem", what="a problem in memory", folder=folder
+    )
+    if not values:
+        return (None if faults else lambda: problem), faults
+    return (None if faults else lambda: system.problem.adjust(problem, **values)), faults
 
 
 def _source_parameters(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:

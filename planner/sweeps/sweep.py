@@ -23,12 +23,24 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from planner.contract.tables import digest
 from planner.errors import InputError
 from planner.extras import needed_by
-from planner.options import Options
+from planner.options import Algorithm, Options, Service
+from planner.runs.files import write_tables
+from planner.runs.result import Result
 from planner.runs.run import fraction_of_bound
+from planner.scenarios.arguments import (
+    Designs,
+    Source,
+    as_scenario,
+    labels_of,
+    plain_value,
+    solver_options,
+    verb,
+)
 from planner.scenarios.catalogue import find_system
-from planner.scenarios.scenario import Scenario, load, with_options
+from planner.scenarios.scenario import Scenario, from_document
 from planner.store.record import Record, column_of
 from planner.store.store import Store
 from planner.sweeps.grid import Grid, Point, lay_out
@@ -38,6 +50,8 @@ log = logging.getLogger(__name__)
 
 INTERRUPTED_EXIT_CODE: Final = 130
 MAX_LISTED_FAILURES: Final = 5
+PROBLEMS_FOLDER: Final = "problems"
+"""Subfolder of a store for the tables of problems in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +75,8 @@ class Estimate:
         return self.runs - self.done
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Sweep:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Sweep(Result):
     """Result of a sweep.
 
     made         number of runs executed now; the others were in the store before
@@ -99,6 +113,19 @@ class Sweep:
         rest = [column for column in kept if column not in asked]
         frame = pd.concat([asked, kept[rest]], axis=1)
         return frame.assign(share_of_bound=pd.Series(self._shares(frame), index=frame.index, dtype=float))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return `runs`, one row for each point that has a run."""
+        return self.runs
+
+    def summary(self) -> list[str]:
+        """Return the numbers of points, runs and failures, and the failures."""
+        axes = ", ".join(self.grid.axes) or "none"
+        counts = f"{len(self.runs):,} of {len(self.grid):,} points; {self.made:,} runs made now"
+        failed = (
+            [f"{len(self.failures):,} failed", *summarize_failures(self.failures)] if self.failures else []
+        )
+        return [f"sweep in {self.out.name}: {counts}; axes: {axes}", *failed]
 
     def _shares(self, frame: pd.DataFrame) -> list[float | None]:
         systems = {point.request.scenario: point.request.system for point in self.grid.points}
@@ -157,14 +184,23 @@ def _failed_digest(store: Store, point: Point, name: str) -> str:
     return name if len(store.runs_by_digest([name], columns=["digest"])) else point.digest(None)
 
 
+@verb
 def sweep(
-    scenarios: Scenario | str | Path | Sequence[Scenario | str | Path],
+    problem: Source | Sequence[Source] | Mapping[str, Source],
     out: str | Path,
     *,
     axes: Mapping[str, Sequence[Any]] | None = None,
-    designs: Sequence[str] | None = None,
+    designs: Designs | None = None,
     zipped: bool = False,
+    changes: Mapping[str, Any] | None = None,
     options: Options | Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    algorithm: Algorithm | None = None,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    service: Service | None = None,
     workers: int | None = None,
     memory: str = "auto",
     cluster: str | None = None,
@@ -172,28 +208,48 @@ def sweep(
     warm: bool = False,
     advance: Callable[[int, int, int], None] | None = None,
 ) -> Sweep:
-    """Run a grid of scenarios, and store every run.
+    """Run a grid of problems, values and designs, and store every run.
 
-    out      the store; runs that it has are not executed again, except those that failed
-    axes     dotted keys and their values, overriding those of each scenario's [sweep]
-    designs  designs by name; default: all of each scenario, or all of its system
-    zipped   go through the axes in parallel instead of over their product
-    options  solver options; default: each scenario's, with one thread for each solver unless given
-    workers  processes on this machine; default: as many as its cores allow
-    memory   memory limit of each of them, e.g. "4GB"
-    cluster  address of a Dask scheduler instead, e.g. "tcp://host:8786"
-    plans    store the plans too, not only their metrics
-    warm     let runs start from a neighbour's basis or, where both are proven optimal, decision: objective
-             and bound are the same, another optimal plan may be found; such runs have their own digests
-    advance  called with the numbers of runs done, failed and in all, whenever they change
+    problem       a problem or a scenario as in `compare`, or several: a list, or {name: problem}
+    out           folder of the store; runs that it has are not executed again, except those that failed. It
+                  also keeps the tables of problems in memory
+    axes          dotted keys and their values, such as {"problem.scale": [1, 2]}, overriding those of each
+                  scenario's [sweep]
+    zipped        go through the axes in parallel instead of over their product; default: false
+    threads       as in `compare`; default: one for each solver
+    workers       processes on this machine; default: as many as its cores allow
+    memory        memory limit of each of them, such as "4GB"; default: "auto"
+    cluster       address of a Dask scheduler instead, such as "tcp://host:8786"; default: none
+    plans         store the plans too, not only their metrics; default: true
+    warm          let runs start from a neighbour's basis or, where both are proven optimal, decision:
+                  objective and bound are the same, another optimal plan may be found; such runs have their
+                  own digests; default: false
 
     Ctrl-C (or SIGTERM) finishes the running batches and returns; a second one ends at once. A run that
     fails is stored with its message and stops no other.
 
     raises  InputError before anything runs, with every fault; StoreFailure, ClusterLost
     """
+    given = solver_options(
+        options,
+        backend=backend,
+        algorithm=algorithm,
+        time_limit_s=time_limit_s,
+        gap=gap,
+        threads=threads,
+        seed=seed,
+        service=service,
+    )
     grid = load_grid(
-        scenarios, axes=axes, designs=designs, zipped=zipped, options=options, plans=plans, warm=warm
+        problem,
+        axes=axes,
+        designs=designs,
+        zipped=zipped,
+        changes=changes,
+        options=given,
+        plans=plans,
+        warm=warm,
+        tables=Path(out) / PROBLEMS_FOLDER,
     )
     return run_grid(grid, out, workers=workers, memory=memory, cluster=cluster, advance=advance)
 
@@ -224,27 +280,60 @@ def run_grid(
 
 
 def load_grid(
-    scenarios: Scenario | str | Path | Sequence[Scenario | str | Path],
+    problem: Source | Sequence[Source] | Mapping[str, Source],
     *,
     axes: Mapping[str, Sequence[Any]] | None = None,
-    designs: Sequence[str] | None = None,
+    designs: Designs | None = None,
     zipped: bool = False,
+    changes: Mapping[str, Any] | None = None,
     options: Options | Mapping[str, Any] | None = None,
     plans: bool = True,
     warm: bool = False,
+    tables: Path | None = None,
 ) -> Grid:
-    """Return the grid that `sweep` would run; raise InputError with every fault."""
-    given = [scenarios] if isinstance(scenarios, Scenario | str | Path) else list(scenarios)
+    """Return the grid that `sweep` would run; raise InputError with every fault.
+
+    tables  folder for the tables of problems in memory, from which workers read them
+    """
     loaded: list[Scenario] = []
     faults: list[str] = []
-    for one in given:
+    for name, one in _named_sources(problem):
         try:
-            loaded.append(with_options(one if isinstance(one, Scenario) else load(one), options))
+            scenario = as_scenario(one, changes=changes, designs=designs, options=options, name=name)
+            loaded.append(_stored(scenario, tables))
         except InputError as error:
             faults += error.faults
     if faults:
         raise InputError(*faults)
-    return lay_out(loaded, axes=axes, designs=designs, zipped=zipped, plans=plans, warm=warm)
+    grid_axes = None if axes is None else {key: plain_value(list(values)) for key, values in axes.items()}
+    return lay_out(loaded, axes=grid_axes, designs=labels_of(designs), zipped=zipped, plans=plans, warm=warm)
+
+
+def _named_sources(given: Any) -> list[tuple[str | None, Any]]:
+    """Return each problem or scenario with the name of its rows; None: its own."""
+    if isinstance(given, Mapping):
+        return [(str(name), one) for name, one in given.items()]
+    if not isinstance(given, list | tuple):
+        return [(None, given)]
+    return [
+        (None if isinstance(one, Scenario | str | Path) else f"problem {count}", one)
+        for count, one in enumerate(given, start=1)
+    ]
+
+
+def _stored(scenario: Scenario, tables: Path | None) -> Scenario:
+    """Return the scenario with its problem in memory written as tables, which workers can read."""
+    if scenario.problem is None:
+        return scenario
+    if tables is None:
+        raise InputError(f"{scenario.name}: a problem in memory needs a folder for its tables")
+    frames = scenario.problem.to_tables()
+    folder = (tables / digest(frames)).resolve()
+    if not all((folder / f"{name}.parquet").exists() for name in frames):
+        write_tables(frames, folder)
+    section = {"source": "tables", "path": folder.name, **scenario.raw["problem"]}
+    document = {**scenario.raw, "problem": section}
+    return from_document(document, name=scenario.name, folder=folder.parent)
 
 
 def estimate(grid: Grid, out: str | Path) -> Estimate:

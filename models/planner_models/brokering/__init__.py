@@ -96,6 +96,7 @@ SYSTEM = System(
     question="Which CDN's cluster should serve which clients?",
     source="Mukerjee 2018, chapter 3 (VDX)",
     problem=ProblemType(
+        type=Brokering,
         tables=TABLES,
         optional_tables=OPTIONAL,
         from_tables=Brokering.from_tables,

@@ -79,6 +79,7 @@ SYSTEM = System(
     question="How do flows fare in a reconfigurable datacenter, week after week?",
     source="Mukerjee 2018, chapter 2 (Etalon)",
     problem=ProblemType(
+        type=FlowsInTime,
         tables=TABLES,
         from_tables=FlowsInTime.from_tables,
         presets={"mixed": generators.mixed, "strobe": generators.strobe, "dfsio": generators.dfsio},

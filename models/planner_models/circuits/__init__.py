@@ -88,6 +88,7 @@ SYSTEM = System(
     question="When should a reconfigurable datacenter connect which racks?",
     source="Mukerjee 2018, chapter 2 (Etalon)",
     problem=ProblemType(
+        type=Circuits,
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Circuits.from_tables,

@@ -101,6 +101,7 @@ SYSTEM = System(
     question="Which links should carry which channel, so that the most is watched at the least cost?",
     source="Mukerjee 2018, chapter 4 (VDN)",
     problem=ProblemType(
+        type=LiveVideo,
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=LiveVideo.from_tables,

@@ -79,6 +79,7 @@ SYSTEM = System(
     question="Which multicast groups can a fabric hold?",
     source="Scaling IP Multicast on Datacenter Topologies",
     problem=ProblemType(
+        type=Multicast,
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Multicast.from_tables,

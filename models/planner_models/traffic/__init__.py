@@ -71,6 +71,7 @@ SYSTEM = System(
     question="How should these demands be routed?",
     source="Sen, Shue, Ihm and Freedman 2013 (LocalFlow)",
     problem=ProblemType(
+        type=Traffic,
         tables=TABLES,
         optional_tables=("nodes",),
         from_tables=Traffic.from_tables,

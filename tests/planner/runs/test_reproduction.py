@@ -47,7 +47,7 @@ def verdicts(values: dict[str, Any], **more: Any) -> dict[str, str]:
         find=lambda _study: TargetValues(values=values),
         **more,
     )
-    done = reproduction.reproduce(find_system("traffic"), target)
+    done = reproduction.run_target(find_system("traffic"), target)
     return {row.id or row.quantity: str(row.verdict) for row in done.rows}
 
 
@@ -107,7 +107,7 @@ def test_a_target_that_fails_is_recorded_and_judges_nothing() -> None:
         raise InputError("no such thing")
 
     target = Target(name="t", place="", about="", rows=("one",), find=fail)
-    done = reproduction.reproduce(find_system("traffic"), target)
+    done = reproduction.run_target(find_system("traffic"), target)
     assert str(done.error) == "no such thing"
     assert not done.rows
     assert set(done.counts().values()) == {0}
@@ -121,7 +121,7 @@ def test_a_study_runs_shipped_scenarios_quickly_or_whole() -> None:
 
     target = Target(name="t", place="", about="", rows=("one",), find=find)
     once = find_system("traffic")
-    done = reproduction.reproduce(once, target, quick=True)
+    done = reproduction.run_target(once, target, quick=True)
     assert done.error is None
     assert done.rows[0].ours is not None
 

@@ -12,7 +12,9 @@ from planner.contract.design import Design
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
-from planner.runs.run import evaluate, roll
+from planner.runs.rolling import Roll
+from planner.runs.run import evaluate
+from planner.scenarios.arguments import as_scenario
 from planner.scenarios.scenario import Entry, Scenario, from_document, load
 from planner.scenarios.shipped import scenario_names
 from planner_models.traffic import SYSTEM
@@ -93,9 +95,12 @@ def test_roll_hands_the_last_decision_on() -> None:
         label="x",
         design=Design(name="x", decide=remembering, mechanism=design.mechanism, source="tests"),
     )
-    runs = list(roll(SYSTEM, [problem, problem.scale_demands(0.5)], entry))
-    assert seen[-2:] == [None, runs[0].decision]  # after the sample problem
-    assert runs[1].metrics["delivered_mbps"] == pytest.approx(runs[0].metrics["delivered_mbps"] / 2)
+    series = [("1", problem), ("2", problem.scale_demands(0.5))]
+    first, second = Roll(scenario=as_scenario(problem), entries=[entry], series=series)
+    assert seen[-2] is None, "after the sample problem"
+    assert seen[-1].plan is first.plan
+    delivered = [window.run["metrics"]["delivered_mbps"] for window in (first, second)]
+    assert delivered[1] == pytest.approx(delivered[0] / 2)
 
 
 def test_a_believed_problem_never_leaks_the_true_one() -> None:

@@ -106,7 +106,7 @@ def toy(
         name="toy",
         question="How much does the link carry?",
         source="tests",
-        problem=ProblemType(tables=(), from_tables=lambda _: Link(1.0, 1.0), sample=sample),
+        problem=ProblemType(type=Link, tables=(), from_tables=lambda _: Link(1.0, 1.0), sample=sample),
         plan=PlanType(
             tables=(),
             from_tables=lambda *_: Admitted(0.0),

@@ -17,7 +17,7 @@ COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
 
 @pytest.mark.parametrize("system", system_names())
 def test_the_scenario_is_valid_with_and_without_its_comments(system: str, tmp_path: Path) -> None:
-    files.generate(system, None, {}, tmp_path)
+    files.generate(system, out=tmp_path)
     path = tmp_path / "scenario.toml"
     text = path.read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= WIDTH
@@ -35,6 +35,6 @@ def test_the_scenario_is_valid_with_and_without_its_comments(system: str, tmp_pa
 
 
 def test_the_command_that_made_it_is_named(tmp_path: Path) -> None:
-    files.generate("traffic", "fat_tree", {"k": 4, "seed": 3}, tmp_path)
+    files.generate("traffic", "fat_tree", k=4, seed=3, out=tmp_path)
     text = (tmp_path / "scenario.toml").read_text(encoding="utf-8")
     assert "# Tables made by: planner generate traffic --preset fat_tree --set k=4 --set seed=3\n" in text

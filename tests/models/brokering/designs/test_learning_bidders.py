@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from planner.options import Options
-from planner.runs.run import evaluate, roll
+from planner.runs.rolling import roll
+from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.brokering import SYSTEM, measure
 from planner_models.brokering.problem.generators import world
@@ -19,12 +20,11 @@ def test_bidders_learn_from_window_to_window_and_in_rounds() -> None:
         [("a", "x", "Lyon", 10.5, 0.1), ("b", "y", "Lyon", 20.0, 0.2)],
         scores=[("Lyon", "a", 5.0), ("Lyon", "b", 5.0)],
     )
-    entry = Entry(label="l", design=SYSTEM.design("learning_bidders"), parameters={"step": 0.2})
-    runs = list(roll(SYSTEM, [problem] * 6, entry))
+    runs = list(roll([problem] * 6, designs={"learning_bidders": {"step": 0.2}}))
     markups = [run.plan.offers.set_index("cluster")["markup"] for run in runs]
     assert [round(float(one["a"]), 3) for one in markups[:4]] == [1.0, 1.2, 1.44, 1.728]
     assert (pd.concat(markups) >= 1).all()
-    assert runs[3].metrics["bids_per_hour"] == pytest.approx(10 * 0.45 * 0.1 * 1.2**3)
+    assert runs[3].run["metrics"]["bids_per_hour"] == pytest.approx(10 * 0.45 * 0.1 * 1.2**3)
     # six rounds in one window end where six windows do
     at_once = Entry(
         label="l", design=SYSTEM.design("learning_bidders"), parameters={"step": 0.2, "rounds": 6}

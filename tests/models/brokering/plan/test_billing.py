@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.runs.run import roll
-from planner.scenarios.scenario import Entry
-from planner_models.brokering import SYSTEM, Assignment
+from planner.runs.rolling import roll
+from planner_models.brokering import Assignment
 from planner_models.brokering.plan import billing
 from tests.models.brokering.markets import market as make
 
@@ -50,12 +49,11 @@ def test_bills_of_contracts_are_the_same_window_by_window_and_over_all() -> None
     )
     counts = [10, 30, 20, 50, 10]
     series = [problem.with_client_counts(np.array([count])) for count in counts]
-    entry = Entry(label="m", design=SYSTEM.design("marketplace"))
-    runs = list(roll(SYSTEM, series, entry))
+    runs = list(roll(series, designs="marketplace"))
     plans = [run.plan for run in runs]
     for rule, name in (("bits", "bits"), ("95th percentile", "95th")):
         bill = billing.bill(series, plans, rule=rule)  # type: ignore[arg-type]
         hourly = bill["amount"].sum() / len(counts)
-        assert runs[-1].metrics[f"billed_by_{name}_per_hour"] == pytest.approx(hourly)
-    assert runs[0].metrics["billed_by_bits_per_hour"] == pytest.approx(10 * 0.45 * 0.2)
-    assert runs[-1].metrics["billed_by_95th_per_hour"] == pytest.approx(50 * 0.45 * 0.2)
+        assert runs[-1].run["metrics"][f"billed_by_{name}_per_hour"] == pytest.approx(hourly)
+    assert runs[0].run["metrics"]["billed_by_bits_per_hour"] == pytest.approx(10 * 0.45 * 0.2)
+    assert runs[-1].run["metrics"]["billed_by_95th_per_hour"] == pytest.approx(50 * 0.45 * 0.2)

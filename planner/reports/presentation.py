@@ -1,0 +1,66 @@
+"""The page of each kind of result, and the charts of a page by their titles."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from planner.coordination.design_space import DesignSpace, Recommendation
+from planner.coordination.recipes import Measured
+from planner.reports import catalogue_pages, run_pages, study_pages
+from planner.runs.files import Checked
+from planner.runs.reproduction import Reproduction, Reproductions, Targets
+from planner.runs.rolling import Rolled
+from planner.runs.run import Comparison, Run
+from planner.runs.simulate import SimulatedDesigns
+from planner.runs.what_if import Explained
+from planner.sweeps.sweep import Sweep
+
+if TYPE_CHECKING:
+    from plotly import graph_objects as go
+
+    from planner.reports.document import Page
+    from planner.runs.result import Result
+
+
+def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
+    """Return the page of a result."""
+    match result:
+        case Run():
+            alone = Comparison(system=result.system, problem=result.problem, runs=(result,))
+            return run_pages.comparison_page(alone)
+        case Comparison():
+            return run_pages.comparison_page(result)
+        case Explained():
+            return run_pages.explained_page(result)
+        case Rolled():
+            return run_pages.windows_page(result.system, result.windows)
+        case SimulatedDesigns():
+            return run_pages.simulation_page(result)
+        case Checked():
+            return run_pages.checked_page(result)
+        case Reproduction():
+            return study_pages.reproduction_page([result])
+        case Reproductions():
+            return study_pages.reproduction_page(result.targets)
+        case Targets():
+            return study_pages.targets_page(result.targets)
+        case Sweep():
+            return catalogue_pages.sweep_page(result)
+        case DesignSpace():
+            return study_pages.design_space_page(result.reviews)
+        case Recommendation():
+            return study_pages.advice_page(result)
+        case Measured():
+            return study_pages.coordination_page(result.systems, result.curves)
+    raise TypeError(f"{type(result).__name__} has no page")
+
+
+def charts_of(page: Page) -> dict[str, go.Figure]:
+    """Return the charts of a page by their titles, in order."""
+    figures = [figure for part in page.parts for figure in part.charts]
+    return {_title(figure, count): figure for count, figure in enumerate(figures, start=1)}
+
+
+def _title(figure: go.Figure, count: int) -> str:
+    return re.sub(r"<[^>]*>", " ", str(figure.layout.title.text or f"chart {count}"))

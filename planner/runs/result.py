@@ -1,0 +1,100 @@
+"""What every result of a verb can do: show itself briefly, as a chart, in a notebook, and as a report."""
+
+from __future__ import annotations
+
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from planner.errors import InputError, did_you_mean
+from planner.formatting import printable
+from planner.io.names import require_html_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from plotly import graph_objects as go
+
+    from planner.reports.document import Page
+
+MOST_LINES: Final = 12
+"""Lines of a result's text."""
+WIDTH: Final = 100
+"""Letters of such a line."""
+
+
+class Result(ABC):
+    """A result of a verb. Reports and charts are made, and their libraries loaded, only when asked for."""
+
+    @abstractmethod
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a table."""
+
+    @abstractmethod
+    def summary(self) -> Sequence[str]:
+        """Return the sentences and lines of its text, the most important first."""
+
+    def page(self) -> Page:
+        """Return the page that terminal, HTML and dashboard show."""
+        from planner.reports.presentation import page_of
+
+        return page_of(self)
+
+    def plot(self, title: str | None = None) -> go.Figure:
+        """Return the first chart, or the first whose title begins so, as a plotly figure.
+
+        raises  InputError where there is no chart, or none of that title
+        """
+        from planner.reports.presentation import charts_of
+
+        charts = charts_of(self.page())
+        if not charts:
+            raise InputError("there is nothing to draw: no design has a plan, or the system has no drawings")
+        if title is None:
+            return next(iter(charts.values()))
+        for name, figure in charts.items():
+            if name.lower().startswith(title.lower()):
+                return figure
+        raise InputError(
+            f"{title}: no such chart" + (did_you_mean(title, charts) or f"; valid: {list(charts)}")
+        )
+
+    def report(self, path: str | Path) -> Path:
+        """Write the report as one self-contained HTML file, and return its path.
+
+        raises  InputError for a name that does not end in .html, and where the file cannot be written
+        """
+        from planner.reports import html
+
+        file = Path(path)
+        html.write(self.page(), require_html_name(file))
+        return file
+
+    def __repr__(self) -> str:
+        lines = [
+            part
+            for line in self.summary()
+            for part in textwrap.wrap(printable(line), WIDTH, subsequent_indent="  ") or [""]
+        ]
+        if len(lines) > MOST_LINES:
+            lines = [*lines[: MOST_LINES - 1], "..."]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from planner.reports import html
+
+        return html.fragment(self.page())
+
+
+def aligned(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return rows of cells as lines with aligned columns: the first flush left, the others right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))] if cells else []
+    return [
+        "  ".join(
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

@@ -1,0 +1,207 @@
+"""Arguments that every verb takes: a problem or a scenario, its changes, designs and solver options."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.problem import Problem
+from planner.errors import InputError, did_you_mean
+from planner.options import Options
+from planner.scenarios.catalogue import find_system_of, system_names
+from planner.scenarios.scenario import Scenario, load, set_key, with_document, with_options
+
+Source: TypeAlias = Problem | Scenario | str | Path
+"""A problem in memory, a loaded scenario, its file, or the name of one that ships with planner."""
+
+Designs: TypeAlias = str | Sequence[str] | Mapping[str, Mapping[str, Any]]
+"""Names of designs, as a list or between commas, or a mapping from labels to parameters as in [designs]."""
+
+SHARED_PARAMETERS: Final[Mapping[str, str]] = {
+    "problem": "a problem, a scenario of `planner.load`, a scenario file, or the name of one that ships with "
+    'planner, such as "traffic/abilene"',
+    "design": "name of the design, or {label: parameters} as in a scenario's [designs]; default: the "
+    "scenario's first, or the system's",
+    "designs": 'names of designs, as a list or "a,b", or {label: parameters} as in a scenario\'s [designs]; '
+    "default: all of the scenario, or all of the system",
+    "changes": 'dotted keys of the scenario and their values, such as {"problem.scale": 2}',
+    "options": "planner.Options in place of those of the scenario",
+    "backend": 'solver: "highs" (default), "ortools", "pyomo:SOLVER", "scip"; `planner doctor` lists all',
+    "algorithm": 'of linear programs: "auto" (default), "simplex", "interior-point" or "pdlp"',
+    "time_limit_s": "time limit of the solver, s; default: none",
+    "gap": "relative gap at which a plan counts as optimal, 0 to 1; default: the solver's own",
+    "threads": "largest number of solver threads; default: the solver's own choice",
+    "seed": "random seed of the solver; default: the solver's own",
+    "service": 'where capacity is scarce: "best" (default) sheds what cannot be served, at least loss; "all" '
+    "serves all demand, or proves that this is infeasible",
+    "table_format": 'file format of tables, "parquet" or "csv"',
+    "advance": "called with the numbers of finished, failed and all parts, whenever they change",
+}
+"""Meaning of the parameters that several verbs have; `verb` adds them to the docstring of each."""
+
+WIDTH: Final = 100  # letters of a line of help
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+
+def verb(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Add the shared parameters to a verb's help, and answer an unknown argument with the nearest name."""
+    known = inspect.signature(function).parameters
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known.values())
+
+    @functools.wraps(function)
+    def call(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        unknown = [] if takes_any else [name for name in kwargs if name not in known]
+        if unknown:
+            raise InputError(
+                *(
+                    f"{function.__name__}: no argument '{name}'" + did_you_mean(name, known)
+                    for name in unknown
+                )
+            )
+        return function(*args, **kwargs)
+
+    call.__doc__ = _complete_help(inspect.getdoc(function) or "", list(known))
+    return call
+
+
+def _complete_help(text: str, names: Sequence[str]) -> str:
+    """Return a docstring with the meaning of those shared parameters that it does not explain itself."""
+    shared = [name for name in names if name in SHARED_PARAMETERS and f"\n{name} " not in text]
+    lines = [
+        textwrap.fill(f"{name:<12}  {SHARED_PARAMETERS[name]}", WIDTH, subsequent_indent=" " * 14)
+        for name in shared
+    ]
+    if not lines:
+        return text
+    before, raises, after = text.partition("\n\nraises ")
+    has_parameters = any(f"\n{name} " in before for name in names)
+    return before + ("\n" if has_parameters else "\n\n") + "\n".join(lines) + raises + after
+
+
+def as_scenario(
+    source: Source,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    designs: Designs | None = None,
+    options: Options | Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Scenario:
+    """Return the scenario of a problem or of a scenario, with changes, parameters of designs and options.
+
+    designs  parameters of designs where it is a mapping; `labels_of` has the names
+    options  Options, or some of them by name, which override those of the scenario
+    name     of the scenario of a problem in memory; default: that of its system
+    raises   InputError with every fault
+    """
+    scenario = _load(source, name)
+    parameters = designs if isinstance(designs, Mapping) else {}
+    if not changes and not parameters:
+        return with_options(scenario, options)
+    document = copy.deepcopy(dict(scenario.raw))
+    for key, value in (changes or {}).items():
+        set_key(document, key, plain_value(value))
+    own = document.setdefault("designs", {})
+    for label, given in parameters.items():
+        if not isinstance(given, Mapping):
+            raise InputError(f"designs: {label} is {given!r}, must be a mapping of its parameters")
+        if isinstance(own, dict):  # all else is reported as a fault of the document
+            own[label] = {**own.get(label, {}), **plain_value(given)}
+    if not own:
+        del document["designs"]
+    return with_options(with_document(scenario, document), options)
+
+
+def labels_of(designs: Designs | None) -> list[str] | None:
+    """Return the labels of designs; None where none are given. Commas separate those in a text."""
+    if designs is None:
+        return None
+    if isinstance(designs, str):
+        return [label.strip() for label in designs.split(",") if label.strip()]
+    labels = list(designs)
+    wrong = [label for label in labels if not isinstance(label, str)]
+    if wrong:
+        raise InputError(*(f"designs: {label!r} is no name of a design" for label in wrong))
+    return labels
+
+
+def only_label(design: str | Mapping[str, Mapping[str, Any]] | None) -> str | None:
+    """Return the label of a single design; None where none is given."""
+    if design is None or isinstance(design, str):
+        return design
+    if not isinstance(design, Mapping) or len(design) != 1:
+        raise InputError("design: must be one name, or a mapping of one label to its parameters")
+    return next(iter(design))
+
+
+def solver_options(
+    options: Options | Mapping[str, Any] | None, **named: Any
+) -> Mapping[str, Any] | Options | None:
+    """Return solver options of which the named ones, where they are not None, override the others."""
+    chosen = {name: value for name, value in named.items() if value is not None}
+    if not chosen:
+        return options
+    return {**(_plain(options) if isinstance(options, Options) else options or {}), **chosen}
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as TOML has it: numbers and arrays of NumPy, tuples and paths become plain ones."""
+    if isinstance(value, Mapping):
+        return {str(name): plain_value(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain_value(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def require_known(verb_name: str, given: Mapping[str, Any], known: Collection[str], what: str) -> None:
+    """Raise InputError for each name that is not known, with the nearest.
+
+    what  owner of the names besides the verb, such as "design optimum"
+    """
+    faults = [
+        f"{verb_name}: no argument '{name}', and no parameter of {what}" + did_you_mean(name, known)
+        for name in given
+        if name not in known
+    ]
+    if faults:
+        raise InputError(*faults)
+
+
+def _plain(options: Options) -> dict[str, Any]:
+    return {name: value for name, value in asdict(options).items() if value is not None}
+
+
+def _load(source: Any, name: str | None) -> Scenario:
+    if isinstance(source, Scenario):
+        return source
+    if isinstance(source, str | Path):
+        return load(source)
+    system = None if isinstance(source, pd.DataFrame) else find_system_of(source)
+    if system is None:
+        raise InputError(
+            f"a {type(source).__name__} is neither a problem of {', '.join(system_names())}, nor a "
+            "scenario or the name of one"
+        )
+    document = {"system": system.name, "problem": {}}
+    return Scenario(
+        name=name or system.name,
+        folder=Path(),
+        raw=document,
+        system=system,
+        designs=(),
+        options=Options(),
+        make_problem=lambda: source,
+        problem=source,
+    )
