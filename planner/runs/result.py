@@ -72,11 +72,7 @@ class Result(ABC):
         return file
 
     def __repr__(self) -> str:
-        lines = [
-            part
-            for line in self.summary()
-            for part in textwrap.wrap(printable(line), WIDTH, subsequent_indent="  ") or [""]
-        ]
+        lines = wrapped(self.summary())
         if len(lines) > MOST_LINES:
             lines = [*lines[: MOST_LINES - 1], "..."]
         return "\n".join(lines)
@@ -85,6 +81,11 @@ class Result(ABC):
         from planner.reports import html
 
         return html.fragment(self.page())
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
+    """Return lines that are no longer than WIDTH, with control characters as their escapes."""
+    return [part for line in lines for part in textwrap.wrap(printable(line), WIDTH, subsequent_indent="  ")]
 
 
 def aligned(rows: Sequence[Sequence[Any]]) -> list[str]:

@@ -26,7 +26,7 @@ from planner.errors import InputError, PlannerError, PlanRejected, did_you_mean
 from planner.formatting import number, sizes
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs import compilation
-from planner.runs.result import Result, aligned
+from planner.runs.result import MOST_LINES, Result, aligned, wrapped
 from planner.runs.verdict import comparison_verdict, run_verdict, tightest_bounds
 from planner.scenarios.arguments import (
     Designs,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOLERANCE: Final = 1e-6  # relative difference of the claimed objective value and that of the plan
-MOST_SUMMARIZED: Final = 6
-"""Designs in the text of a comparison, which shows the others by their number."""
 OPTIMAL_GAP: Final = 1e-4  # a larger gap is called "within gap"; solvers stop integer programs at this one
 
 
@@ -340,11 +338,12 @@ class Comparison(Result):
             [run.label, *(number(run.metrics.get(metric.name)) for metric in ranks), run.status]
             for run in self.runs
         ]
-        more = len(rows) - MOST_SUMMARIZED
-        if more > 1:
-            rows[MOST_SUMMARIZED:] = [[f"and {more} more in .metrics", *("" for _ in ranks), ""]]
-        head = f"{self.system.name}: {sizes(self.problem.size())}"
-        return [head, self.verdict, *aligned(rows)]
+        head = [f"{self.system.name}: {sizes(self.problem.size())}", self.verdict]
+        most = max(2, MOST_LINES - len(wrapped(head)))
+        if len(rows) > most:
+            more = f"and {len(rows) - most + 1} more in .metrics"
+            rows[most - 1 :] = [[more, *("" for _ in ranks), ""]]
+        return [*head, *aligned(rows)]
 
     @property
     def exit_code(self) -> int:

@@ -35,7 +35,13 @@ def problem_factory(
         return _adjust_problem(system, raw.get("problem", {}), folder, problem)
     if "problem" not in raw:
         return None, ["problem: is missing: write [problem] with a source"]
-    given = dict(raw["problem"])
+    return _read_source(system, dict(raw["problem"]), folder)
+
+
+def _read_source(
+    system: System, given: dict[str, Any], folder: Path
+) -> tuple[Callable[[], Any] | None, list[str]]:
+    """Return a function that makes the problem or series of a source, and the faults."""
     readers = {**system.problem.sources, **system.problem.series}
     sources = ["tables", "generate", *readers]
     source = given.pop("source", None)

@@ -87,7 +87,7 @@ def test_a_comparison_of_all_designs_is_short() -> None:
     lines = repr(result).splitlines()
     assert len(lines) <= MOST_LINES
     assert lines[0] == "traffic: 12 nodes, 30 links, 132 demands"
-    assert any("and 3 more in .metrics" in line for line in lines)
+    assert "more in .metrics" in lines[-1]
     assert all(len(line) <= 100 for line in lines)
 
 
