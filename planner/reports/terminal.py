@@ -72,7 +72,9 @@ def save_text(page: Page, path: Path, columns: int) -> None:
 
 def _print_lines(given: Sequence[Text], console: Console) -> None:
     for one in given:
-        console.print(printable(one.text), markup=False, style=STYLES[one.kind] or None, soft_wrap=True)
+        # a terminal gets whole words, a file or a pipe whole lines
+        soft = not console.is_terminal
+        console.print(printable(one.text), markup=False, style=STYLES[one.kind] or None, soft_wrap=soft)
 
 
 def _pieces(table: Table, width: int) -> Iterator[Table]:
