@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import networkx as nx
 import numpy as np
@@ -29,14 +29,15 @@ from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 
 Solve = Callable[[Traffic], float]
+OBJECTIVE: Final = "concurrent"
 
 
 def solve_by_planner(problem: Traffic) -> float:
-    return optimum.route(problem).proof.objective or 0.0
+    return optimum.route(problem, objective=OBJECTIVE).proof.objective or 0.0
 
 
 def solve_by_planner_lp(problem: Traffic) -> float:
-    return optimum.route(problem, method="lp").proof.objective or 0.0
+    return optimum.route(problem, objective=OBJECTIVE, method="lp").proof.objective or 0.0
 
 
 def solve_by_cvxpy(problem: Traffic) -> float:
@@ -60,7 +61,8 @@ def solve_by_cvxpy(problem: Traffic) -> float:
 
 
 def solve_by_pyomo(problem: Traffic) -> float:
-    return optimum.route(problem, options=Options(backend="pyomo:highs")).proof.objective or 0.0
+    options = Options(backend="pyomo:highs")
+    return optimum.route(problem, objective=OBJECTIVE, options=options).proof.objective or 0.0
 
 
 def solve_by_networkx(problem: Traffic) -> float:
