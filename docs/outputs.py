@@ -4,10 +4,10 @@
     python docs/outputs.py --check [PAGE...]    say which lines differ, and end with 1
 
 A page's commands run in order in an empty folder. A fenced block is an output where it follows its ```sh
-block, or has the comment `<!-- output -->` in front; after `<!-- output varies -->` its numbers are not compared.
-It may be an excerpt: it then begins at the line that its first line shows, whatever the numbers are, and `...`
-stands for lines that are left out. A paragraph that names a file, such as `mine/links.csv`, in front of a block
-means that the block is that file. Lines that show times are not compared.
+block, or has the comment `<!-- output -->` in front; after `<!-- output varies -->` its numbers are not
+compared. It may be an excerpt: it then begins at the line that its first line shows, whatever the numbers
+are, and `...` stands for lines that are left out. A paragraph that names a file, such as `mine/links.csv`,
+in front of a block means that the block is that file. Lines that show times are not compared.
 """
 
 from __future__ import annotations

@@ -61,6 +61,18 @@ def say_line(text: str, colour: str, *, err: bool = True) -> None:
 
 
 @contextlib.contextmanager
+def show_work(what: str) -> Iterator[None]:
+    """Show on a terminal what is being done, and for how long, until the block ends."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from planner.reports import terminal
+
+    with terminal.show_work(what):
+        yield
+
+
+@contextlib.contextmanager
 def report_compiling() -> Iterator[None]:
     """Say on standard error that kernels are compiled in this block, and every few seconds how many were."""
     from planner.runs.compilation import observe_compiling

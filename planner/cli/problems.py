@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import completion
 from planner.cli.options import FormatOption, JsonOption, changes_of, on_scenario
-from planner.cli.output import answer, say
+from planner.cli.output import answer, say, show_work
 from planner.formatting import sizes
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def export(
     """Write the formal model of a design as LP or MPS."""
     from planner.runs import files
 
-    model = files.export(scenario, out, design=design, format=format_)
+    with show_work(f"building the model of {scenario.name}"):
+        model = files.export(scenario, out, design=design, format=format_)
     say(f"wrote the model of {model.design} to {out}: {model.rows:,} rows, {model.columns:,} columns")
 
 
@@ -95,7 +96,8 @@ def check(
     from planner.reports import run_pages
     from planner.runs import files
 
-    result = files.check(scenario, plan)
+    with show_work(f"checking {scenario.name}"):
+        result = files.check(scenario, plan)
     if plan is None and not as_json:
         say(f"{scenario.name}: valid; {sizes(result.problem.size())}")
         return

@@ -19,7 +19,7 @@ from planner.cli.options import (
     changes_of,
     on_scenario,
 )
-from planner.cli.output import answer, save, say, write_files
+from planner.cli.output import answer, save, say, show_work, write_files
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
@@ -41,7 +41,8 @@ def solve(
     from planner.reports import run_pages
     from planner.runs import run
 
-    result = run.solve(scenario, design=design)
+    with show_work(f"solving {scenario.name}"):
+        result = run.solve(scenario, design=design)
     alone = run.Comparison(system=result.system, problem=result.problem, runs=(result,))
     if out is not None:
         save(scenario, alone, out, table_format)
@@ -66,7 +67,8 @@ def compare(
     from planner.reports import run_pages
     from planner.runs import run
 
-    result = run.compare(scenario, designs=designs)
+    with show_work(f"comparing designs on {scenario.name}"):
+        result = run.compare(scenario, designs=designs)
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
     if out is not None:
         save(scenario, result, out, table_format)
@@ -123,7 +125,8 @@ def simulate(
     from planner.reports import run_pages
     from planner.runs import simulate as simulations
 
-    result = simulations.simulate(scenario, designs=designs)
+    with show_work(f"simulating {scenario.name}"):
+        result = simulations.simulate(scenario, designs=designs)
     page = run_pages.simulation_page(result)
     if out is not None:
         simulations.save(result, scenario, out, table_format)
@@ -165,7 +168,8 @@ def explain(
     from planner.runs import what_if
 
     given = changes_of(parameters, "--with")
-    result = what_if.explain(scenario, design=design, previous=previous, **given)
+    with show_work(f"explaining {scenario.name}"):
+        result = what_if.explain(scenario, design=design, previous=previous, **given)
     page = run_pages.explained_page(result, scenario)
     write_files(lambda: page, html, None)
     answer(page, result.to_dict, as_json)

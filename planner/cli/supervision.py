@@ -96,6 +96,8 @@ def _leave(status: int, stopped: signal.Signals | None) -> NoReturn:
     if os.WIFEXITED(status):
         sys.exit(os.WEXITSTATUS(status))
     number = os.WTERMSIG(status)
+    if sys.stderr.isatty():  # the child may have hidden the cursor
+        sys.stderr.write("\x1b[?25h")
     if stopped is signal.SIGINT:
         sys.stderr.write("interrupted\n")
         sys.exit(130)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
@@ -150,6 +158,18 @@ def _rich(table: Table) -> RichTable:
 def _header_width(cells: Sequence[Sequence[Text]], place: int) -> int:
     """Return the least width of a column of row headers, so that other columns do not squeeze it."""
     return max((min(WIDEST_HEADER, len(row[place].text)) for row in cells), default=0)
+
+
+@contextlib.contextmanager
+def show_work(what: str) -> Iterator[None]:
+    """Show what is being done and for how long, on standard error where that is a terminal."""
+    shown = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(
+        *columns, console=shown, disable=not shown.is_terminal, transient=True, redirect_stdout=False
+    ) as bar:
+        bar.add_task(printable(what), total=None)
+        yield
 
 
 @contextlib.contextmanager
