@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +18,7 @@ from planner_models.circuits.plan.plan import IDLE
 SMALLEST_SHARE: Final = 1e-9
 """Entries below this share of a line's sum are rounding."""
 MATCHINGS_AT_ONCE: Final = 1_024
+STEPS_PER_CALL: Final = 10_000  # of compiled code, between looks at the clock
 
 
 def find_heaviest(weight: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -68,18 +71,25 @@ def decompose(full: NDArray[np.float64]) -> Iterator[tuple[float, NDArray[np.int
         yield weight, target
 
 
-def list_maximal(allowed: NDArray[np.bool_], most: int) -> NDArray[np.int64] | None:
+def list_maximal(
+    allowed: NDArray[np.bool_], most: int, deadline: float = math.inf
+) -> NDArray[np.int64] | None:
     """Return (M, n) all maximal matchings of the allowed pairs; None if there are more than `most`.
 
-    None too where the search takes over 50 steps for each matching that may be found.
+    None too where the search takes over 50 steps for each matching that may be found, or comes to a
+    deadline of `time.perf_counter`.
     """
+    allowed, most_steps = np.ascontiguousarray(allowed), 50 * most
     n = len(allowed)
     found, state, at = [], np.zeros((3, n + 1), np.int64), np.zeros(2, np.int64)
     state[0] = IDLE
     while at[0] >= 0:
         places = np.empty((MATCHINGS_AT_ONCE, n), np.int64)
-        found.append(places[: _list_maximal(np.ascontiguousarray(allowed), state, at, 50 * most, places)])
-        if at[1] > 50 * most or sum(map(len, found)) > most:
+        count = _list_maximal(allowed, state, at, min(most_steps, int(at[1]) + STEPS_PER_CALL), places)
+        found.append(places if count == len(places) else places[:count].copy())
+        if at[1] > most_steps or sum(map(len, found)) > most:
+            return None
+        if at[0] >= 0 and time.perf_counter() >= deadline:
             return None
     return np.concatenate(found)
 

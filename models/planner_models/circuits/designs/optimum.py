@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import backends
@@ -41,6 +43,8 @@ MostMatchings = Annotated[
         "with a bound",
     ),
 ]
+ANNEALING_SHARE: Final = 0.4  # of the time limit
+LISTING_SHARE: Final = 0.6  # of the time limit, by which all matchings are listed
 MIN_TIME_S: Final = 0.05  # time left below which no further heuristic runs
 FAST_HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
     equal_days.rotate,
@@ -81,12 +85,12 @@ def schedule(
         left = options.time_limit_s - (time.perf_counter() - start)
         return replace(options, time_limit_s=max(0.001, left))
 
-    best = replace(options, service="best")
-    found = _optimize_lengths(
-        problem, simulated_annealing.days(problem, steps=steps, seed=options.seed or 0), best
+    limit_s = math.inf if options.time_limit_s is None else options.time_limit_s
+    annealed = simulated_annealing.days(
+        problem, steps=steps, seed=options.seed or 0, deadline=start + ANNEALING_SHARE * limit_s
     )
-    alone = problem.switches == 1 and problem.dark == "all"
-    every = matchings.list_maximal(problem.bits > 0, most_matchings) if alone else None
+    found = _optimize_lengths(problem, annealed, replace(rest(), service="best"))
+    every = _list_matchings(problem, most_matchings, start + LISTING_SHARE * limit_s)
     if every is None:
         found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
         proven = upper_bound.bound_schedules(problem, options=rest()).proof
@@ -108,6 +112,13 @@ def schedule(
     if bound is None:
         bound = upper_bound.bound_schedules(problem, options=rest()).proof.bound
     return schedules.make_decision(problem, found, bound=bound, backend=answer.backend, options=options)
+
+
+def _list_matchings(problem: Circuits, most: int, deadline: float) -> NDArray[np.int64] | None:
+    """Return (M, n) all maximal matchings; None where they are too many, or do not tell all schedules."""
+    if problem.switches > 1 or problem.dark != "all":
+        return None
+    return matchings.list_maximal(problem.bits > 0, most, deadline)
 
 
 def _run_heuristics(problem: Circuits, rest: Callable[[], Options]) -> list[list[Day]]:
@@ -175,6 +186,6 @@ def _fit_lengths(problem: Circuits, days: list[Day]) -> list[Day]:
     lengths = np.array([max(day.duration_us, problem.shortest_day_us) for day in days])
     if problem.window_us is None:
         lengths = lengths * (1 + 1e-7)
-    elif len(lengths):
+    elif lengths.any():
         lengths = lengths * min(1.0, (problem.window_us - len(lengths) * problem.night_us) / lengths.sum())
     return [replace(day, duration_us=float(t)) for day, t in zip(days, lengths, strict=True) if t > 0]

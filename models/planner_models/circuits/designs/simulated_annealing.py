@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -25,10 +27,13 @@ from planner_models.circuits.problem.problem import Circuits
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+BOUND_SHARE: Final = 0.5  # of the time limit, for the bound
 MAX_FEWER_DAYS: Final = 2  # days fewer than Eclipse has that are tried
 RESTART_SEEDS: Final = (1, 2, 3)  # seeds of the searches with the best number of days
 FIRST_ROUND_DIVISOR: Final = 10  # the search for the number of days has one of so many steps
 INITIAL_TEMPERATURE: Final = 1e-5  # share of the demand by which a move may be worse at first
+FIRST_STEPS_PER_CALL: Final = 16  # of compiled code, between looks at the clock
+CALL_S: Final = 0.05  # calls of compiled code take twice as many steps while they take less time
 MEAN_MOVE: Final = 0.05  # share of the mean day by which a move changes a length, on average
 
 Steps = Annotated[
@@ -54,29 +59,39 @@ def schedule(
     nights serve more. A move takes time from one day for another and finds the best matching of both, and
     sometimes of a third, for the demand that the others leave; a worse schedule is accepted at first. The
     result is the best found, or Eclipse's or Solstice's own. Without a window it is the better of these two.
+    A time limit ends the search; the bound, where it is wanted, takes half of it.
     """
-    proven = upper_bound.bound_schedules(problem, options=options).proof.bound if prove else None
-    found = days(problem, steps=steps, seed=options.seed or 0)
+    start, limit_s = time.perf_counter(), math.inf if options.time_limit_s is None else options.time_limit_s
+    proven = None
+    if prove:
+        half = None if options.time_limit_s is None else BOUND_SHARE * limit_s
+        proven = upper_bound.bound_schedules(problem, options=replace(options, time_limit_s=half)).proof.bound
+    found = days(problem, steps=steps, seed=options.seed or 0, deadline=start + limit_s)
     return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
-def days(problem: Circuits, *, steps: int = 20_000, seed: int = 0) -> list[Day]:
-    """Return the days of the search alone."""
+def days(problem: Circuits, *, steps: int = 20_000, seed: int = 0, deadline: float = math.inf) -> list[Day]:
+    """Return the days of the search alone, which ends at a deadline of `time.perf_counter`."""
     greedy = eclipse.days(problem)
     found = [greedy, solstice.days(problem)]
     window = problem.window_us
     if window is not None and len(greedy) > 1 and steps:
         pairs = Pairs.of(problem.bits > 0)
         tried = [
-            _run_annealing(problem, pairs, start, -(-steps // FIRST_ROUND_DIVISOR), seed)
+            _run_annealing(problem, pairs, start, -(-steps // FIRST_ROUND_DIVISOR), seed, deadline)
             for fewer in range(-1, MAX_FEWER_DAYS + 1)
-            if (start := _resize_schedule(problem, greedy, len(greedy) - fewer)) is not None
+            if time.perf_counter() < deadline
+            and (start := _resize_schedule(problem, greedy, len(greedy) - fewer)) is not None
         ]
         if tried:
             best = max(tried, key=lambda one: _served_bits(problem, one))
             found += [
                 *tried,
-                *(_run_annealing(problem, pairs, best, steps, seed + again) for again in RESTART_SEEDS),
+                *(
+                    _run_annealing(problem, pairs, best, steps, seed + again, deadline)
+                    for again in RESTART_SEEDS
+                    if time.perf_counter() < deadline
+                ),
             ]
     return _choose_best(problem, found)
 
@@ -119,14 +134,16 @@ def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[D
     return filled
 
 
-def _run_annealing(problem: Circuits, pairs: Pairs, start: list[Day], steps: int, seed: int) -> list[Day]:
-    """Return the days after annealing from `start`."""
+def _run_annealing(
+    problem: Circuits, pairs: Pairs, start: list[Day], steps: int, seed: int, deadline: float
+) -> list[Day]:
+    """Return the days after annealing from `start`, for so many steps or until the deadline."""
     lengths = np.array([day.duration_us for day in start])
     targets = np.array([day.target for day in start])
     best_lengths, best_targets = lengths.copy(), targets.copy()
     rng, count = np.random.default_rng(seed), len(start)
     chosen = rng.integers(0, [[count], [max(count - 1, 1)], [3], [count]], (4, steps))
-    _anneal(
+    arguments = (
         pairs,
         problem.pair_bits,
         problem.pair_mbps,
@@ -142,8 +159,14 @@ def _run_annealing(problem: Circuits, pairs: Pairs, start: list[Day], steps: int
         chosen,
         rng.exponential(size=(2, steps)),
         np.zeros((2, len(problem.pair_bits))),
+        np.zeros(3),
         State.of(len(problem.racks)),
     )
+    step, size = 0, FIRST_STEPS_PER_CALL
+    while step < steps and (began := time.perf_counter()) < deadline:
+        _anneal(*arguments, step, min(step + size, steps))
+        step += size
+        size *= 2 if time.perf_counter() - began < CALL_S else 1
     return [
         replace(day, duration_us=float(length), target=target)
         for day, length, target in zip(start, best_lengths, best_targets, strict=True)
@@ -167,28 +190,34 @@ def _anneal(  # noqa: C901
     chosen: Ints,
     drawn: Floats,
     scratch: Floats,
+    value: Floats,
     state: State,
+    first_step: int,
+    last_step: int,
 ) -> None:
     """Find K days that serve more, by their lengths (K,) and targets (K, n); each switch's total time stays.
 
+    Take the steps from `first_step` to before `last_step`.
+
     chosen  (4, steps) for each move its days and whether there is a third; drawn (2, steps) its random size
             and tolerance
-    scratch (2, m), 0 at first
+    scratch (2, m), 0 at first; value (3,), 0 at first, bits of the present schedule and of the best, and
+            the mean length: the state between calls, with the lengths and targets
     """
     count, steps = len(lengths), chosen.shape[1] if len(lengths) > 1 else 0
     up, weight = scratch[0], scratch[1]
-    mean = 0.0
-    for day in range(count):
-        _add_time(pairs, up, targets[day], lengths[day])
-        mean += lengths[day] / count
-    for _ in range(3):
+    if first_step == 0:
         for day in range(count):
-            _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
-    now = _circuit_bits(bits, mbps, up)
-    best = now
-    _copy_days(best_lengths, best_targets, lengths, targets)
-    _copy_days(accepted_lengths, accepted_targets, lengths, targets)
-    for step in range(steps):
+            value[2] += lengths[day] / count
+            _add_time(pairs, up, targets[day], lengths[day])
+        for _ in range(3):
+            for day in range(count):
+                _rematch(pairs, bits, mbps, up, targets[day], lengths[day], weight, state)
+        value[:2] = _circuit_bits(bits, mbps, up)
+        _copy_days(best_lengths, best_targets, lengths, targets)
+        _copy_days(accepted_lengths, accepted_targets, lengths, targets)
+    now, best, mean = value
+    for step in range(first_step, min(last_step, steps)):
         more, less = chosen[0, step], chosen[1, step]
         if less >= more:
             less += 1
@@ -215,6 +244,7 @@ def _anneal(  # noqa: C901
                 up[k] = 0.0
             for day in range(count):
                 _add_time(pairs, up, targets[day], lengths[day])
+    value[0], value[1] = now, best
 
 
 @inner

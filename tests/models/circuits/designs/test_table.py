@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -298,6 +299,15 @@ def test_every_maximal_matching_is_found_once() -> None:
     assert matchings.list_maximal(allowed, 23) is None
 
 
+def test_the_list_of_matchings_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matchings, "STEPS_PER_CALL", 10)
+    allowed = np.ones((4, 4), dtype=bool)
+    assert matchings.list_maximal(allowed, 100, time.perf_counter()) is None
+    found = matchings.list_maximal(allowed, 100)
+    assert found is not None
+    assert len(found) == 24
+
+
 @settings(max_examples=30, deadline=None)
 @given(allowed=arrays(bool, (4, 4)))
 def test_the_maximal_matchings_are_those_of_brute_force(allowed: NDArray[np.bool_]) -> None:
@@ -384,6 +394,27 @@ def test_search_is_no_worse_than_where_it_starts(seed: int) -> None:
         assert start.proof.objective is not None
         assert found.objective >= start.proof.objective
     assert found.objective <= found.bound * (1 + 1e-9)
+
+
+def test_a_search_in_parts_is_that_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = generators.skewed(racks=16, large=2, small=6, seed=1, load=1.2)
+    first = simulated_annealing.days(problem, steps=300)
+    monkeypatch.setattr(simulated_annealing, "FIRST_STEPS_PER_CALL", 7)
+    monkeypatch.setattr(simulated_annealing, "CALL_S", 0.0)
+    again = simulated_annealing.days(problem, steps=300)
+    assert [day.duration_us for day in again] == [day.duration_us for day in first]
+    np.testing.assert_array_equal([day.target for day in again], [day.target for day in first])
+
+
+@pytest.mark.parametrize("name", ["search", "optimum", "bound"])
+def test_searches_of_many_racks_keep_the_time_limit(name: str) -> None:
+    """Matchings of 128 racks take a search of 15 s, and a list of all of them 2 s."""
+    entry = Entry(label=name, design=SYSTEM.design(name))
+    evaluate(SYSTEM, generators.skewed(racks=16), entry, options=Options(time_limit_s=0.3))
+    start = time.process_time()
+    run = evaluate(SYSTEM, generators.skewed(racks=128), entry, options=Options(time_limit_s=0.3))
+    assert time.process_time() - start < 0.3 + 1.5
+    assert run.plan is not None or name == "bound"
 
 
 def test_more_kinds_of_days_make_the_bound_tighter_and_it_still_holds() -> None:
