@@ -9,7 +9,7 @@ source  "Scaling IP Multicast on Datacenter Topologies", 2.1 (IGMP and PIM), 2.4
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -105,8 +105,12 @@ def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     # below edge switches: member hosts; below aggregation switches: edge switches with members
     pairs = ((switch - first) * count + group)[switch >= first]
     member_pairs = problem.edge_of_host[problem.host_of] * count + problem.group_of
-    look_up: Literal["table"] | None = "table" if len(wires.edges) * count <= MAX_TABLE_PAIRS else None
-    member = np.isin(member_pairs, pairs, kind=look_up)
+    if len(wires.edges) * count <= MAX_TABLE_PAIRS:
+        rewrites_at = np.zeros(len(wires.edges) * count, dtype=bool)
+        rewrites_at[pairs] = True
+        member = rewrites_at[member_pairs]
+    else:
+        member = np.isin(member_pairs, pairs)
     receives[len(wires.switches) :][problem.host_of[member]] = True
     edge, who, _ = problem.at_edge
     at_above = switch[switch < first] - cores

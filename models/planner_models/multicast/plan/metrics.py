@@ -234,14 +234,10 @@ def host_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]
     rates, switch = problem.rate_mbps[stored.group], stored.switch
 
     def sum_by_port(switch: Ints, rates: Floats, masks: Masks) -> Floats:
-        columns = [
-            np.bincount(
-                switch,
-                weights=rates * ((masks >> np.uint64(port)) & np.uint64(1)),
-                minlength=problem.edge_count,
-            )
-            for port in range(problem.ports)
-        ]
+        columns = []
+        for port in range(problem.ports):
+            has_port = np.flatnonzero(masks & np.uint64(1 << port))
+            columns.append(np.bincount(switch[has_port], rates[has_port], minlength=problem.edge_count))
         return np.column_stack(columns).astype(float)
 
     return (

@@ -70,7 +70,7 @@ def _fill_capacity(problem: Traffic, flow_mbps: sp.csr_array, until: float) -> s
     flow = flow_mbps.tocsr()
     surplus = (flow @ problem.incidence.T).tocsr()
     wanted = np.flatnonzero(problem.rate_mbps > 0)
-    row = np.searchsorted(problem.targets, problem.target[wanted])
+    row = problem.target_row[wanted]
     sent = np.asarray(surplus[row, problem.source[wanted]]).ravel()
     missing = sp.csr_array(
         (np.maximum(problem.rate_mbps[wanted] - sent, 0.0), (row, problem.source[wanted])),

@@ -66,7 +66,7 @@ def build(problem: Traffic, objective: Objective, *, least_mbps: float | None = 
     balances = targets * (nodes - 1)
     conserve = sp.coo_array((signs, (rows, np.r_[flow, flow[inner]])), shape=(balances, count))
     wanted = np.flatnonzero(problem.rate_mbps > 0)
-    commodity = np.searchsorted(problem.targets, problem.target[wanted])
+    commodity = problem.target_row[wanted]
     source_row = balance_row(commodity, problem.source[wanted])
     program = flow_program(
         problem,

@@ -189,7 +189,7 @@ class _Search:
         self.random = np.random.default_rng(seed)
         self.rules = _Rules(largest, links if changes is None else changes, goal == "utilization")
         wanted = np.flatnonzero(problem.rate_mbps > 0)
-        place = np.searchsorted(problem.targets, problem.target[wanted]) * nodes + problem.source[wanted]
+        place = problem.target_row[wanted] * nodes + problem.source[wanted]
         entering = np.argsort(problem.head, kind="stable")
         leaving = np.argsort(problem.tail, kind="stable")
         firsts = [

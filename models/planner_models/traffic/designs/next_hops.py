@@ -45,7 +45,7 @@ def find_next_hops(problem: Traffic) -> NextHops:
     demand = wanted[np.argsort(problem.target[wanted], kind="stable")]
     first_demand = np.r_[np.searchsorted(problem.target[demand], problem.targets), len(demand)]
     row = np.full(len(problem.demands), -1)
-    row[demand] = np.searchsorted(problem.targets, problem.target[demand])
+    row[demand] = problem.target_row[demand]
     leaving = np.argsort(problem.tail, kind="stable")
     first_leaving = np.searchsorted(problem.tail[leaving], np.arange(len(problem.nodes) + 1))
     node, first_node, link, first_link = _search(

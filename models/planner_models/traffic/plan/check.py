@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,11 +16,15 @@ from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.plan import Routing, flow_on_routes, require_links
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.problem import Traffic, entries_at, index_distinct, sum_by_index
 
 TOLERANCE: Final = 1e-6  # relative to a link's capacity, a demand, the flow to a target
 MAX_PLACES: Final = 20_000_000  # of commodities and nodes, followed at a time
 ROUNDING: Final = 1e-12  # relative to the traffic through a node: precision of sums and differences
+
+
+_verified: weakref.WeakKeyDictionary[Routing, tuple[weakref.ref[Traffic], VerifiedFlow]]
+_verified = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -191,7 +196,20 @@ def _require_each_link(problem: Traffic, table: pd.DataFrame, name: str) -> Ints
 
 
 def verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
-    """Return loads and served rates of a plan that is a flow; PlanRejected where it is none."""
+    """Return loads and served rates of a plan that is a flow; PlanRejected where it is none.
+
+    The last answer is kept as long as its plan is in use: check and metrics need the same.
+    """
+    verified = _verified.get(plan)
+    if verified is not None and verified[0]() is problem:
+        return verified[1]
+    flow = _verify_flow(problem, plan)
+    _verified.clear()
+    _verified[plan] = weakref.ref(problem), flow
+    return flow
+
+
+def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     flows = plan.flows
     rate = flows["rate_mbps"].to_numpy(float)
     if not np.isfinite(rate).all() or (rate < 0).any():
@@ -251,8 +269,8 @@ def _identify_commodities(problem: Traffic, flows: pd.DataFrame) -> tuple[Ints, 
     """Return the commodity of each row, and the demand or (flows per target) the node of each commodity."""
     target = _require_nodes(problem, flows["target"], "target")
     if "source" not in flows:
-        names, commodity = np.unique(target, return_inverse=True)
-        return commodity.astype(np.int64), names
+        names, commodity = index_distinct(target, len(problem.nodes))
+        return commodity, names
     demand = problem.demands_between(_require_nodes(problem, flows["source"], "source"), target)
     unknown = np.flatnonzero(demand < 0)
     if len(unknown):
@@ -316,5 +334,5 @@ def _correct_rounding(problem: Traffic, flow: sp.csr_array, names: Ints, served:
     share = np.divide(served_in_all, wanted_in_all, out=np.zeros(len(problem.nodes)), where=wanted_in_all > 0)
     passing = sp.csr_array(flow @ abs(problem.incidence).T)
     error = np.zeros(len(served))
-    error[known] = ROUNDING * np.asarray(passing[row[known], problem.source[known]]).ravel()
+    error[known] = ROUNDING * entries_at(passing, row[known], problem.source[known])
     return np.clip(share[problem.target] * problem.rate_mbps, served - error, served + error)

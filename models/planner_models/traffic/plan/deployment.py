@@ -97,7 +97,7 @@ def _next_hop_table(problem: Traffic, plan: Routing, by: By) -> pd.DataFrame:
     parts = [common.assign(source=None, target=names[problem.targets[common["commodity"]]])]
     if separate.any():
         own = share_table(problem, routing.flow_by_demand(problem, plan).tocoo())
-        row = np.searchsorted(problem.targets, problem.target[own["commodity"].to_numpy()])
+        row = problem.target_row[own["commodity"].to_numpy()]
         own = own[separate[np.minimum(row, len(separate) - 1)]]
         demand = own["commodity"].to_numpy()
         ends = {"source": names[problem.source[demand]], "target": names[problem.target[demand]]}

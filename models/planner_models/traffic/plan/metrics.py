@@ -138,7 +138,7 @@ def _shares(share: np.ndarray) -> dict[str, float | None]:
 def _shortest_weight(problem: Traffic, served: np.ndarray) -> float:
     """Return the sum of served rates times the weights of shortest paths."""
     wanted = np.flatnonzero((served > 0) & (problem.rate_mbps > 0))
-    row = np.searchsorted(problem.targets, problem.target[wanted])
+    row = problem.target_row[wanted]
     return float(served[wanted] @ problem.distance[row, problem.source[wanted]])
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, abbreviate, label, number, validate
 from planner.errors import PlanRejected
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.problem import Traffic, entries_at, sum_by_index
 
 
 def _parallel_column() -> pa.Column:
@@ -128,11 +128,12 @@ def routing_by_demand(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFr
 
 def routing_by_target(problem: Traffic, flow_mbps: sp.sparray) -> Routing:
     """Return the plan of a flow per target and link, (D, E) Mbit/s, for plans too large to list by demand."""
-    flow = sp.coo_array(flow_mbps)
-    flow.sum_duplicates()
-    keep = flow.data > 0
-    flow = sp.coo_array((flow.data[keep], (flow.row[keep], flow.col[keep])), shape=flow.shape)
-    shed = list_shed(problem, _sent_by_target(problem, sp.csr_array(flow)))
+    by_target = sp.csr_array(flow_mbps, copy=True)
+    by_target.sum_duplicates()
+    by_target.data[by_target.data < 0] = 0.0
+    by_target.eliminate_zeros()
+    flow = by_target.tocoo()
+    shed = list_shed(problem, _sent_by_target(problem, by_target))
     names = {"target": _node_names(problem, problem.targets[flow.row])}
     return _build_routing(problem, flow, names, None, shed)
 
@@ -167,8 +168,11 @@ def list_shed(problem: Traffic, sent_mbps: Floats) -> pd.DataFrame | None:
     rows = np.flatnonzero(missing > SHED_TOLERANCE * problem.rate_mbps)
     if not len(rows):
         return None
-    ends = problem.demands[["source", "target"]].iloc[rows].reset_index(drop=True)
-    return ends.assign(rate_mbps=missing[rows])
+    ends = {
+        "source": _node_names(problem, problem.source[rows]),
+        "target": _node_names(problem, problem.target[rows]),
+    }
+    return pd.DataFrame({**ends, "rate_mbps": missing[rows]})
 
 
 def _sent_by_demand(problem: Traffic, flow: sp.coo_array) -> Floats:
@@ -180,15 +184,15 @@ def _sent_by_demand(problem: Traffic, flow: sp.coo_array) -> Floats:
 
 def _sent_by_target(problem: Traffic, flow: sp.csr_array) -> Floats:
     """Return what each demand sends, (K,), of flows per target (D, E); within rounding errors its rate."""
-    row = np.searchsorted(problem.targets, problem.target)
     known = np.flatnonzero(problem.rate_mbps > 0)
-    places = (row[known], problem.source[known])
+    row, source = problem.target_row[known], problem.source[known]
     sent = np.zeros(len(problem.demands))
     surplus, passing = (
-        sp.csr_array(flow @ incidence.T)[places] for incidence in (problem.incidence, abs(problem.incidence))
+        entries_at(sp.csr_array(flow @ incidence.T), row, source)
+        for incidence in (problem.incidence, abs(problem.incidence))
     )
     # the surplus of a small demand drowns in the rounding errors of much traffic through its source
-    sent[known] = np.asarray(surplus).ravel() + 1e-12 * np.asarray(passing).ravel()
+    sent[known] = surplus + 1e-12 * passing
     return sent
 
 

@@ -123,7 +123,7 @@ def apply_ratios_by_target(problem: Traffic, ratios: sp.coo_array, rate_mbps: Fl
     """
     count, targets = len(problem.nodes), len(problem.targets)
     wanted = np.flatnonzero(rate_mbps > 0)
-    row = np.searchsorted(problem.targets, problem.target[wanted])
+    row = problem.target_row[wanted]
     share = sp.csr_array((ratios.data, (ratios.row, ratios.col)), shape=ratios.shape)
     injected = sp.csr_array((rate_mbps[wanted], (row, problem.source[wanted])), shape=(targets, count))
     out = sp.csr_array(
@@ -159,7 +159,7 @@ def apply_ratios(problem: Traffic, ratios: sp.coo_array, rate_mbps: Floats) -> s
     key, link, share = key[order], ratios.col[order], ratios.data[order]
 
     demand = np.flatnonzero(rate_mbps > 0)
-    row_of = np.searchsorted(problem.targets, problem.target)  # row of each demand's target
+    row_of = problem.target_row  # row of each demand's target
     node, amount = problem.source[demand], rate_mbps[demand]
     flows: list[tuple[Ints, Ints, Floats]] = []
     # all traffic moves one hop a round; parts of a demand that meet at a node go on as one

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.tables import (
     Table,
     file_name,
@@ -30,6 +30,9 @@ from planner.errors import InputError
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
 MOST_WEIGHT: Final = 1e12
+PAIRS_PER_DEMAND: Final = 16  # of nodes, up to which a table of all pairs is faster than a search
+MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense at a time
+DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
 
 
 def rate_column(about: str) -> pa.Column:
@@ -93,16 +96,43 @@ RATE_INDEPENDENT: Final = {
         "weight",
         "incidence",
     ),
-    *("parallel", "link_labels", "demand_labels", "node_index", "link_weights", "_pairs", "_triples"),
+    *("parallel", "link_labels", "demand_labels", "node_index", "link_weights"),
+    *("_pairs", "_pair_table", "_triples"),
 }
 """Attributes of a problem that stay valid when only its rates change."""
-PRECOMPUTED: Final = ("incidence", "_pairs", "_triples")
+PRECOMPUTED: Final = ("incidence", "_pairs", "_pair_table", "_triples")
 """Those of them that are computed before rates change, so that all such problems share them."""
 
 
 def sum_by_index(index: NDArray[Any], amounts: Floats, count: int) -> Floats:
     """Return the sum of the amounts of each index, shape (count,) or longer."""
     return np.bincount(index, weights=amounts, minlength=count).astype(float, copy=False)
+
+
+def entries_at(matrix: sp.csr_array, row: Ints, column: Ints) -> Floats:
+    """Return the entries of a sparse matrix at many places, (P,); blocks of its rows are made dense.
+
+    That is several times as fast as to look up a million places one by one.
+    """
+    rows, columns = matrix.shape
+    if not len(row):
+        return np.zeros(0)
+    if rows * columns > DENSE_PER_PLACE * len(row):
+        return np.asarray(matrix[row, column]).ravel()
+    found = np.empty(len(row))
+    size = max(1, MOST_DENSE // max(columns, 1))
+    for first in range(0, rows, size):
+        here = np.flatnonzero((row >= first) & (row < first + size)) if size < rows else slice(None)
+        found[here] = matrix[first : first + size].toarray()[row[here] - first, column[here]]
+    return found
+
+
+def index_distinct(numbers: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return the distinct ones of whole numbers below `count`, ascending, and the place of each in them."""
+    is_there = np.zeros(count, dtype=bool)
+    is_there[numbers] = True
+    place = np.cumsum(is_there) - 1
+    return np.flatnonzero(is_there), place[numbers]
 
 
 def lightest_links(nodes: int, tail: NDArray[Any], head: NDArray[Any], weight: Floats) -> sp.csr_array:
@@ -160,6 +190,8 @@ class Traffic:
             links = self.links[is_up]
             links.attrs |= self.links.attrs
             object.__setattr__(self, "links", links)
+            for name in ("tail", "head"):  # of all links, as the validation needs them
+                self.__dict__.pop(name, None)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Traffic:
@@ -250,7 +282,12 @@ class Traffic:
     @cached_property
     def targets(self) -> Ints:
         """(D,) nodes where demands with a positive rate end, ascending."""
-        return np.unique(self.target[self.rate_mbps > 0])
+        return index_distinct(self.target[self.rate_mbps > 0], len(self.nodes))[0]
+
+    @cached_property
+    def target_row(self) -> Ints:
+        """(K,) row of each demand's target in `targets`; where it has no rate, the row where it would be."""
+        return np.searchsorted(self.targets, np.arange(len(self.nodes)))[self.target]
 
     @cached_property
     def incidence(self) -> sp.csr_array:
@@ -304,8 +341,10 @@ class Traffic:
 
     def demands_between(self, source: Ints, target: Ints) -> Ints:
         """Return the demand from each source to each target, nodes by row; -1 where there is none."""
-        pair = source * len(self.nodes) + target
-        return _look_up(np.where((source < 0) | (target < 0), -1, pair), *self._pairs)
+        pair = np.where((source < 0) | (target < 0), -1, source * len(self.nodes) + target)
+        if self._pair_table is not None:
+            return self._pair_table[pair].astype(np.int64)
+        return _look_up(pair, *self._pairs)
 
     def find_links(self, tail: Ints, head: Ints, nth: Ints) -> Ints:
         """Return the nth of the parallel links from tail to head, nodes by row; -1 where there is none."""
@@ -313,6 +352,16 @@ class Traffic:
         triple = (tail * len(self.nodes) + head) * most + nth - 1
         none = (tail < 0) | (head < 0) | (nth < 1) | (nth > most)
         return _look_up(np.where(none, -1, triple), *self._triples)
+
+    @cached_property
+    def _pair_table(self) -> Ints32 | None:
+        """(N * N + 1,) the demand of each pair of nodes, -1 for none and last; None where few have one."""
+        pairs = len(self.nodes) ** 2
+        if pairs > PAIRS_PER_DEMAND * len(self.demands):
+            return None
+        table = np.full(pairs + 1, -1, dtype=np.int32)
+        table[self.source * len(self.nodes) + self.target] = np.arange(len(self.demands))
+        return table
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints]:
@@ -338,9 +387,8 @@ class Traffic:
     def unreachable(self) -> Bools:
         """(K,) whether a demand has a rate, but no path."""
         wanted = np.flatnonzero(self.rate_mbps > 0)
-        row = np.searchsorted(self.targets, self.target[wanted])
         found = np.zeros(len(self.demands), dtype=bool)
-        found[wanted] = np.isinf(self.distance[row, self.source[wanted]])
+        found[wanted] = np.isinf(self.distance[self.target_row[wanted], self.source[wanted]])
         return found
 
     @cached_property
@@ -360,7 +408,7 @@ class Traffic:
         wanted = np.flatnonzero(self.rate_mbps > 0)
         hops = dijkstra(graph, indices=self.targets, unweighted=True)
         lost = np.zeros(len(self.demands), dtype=bool)
-        lost[wanted] = np.isinf(hops[np.searchsorted(self.targets, self.target[wanted]), self.source[wanted]])
+        lost[wanted] = np.isinf(hops[self.target_row[wanted], self.source[wanted]])
         return lost
 
     # --- validation -----------------------------------------------------------------------
@@ -371,10 +419,12 @@ class Traffic:
             frame: pd.DataFrame = getattr(self, table)
             where = file_name(frame, table)
             for column in (start, end):
-                yield from report_unknown_names(
-                    frame, table, column, self.node_index, "no node of the network"
-                )
-            loops = np.flatnonzero(frame[start].to_numpy() == frame[end].to_numpy()).tolist()
+                if (getattr(self, column) < 0).any():
+                    yield from report_unknown_names(
+                        frame, table, column, self.node_index, "no node of the network"
+                    )
+            same = np.flatnonzero(getattr(self, start) == getattr(self, end))  # or both unknown
+            loops = same[(frame[start].iloc[same].to_numpy() == frame[end].iloc[same].to_numpy())].tolist()
             faults = [
                 f"{row_name(frame, table, row)}: {start} and {end} "
                 f"are both '{frame[start].iloc[row]}', must differ"

@@ -21,7 +21,7 @@ from planner_models.traffic.designs.column_generation.network_reduction import R
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.problem import Traffic, index_distinct, sum_by_index
 
 MAX_PAIR_ROWS: Final = 1_000_000  # a plan with more rows than this has flows per target, not per pair
 BLOCK_ENTRIES: Final = 1 << 24  # of the dense arrays in which flows per target are computed
@@ -99,12 +99,12 @@ class ReducedProblem:
         down = sum_by_index(leaf[~is_up], rate[pair[~is_up]], len(network.leaf))
         fixed = (network.up @ up + network.down @ down) / problem.capacity_mbps
 
-        by_source = 2 * len(np.unique(source)) < len(np.unique(target))
+        by_source = 2 * len(index_distinct(source, count)[0]) < len(index_distinct(target, count)[0])
         here, there = network.node[source], network.node[target]
         if by_source:
             here, there = there, here
         inner = here != there
-        roots, row = np.unique(there[inner], return_inverse=True)
+        roots, row = index_distinct(there[inner], network.graph.nodes)
         amount = sp.coo_array(
             (rate[inner], (row, here[inner])), shape=(len(roots), network.graph.nodes)
         ).toarray()
@@ -210,11 +210,11 @@ class ReducedProblem:
         """Return the flow to each target on each link, shape (D, E), Mbit/s."""
         problem = self.problem
         pairs = np.flatnonzero(rate > 0)
-        row = np.searchsorted(problem.targets, problem.target[pairs])
+        row = problem.target_row[pairs]
         leaves = self._leaf_flow(pairs, row, rate, len(problem.targets))
         if isinstance(split, WeightedPaths):
             demand, arc, share = self._demand_arcs(split, pairs)
-            places = (np.searchsorted(problem.targets, problem.target[demand]), arc)
+            places = (problem.target_row[demand], arc)
             shape = (len(problem.targets), len(self.capacity_mbps))
             core = sp.coo_array((share * rate[demand], places), shape=shape).tocsr()
             return sp.csr_array(core @ self.network.spread.T + leaves)
