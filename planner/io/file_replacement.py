@@ -1,14 +1,17 @@
-"""Files that are written completely or not at all: beside their place first, then renamed."""
+"""Files and folders that are written completely or not at all: beside their place first, then renamed."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+PARTIAL: Final = ".{}.partial"  # name of what is not complete
 _numbers: Final = itertools.count()
 
 
@@ -25,7 +28,7 @@ def replace_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
     if place.exists() and not place.is_file():
         yield place
         return
-    partial = place.with_name(f".{os.getpid()}-{next(_numbers)}.partial")
+    partial = _name_partial(place)
     try:
         yield partial
         if durable:
@@ -40,6 +43,38 @@ def replace_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replace_folder(place: Path) -> Iterator[Path]:
+    """Yield a new folder; where the block succeeds, it takes the place of `place`, whole and on the disk.
+
+    raises  OSError, also where another process puts a folder there meanwhile
+    """
+    partial = _name_partial(place)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        for path in [*partial.rglob("*"), partial]:
+            sync(path)
+        shutil.rmtree(place, ignore_errors=True)
+        partial.rename(place)
+        sync(place.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove_partial_folders(parent: Path, *, older_than_s: float = 0.0) -> None:
+    """Remove the partial folders of processes that were ended; younger ones may be being written."""
+    for partial in parent.glob(PARTIAL.format("*")):
+        with contextlib.suppress(FileNotFoundError):
+            is_old = time.time() - partial.stat().st_mtime >= older_than_s
+            if is_old and partial.is_dir() and not partial.is_symlink():
+                shutil.rmtree(partial, ignore_errors=True)
+
+
+def _name_partial(place: Path) -> Path:
+    return place.with_name(PARTIAL.format(f"{os.getpid()}-{next(_numbers)}"))
 
 
 def replace_text(path: Path, text: str, *, durable: bool = False) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +31,7 @@ from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError
 from planner.formatting import number
-from planner.io.file_replacement import replace_text, sync
+from planner.io.file_replacement import remove_partial_folders, replace_folder, replace_text
 from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
 from planner.options import Algorithm, Options, Service
@@ -108,6 +107,8 @@ class Roll:
     def _run_windows(self, entry: Entry, folder: Path | None) -> Iterator[Window]:
         system, options = self.scenario.system, self.scenario.options
         previous: Run | None = None
+        if folder:
+            remove_partial_folders(folder)
         for label, problem in self.series:
             place = folder / _file_name(label) if folder else None
             problem_digest = digest(problem.to_tables())
@@ -340,22 +341,15 @@ def _read_window(
 
 
 def _write_window(run: Run, plain: Mapping[str, Any], place: Path, table_format: str) -> None:
-    """Write a window into a temporary folder, then rename it."""
-    partial = place.with_name(f".{place.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    make_folder(partial)
-    if run.plan is not None:
-        write_plan(run.plan, partial / "plan", table_format)
-        decided = run.decision.plan if run.decision else None
-        if decided is not None and decided is not run.plan:
-            write_plan(decided, partial / "decided", table_format)
-    text = json.dumps(plain, indent=2, ensure_ascii=False, default=str)
-    replace_text(partial / "run.json", text + "\n")
-    for path in [*partial.rglob("*"), partial]:
-        sync(path)
-    shutil.rmtree(place, ignore_errors=True)  # a damaged one
-    partial.rename(place)
-    sync(place.parent)
+    """Write a window, in place of a damaged one where there is one."""
+    with replace_folder(place) as partial:
+        if run.plan is not None:
+            write_plan(run.plan, partial / "plan", table_format)
+            decided = run.decision.plan if run.decision else None
+            if decided is not None and decided is not run.plan:
+                write_plan(decided, partial / "decided", table_format)
+        text = json.dumps(plain, indent=2, ensure_ascii=False, default=str)
+        replace_text(partial / "run.json", text + "\n")
 
 
 def _read_run(system: System, entry: Entry, problem: Any, place: Path) -> Run:

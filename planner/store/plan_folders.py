@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from planner.io.file_replacement import sync
+from planner.io.file_replacement import replace_folder
 
 LIST_NAME: Final = "files.json"
 
@@ -26,25 +25,18 @@ def write_plan(folder: Path, tables: Mapping[str, bytes]) -> None:
     """
     if find_damage(folder) is None:
         return
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    partial.mkdir(parents=True, exist_ok=True)
+    listed = {
+        f"{name}.parquet": {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in tables.items()
+    }
     try:
-        listed = {}
-        for name, content in tables.items():
-            (partial / f"{name}.parquet").write_bytes(content)
-            listed[f"{name}.parquet"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        (partial / LIST_NAME).write_text(json.dumps(listed), encoding="utf-8")
-        for path in [*partial.iterdir(), partial]:
-            sync(path)
-        if folder.exists():  # a damaged one
-            shutil.rmtree(folder, ignore_errors=True)
-        partial.rename(folder)
-        sync(folder.parent)
+        with replace_folder(folder) as partial:
+            for name, content in tables.items():
+                (partial / f"{name}.parquet").write_bytes(content)
+            (partial / LIST_NAME).write_text(json.dumps(listed), encoding="utf-8")
     except OSError:
         if find_damage(folder) is not None:  # else another sweep has written the same plan
             raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def find_damage(folder: Path) -> str | None:

@@ -17,13 +17,12 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planner.errors import InputError, did_you_mean
+from planner.io.file_replacement import remove_partial_folders
 from planner.store.columns_index import ColumnIndex
 from planner.store.database import FILE_NAME, Database
 from planner.store.plan_folders import find_damage, write_plan
@@ -148,10 +147,8 @@ class Store:
     def remove_partial_plans(self) -> None:
         """Remove the partial plans of writers that were killed."""
         with self._database.explain_failures():
-            for partial in (self.folder / "plans").glob("*/.*.partial"):
-                with contextlib.suppress(FileNotFoundError):
-                    if time.time() - partial.stat().st_mtime > ABANDONED_AFTER_S:
-                        shutil.rmtree(partial, ignore_errors=True)
+            for folder in (self.folder / "plans").glob("*"):
+                remove_partial_folders(folder, older_than_s=ABANDONED_AFTER_S)
 
     # --- reading --------------------------------------------------------------------------
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from planner.io.file_replacement import replace_file, replace_text
+from planner.io.file_replacement import (
+    remove_partial_folders,
+    replace_file,
+    replace_folder,
+    replace_text,
+)
 from tests.commands import planner
 
 
@@ -71,3 +76,27 @@ def test_links_stay_and_devices_are_written(tmp_path: Path) -> None:
 def test_a_durable_file_is_whole(tmp_path: Path) -> None:
     replace_text(tmp_path / "a.txt", "new", durable=True)
     assert (tmp_path / "a.txt").read_text() == "new"
+
+
+def test_a_folder_takes_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
+    place = tmp_path / "a" / "plan"
+    with replace_folder(place) as partial:
+        (partial / "x").write_text("old")
+        assert not place.exists()
+    with pytest.raises(ValueError, match="no"), replace_folder(place) as partial:
+        raise ValueError("no")
+    assert [one.read_text() for one in place.iterdir()] == ["old"]
+    with replace_folder(place) as partial:
+        (partial / "y").write_text("new")
+    assert [one.name for one in place.iterdir()] == ["y"]
+    assert [one.name for one in place.parent.iterdir()] == ["plan"]
+
+
+def test_only_old_partial_folders_are_removed(tmp_path: Path) -> None:
+    names = {".1-2.partial", "plan", "partial"}
+    for name in names:
+        (tmp_path / name).mkdir()
+    remove_partial_folders(tmp_path, older_than_s=60.0)
+    assert {one.name for one in tmp_path.iterdir()} == names
+    remove_partial_folders(tmp_path)
+    assert {one.name for one in tmp_path.iterdir()} == {"plan", "partial"}
