@@ -6,7 +6,9 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
 
 from planner.contract.system import System
 from planner.errors import PlannerError
@@ -16,6 +18,7 @@ from planner.scenarios.scenario import Entry
 log = logging.getLogger(__name__)
 
 EVENT: Final = "numba:compile"
+ResultT = TypeVar("ResultT")
 
 _ready: set[tuple[str, str, str, str]] = set()
 _observers: list[Callable[[str], None]] = []
@@ -64,6 +67,37 @@ def time_compiling(system: System) -> Iterator[Stopwatch]:
     event.Listener.register(Stopwatch)  # Numba wants its own class, which is not imported before now
     with event.install_listener(EVENT, stopwatch):
         yield stopwatch
+
+
+def call_with_fresh_kernels(call: Callable[[], ResultT]) -> ResultT:
+    """Return `call()`; a cache of a kernel that cannot be read is removed first, so that it is compiled anew.
+
+    A cache names classes of the planner that wrote it: after an upgrade in place some may be gone.
+    """
+    removed: set[Path] = set()
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            index = _find_unreadable_cache(error.__traceback__)
+            if index is None or index in removed:
+                raise
+            try:
+                index.unlink(missing_ok=True)
+            except OSError:
+                raise error from None
+            log.info("%s: cannot be read and is compiled anew", index)
+            removed.add(index)
+
+
+def _find_unreadable_cache(trace: TracebackType | None) -> Path | None:
+    """Return the index of the kernel's cache that Numba was reading where an error was raised."""
+    while trace is not None:
+        path = getattr(trace.tb_frame.f_locals.get("self"), "_index_path", None)
+        if path is not None and trace.tb_frame.f_code.co_name in ("_load_index", "_load_data"):
+            return Path(path)
+        trace = trace.tb_next
+    return None
 
 
 def prepare(system: System, entry: Entry, options: Options, run: Callable[[Any, Entry], Any]) -> float:

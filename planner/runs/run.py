@@ -492,11 +492,13 @@ def _evaluate(
     observed = design.observe(problem, **entry.information)
     start = time.perf_counter()
     with compilation.time_compiling(system) as stopwatch:
-        decision = design.run(
-            observed,
-            options=options,
-            previous=previous.decision if previous else None,
-            parameters=entry.parameters,
+        decision = compilation.call_with_fresh_kernels(
+            lambda: design.run(
+                observed,
+                options=options,
+                previous=previous.decision if previous else None,
+                parameters=entry.parameters,
+            )
         )
     own = decision.proof.seconds
     seconds = max(0.0, (time.perf_counter() - start if own is None else own) - stopwatch.seconds)
@@ -512,7 +514,9 @@ def _evaluate(
     )
     if decision.plan is None:
         return run
-    violations, metrics = _verify_claims(system, observed, entry.label, decision)
+    violations, metrics = compilation.call_with_fresh_kernels(
+        lambda: _verify_claims(system, observed, entry.label, decision)
+    )
     plan, last = decision.plan, previous.plan if previous else None
     if observed is not problem:
         plan = system.plan.realize(problem, observed, plan)
