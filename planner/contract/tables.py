@@ -78,7 +78,8 @@ def number(
     if at_most is not None:
         checks.append(pa.Check.le(at_most, error=f"must be at most {at_most:g}"))
     if least is not None:
-        checks.append(pa.Check(lambda s: (s <= 0) | (s >= least), error=f"must be at least {least:g}"))
+        rule = f"must be at least {least:g}" if at_least is None else f"must be 0 or at least {least:g}"
+        checks.append(pa.Check(lambda s: (s <= 0) | (s >= least), error=rule))
     if whole:
         checks.append(pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"))
     return pa.Column(float, checks, required=not optional, default=default, description=about)

@@ -32,6 +32,7 @@ class VerifiedFlow:
     """Loads and served rates of a routing whose tables are proven to be a flow.
 
     load_mbps    (E,) traffic on each link
+    link_row     (rows,) link of each row of the plan's table `links`
     served_mbps  (K,) traffic of each demand that is sent, and arrives where no link drops any
     flow_mbps    (C, E) flow of each commodity
     commodity    (C,) its demand; where flows are per target, the target's node
@@ -39,6 +40,7 @@ class VerifiedFlow:
     """
 
     load_mbps: Floats
+    link_row: Ints
     served_mbps: Floats
     flow_mbps: sp.csr_array
     commodity: Ints
@@ -86,7 +88,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         allowed=problem.rate_mbps[short],
         unit="Mbit/s",
     )
-    return capacity + demand + _find_false_utilization(problem, plan, flow.load_mbps)
+    return capacity + demand + _find_false_utilization(problem, plan, flow.link_row, flow.load_mbps)
 
 
 def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
@@ -217,7 +219,7 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
         raise PlanRejected(f"flows row {row + 1}: rate_mbps is {rate[row]}, must be at least 0")
     link = require_links(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
     load = sum_by_index(link, rate, len(problem.links))
-    _require_link_totals(problem, plan, load)
+    link_row = _require_link_totals(problem, plan, load)
 
     commodity, names = _identify_commodities(problem, flows)
     flow = sp.coo_array((rate, (commodity, link)), shape=(len(names), len(problem.links))).tocsr()
@@ -229,11 +231,17 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     if not by_demand:
         served = _correct_rounding(problem, flow, names, served)
     return VerifiedFlow(
-        load_mbps=load, served_mbps=served, flow_mbps=flow, commodity=names, by_demand=by_demand
+        load_mbps=load,
+        link_row=link_row,
+        served_mbps=served,
+        flow_mbps=flow,
+        commodity=names,
+        by_demand=by_demand,
     )
 
 
-def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> None:
+def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> Ints:
+    """Return the link of each row of the table `links`; PlanRejected where its load is not that of flows."""
     links = plan.links
     place = _require_each_link(problem, links, "links")
     claimed = np.zeros(len(load))
@@ -246,13 +254,16 @@ def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> None:
             f"links: {problem.link_labels[first]} has load_mbps {claimed[first]:.6g}, "
             f"its flows add up to {load[first]:.6g} Mbit/s"
         )
+    return place
 
 
-def _find_false_utilization(problem: Traffic, plan: Routing, load: Floats) -> Violations:
-    """Return the links whose utilization in the table `links` is not their load over capacity."""
-    links = plan.links
+def _find_false_utilization(problem: Traffic, plan: Routing, place: Ints, load: Floats) -> Violations:
+    """Return the links whose utilization in the table `links` is not their load over capacity.
+
+    place  (rows,) the link of each row
+    """
     claimed = np.zeros(len(load))
-    claimed[_require_each_link(problem, links, "links")] = links["utilization"].to_numpy(float)
+    claimed[place] = plan.links["utilization"].to_numpy(float)
     true = load / problem.capacity_mbps
     scale = np.maximum(np.maximum(true, claimed), TOLERANCE * true.max(initial=0.0))
     wrong = ~(np.abs(claimed - true) <= TOLERANCE * scale)
