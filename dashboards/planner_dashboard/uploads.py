@@ -10,9 +10,11 @@ import hashlib
 import io
 import re
 import shutil
+import tempfile
+import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +22,27 @@ import pandas as pd
 
 from planner.contract.system import System
 from planner.contract.tables import shorten_faults
+from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
+from planner.io import workbooks
 from planner.io.table_files import read_table
 from planner.scenarios.catalogue import find_system
 
 MAX_FILE_MB: Final = 50
-SUFFIXES: Final = (".csv", ".parquet")
+SUFFIXES: Final = (
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".feather",
+    ".xlsx",
+    ".xls",
+    ".ods",
+    ".json",
+    ".jsonl",
+)
+ALL_SHEETS: Final = "every sheet"
+"""In place of a table: each sheet of a workbook is the table of its name."""
 MAX_COLUMNS: Final = 200
 MAX_ROWS: Final = 10_000_000
 """Rows of a Parquet file; compressed rows may take almost no bytes."""
@@ -56,6 +73,8 @@ def store_tables(system_name: str, files: Sequence[UploadedFile], root: Path) ->
     """
     system = find_system(system_name)
     faults: list[str] = []
+    files, more = _split_workbooks(system, files)
+    faults += more
     if len({file.table for file in files}) != len(files):
         faults.append("two files are given for the same table")
     whole = hashlib.sha256(system.name.encode())
@@ -77,10 +96,44 @@ def store_tables(system_name: str, files: Sequence[UploadedFile], root: Path) ->
     return folder, digest
 
 
+def tables_to_choose(tables: Sequence[str], file_name: str) -> list[str]:
+    """Return what a file may hold: one table, or every sheet of a workbook; empty text for no choice yet."""
+    is_book = file_name.lower().endswith(workbooks.SUFFIXES)
+    return ["", *([ALL_SHEETS] if is_book else []), *tables]
+
+
 def guess_table(tables: Sequence[str], file_name: str) -> str:
-    """Return the table with the name of a file; nothing where there is none."""
+    """Return the table with the name of a file, every sheet of a workbook, or nothing where there is none."""
     stem = Path(file_name.replace("\\", "/")).stem.lower()
-    return stem if stem in tables else ""
+    if stem in tables:
+        return stem
+    return ALL_SHEETS if ALL_SHEETS in tables_to_choose(tables, file_name) else ""
+
+
+def _split_workbooks(system: System, files: Sequence[UploadedFile]) -> tuple[list[UploadedFile], list[str]]:
+    """Return the files with a workbook of every sheet once for each table that it has, and the faults."""
+    tables = {plain(table.name): table.name for table in system.problem.tables}
+    found: list[UploadedFile] = []
+    faults: list[str] = []
+    for file in files:
+        if file.table != ALL_SHEETS:
+            found.append(file)
+            continue
+        suffix = Path(file.display_name).suffix.lower()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"workbook{suffix if suffix in workbooks.SUFFIXES else '.xlsx'}")
+            path.write_bytes(file.content)
+            try:
+                sheets = workbooks.sheet_names(path)
+            except InputError as error:
+                faults += [fault.replace(path.name, file.display_name) for fault in error.faults]
+                continue
+        own = [tables[plain(sheet)] for sheet in sheets if plain(sheet) in tables]
+        if not own:
+            names = ", ".join(tables.values())
+            faults.append(f"{file.display_name}: no sheet has the name of a table: {names}")
+        found += [replace(file, table=table) for table in own]
+    return found, faults
 
 
 def _store_file(system: System, file: UploadedFile, folder: Path) -> list[str]:
@@ -90,7 +143,7 @@ def _store_file(system: System, file: UploadedFile, folder: Path) -> list[str]:
         return [f"{file.display_name}: which table is it?" + did_you_mean(file.table, tables)]
     suffix = Path(file.display_name).suffix.lower()
     if suffix not in SUFFIXES:
-        return [f"{file.display_name}: must end in {' or '.join(SUFFIXES)}"]
+        return [f"{file.display_name}: must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"]
     if len(file.content) > MAX_FILE_MB << 20:
         return [
             f"{file.display_name}: has {len(file.content) >> 20} MB, at most {MAX_FILE_MB} can be uploaded"
@@ -108,10 +161,14 @@ def _store_file(system: System, file: UploadedFile, folder: Path) -> list[str]:
 
 def _size_fault(path: Path) -> str | None:
     """Return why a file is too large to be read; a small compressed file may have a large content."""
-    if path.suffix == ".csv":
+    if path.suffix in (".xlsx", ".ods"):
+        return _unpacked_fault(path)
+    if path.suffix != ".parquet":
         with path.open("rb") as opened:
-            columns = opened.readline(1 << 20).count(b",") + 1
-        return None if columns <= MAX_COLUMNS else f"has over {MAX_COLUMNS} columns"
+            line = opened.readline(1 << 20)
+        columns = max(line.count(mark) for mark in (b",", b";", b"\t", b"|")) + 1
+        is_text = path.suffix in (".csv", ".tsv", ".txt")
+        return f"has over {MAX_COLUMNS} columns" if is_text and columns > MAX_COLUMNS else None
     from pyarrow import ArrowException, parquet
 
     try:
@@ -126,19 +183,30 @@ def _size_fault(path: Path) -> str | None:
     return None if decoded <= MAX_DECODED_MB else f"unpacks to {decoded:,} MB, at most {MAX_DECODED_MB}"
 
 
+def _unpacked_fault(path: Path) -> str | None:
+    """Return why a zipped workbook is too large to be read."""
+    try:
+        with zipfile.ZipFile(path) as parts:
+            unpacked = sum(part.file_size for part in parts.infolist()) >> 20
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return None  # reading it reports the fault
+    return None if unpacked <= MAX_DECODED_MB else f"unpacks to {unpacked:,} MB, at most {MAX_DECODED_MB}"
+
+
 def _active_cells(frame: pd.DataFrame, name: str) -> list[str]:
     """Return a fault for each cell that a spreadsheet or a page might execute, and for each long one."""
-    faults = []
+    faults, first = [], int(frame.attrs.get("first_row", 2))
     for column in frame:
         if pd.api.types.is_numeric_dtype(frame[column]):
             continue
         texts = frame[column].astype(str)
         faults += [
-            f"{name} row {int(row) + 2}: {column} is '{texts[row][:40]}', must be a plain name"
+            f"{name} row {int(row) + first}: {column} is '{texts[row][:40]}', must be a plain name"
             for row in texts.index[texts.str.contains(ACTIVE)]
         ]
         faults += [
-            f"{name} row {int(row) + 2}: {column} has {len(texts[row]):,} letters, at most {MAX_LETTERS:,}"
+            f"{name} row {int(row) + first}: {column} has {len(texts[row]):,} letters, "
+            f"at most {MAX_LETTERS:,}"
             for row in texts.index[texts.str.len() > MAX_LETTERS]
         ]
     return shorten_faults(faults, name, "cells with formulas or markup")
@@ -158,7 +226,7 @@ def faulty_rows(faults: Sequence[str], files: Sequence[UploadedFile]) -> dict[st
             match = FAULT.match(fault)
             if match and Path(match["file"]).stem == file.table:
                 rows.setdefault(int(match["row"]), []).append(fault.partition(": ")[2])
-        if not rows or not file.name.lower().endswith(".csv"):
+        if not rows or not file.name.lower().endswith((".csv", ".tsv", ".txt")):
             continue
         lines = _lines(file.content)
         header = lines[0] if lines else []
@@ -176,6 +244,9 @@ def _lines(content: bytes) -> list[list[str]]:
     """Return the fields of the lines of a CSV file, up to the first line that is none."""
     lines = []
     with suppress(csv.Error):
-        for line in csv.reader(io.StringIO(content.decode("utf-8-sig", errors="replace"))):
+        text = content.decode("utf-8-sig", errors="replace")
+        header = text.partition("\n")[0]
+        delimiter = max(",;\t|", key=header.count)
+        for line in csv.reader(io.StringIO(text), delimiter=delimiter):
             lines.append(line)  # noqa: PERF402 - keeps those before a fault
     return lines

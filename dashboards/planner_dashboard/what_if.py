@@ -242,7 +242,7 @@ def _show_uploader(tables: list[str]) -> list[UploadedFile]:
     files = []
     for place, given in enumerate(uploaded):
         file = UploadedFile(name=given.name, table="", content=given.getvalue())
-        choices = ["", *tables]
+        choices = uploads.tables_to_choose(tables, file.name)
         table = st.selectbox(
             f"Table of {file.display_name}",
             choices,

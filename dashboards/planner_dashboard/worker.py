@@ -15,6 +15,7 @@ import pandas as pd
 
 from planner.contract.drawing import NetworkMap
 from planner.contract.metrics import Metric
+from planner.contract.notes import notes_of
 from planner.formatting import amount_or_number, phrase, sizes
 from planner.io.table_files import find_tables
 from planner.reports import run_pages
@@ -72,7 +73,7 @@ class DesignAnswer:
 class Answer:
     """The answer to a question.
 
-    notes      why designs have no plan
+    notes      why designs have no plan, and what was converted or ignored of the data
     charts     plotly figures of the comparison as JSON
     references  the metrics whose proven bounds shares are taken of
     folder     of what can be downloaded
@@ -175,7 +176,10 @@ def compare(
         size=sizes(result.problem.size()),
         verdict=result.verdict,
         designs=designs,
-        notes=[line for one in result.runs if one.plan is None for line in run_pages.trouble(one)],
+        notes=[
+            *(line for one in result.runs if one.plan is None for line in run_pages.trouble(one)),
+            *notes_of(result.problem),
+        ],
         charts=[figure.to_json() for figure in page.parts[0].charts],
         references=run_pages.references_of(result),
         folder=out,

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from planner.backends.registry import solver_names
 from planner.cli import completion
 from planner.cli.output import report_compiling, report_notes
 from planner.errors import InputError
+from planner.io.layout import TableFormat
 from planner.io.names import require_html_name
 from planner.io.toml import parse_value
 
@@ -38,9 +39,7 @@ OutOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Save the scenario, plans and metrics in this folder."),
 ]
-FormatOption = Annotated[
-    Literal["parquet", "csv"], typer.Option("--table-format", help="File format of plan tables.")
-]
+FormatOption = Annotated[TableFormat, typer.Option("--table-format", help="File format of tables.")]
 HtmlOption = Annotated[
     Path | None,
     typer.Option(

@@ -6,11 +6,14 @@ import codecs
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from planner.errors import did_you_mean
 
 DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+TableFormat = Literal["parquet", "csv", "csv.gz", "feather", "json", "xlsx"]
+TABLE_FORMATS: Final[tuple[str, ...]] = get_args(TableFormat)
+"""Formats in which tables are written; more are read."""
 KEYS: Final = ("delimiter", "decimal", "thousands", "encoding", "sheet", "ignore")
 
 

@@ -176,11 +176,17 @@ def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -
                 text = frame.to_json(orient="records", indent=1, force_ascii=False, double_precision=15)
                 partial.write_text(text + "\n", encoding="utf-8")
             case ".xlsx":
-                workbooks.write_sheets({"table": _quote_formulas(frame)}, partial)
+                workbooks.write_sheets({path.stem: _quote_formulas(frame)}, partial)
             case ".csv.gz":
                 _quote_formulas(frame).to_csv(partial, index=False, compression="gzip")
             case _:
                 _quote_formulas(frame).to_csv(partial, index=False)
+
+
+def write_workbook(frames: Mapping[str, pd.DataFrame], path: Path) -> None:
+    """Write tables as the sheets of one xlsx workbook, completely or not at all; raise OSError."""
+    with replace_file(path) as partial:
+        workbooks.write_sheets({name: _quote_formulas(frame) for name, frame in frames.items()}, partial)
 
 
 def _quote_formulas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from planner.contract.notes import notes_of
 from planner.formatting import amount_or_number, number, percent, sizes
 from planner.reports.document import Column, Kind, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better, differ
@@ -56,7 +57,7 @@ def comparison_page(
     return Page(
         title=f"{system.name}: {scenario.name}" if scenario else system.name,
         about=f"{system.question} {sizes(result.problem.size())}.",
-        parts=[*parts, *_scenario_parts(scenario)],
+        parts=[*parts, *_data_parts(result.problem), *_scenario_parts(scenario)],
     )
 
 
@@ -128,7 +129,12 @@ def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
     return Page(
         title=f"{run.system.name}: {name}, {run.label}",
         about=f"{run.system.question} {sizes(run.problem.size())}.",
-        parts=[*parts, _plan_part(run, is_alone=True), *_scenario_parts(scenario)],
+        parts=[
+            *parts,
+            _plan_part(run, is_alone=True),
+            *_data_parts(run.problem),
+            *_scenario_parts(scenario),
+        ],
     )
 
 
@@ -511,6 +517,12 @@ def _drawings(system: System, problem: Any, plan: Any) -> list[go.Figure]:
     if plan is None or system.plan.draw is None:
         return []
     return [charts.chart(drawing) for drawing in system.plan.draw(problem, plan)]
+
+
+def _data_parts(problem: Any) -> list[Part]:
+    """Return what was converted or ignored of the data; a terminal has it on standard error already."""
+    notes = notes_of(problem)
+    return [Part(title="Notes on the data", notes=notes, detail=True)] if notes else []
 
 
 def _scenario_parts(scenario: Scenario | None) -> list[Part]:

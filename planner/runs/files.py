@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 
 from planner.backends.export import write_model
+from planner.contract.notes import notes_of
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.plan import Plan, Violations
 from planner.contract.problem import Problem
@@ -18,7 +19,8 @@ from planner.contract.system import System
 from planner.errors import InputError, PlanRejected, did_you_mean
 from planner.formatting import number, sizes
 from planner.io.file_replacement import replace_text
-from planner.io.table_files import find_tables, read_tables, write_table
+from planner.io.layout import TABLE_FORMATS, TableFormat
+from planner.io.table_files import find_tables, read_tables, write_table, write_workbook
 from planner.options import Service
 from planner.runs import run
 from planner.runs.result import Result, aligned
@@ -36,7 +38,8 @@ from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import PROBLEM_FOLDER, Entry, Scenario
 from planner.scenarios.starter import starter_text
 
-TableFormat = Literal["csv", "parquet"]
+WORKBOOK: Final = "tables.xlsx"
+"""Workbook with a sheet for each table of a generated problem."""
 
 
 def save_scenario(scenario: Scenario, out: Path) -> None:
@@ -65,7 +68,7 @@ def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: 
         write_table(pd.DataFrame(metrics), folder / "metrics.csv")
         plan = make_folder(folder / "plan")
         for table in one.system.plan.tables:  # of an earlier run in this folder; no other file is ours
-            for suffix in ("csv", "parquet"):
+            for suffix in TABLE_FORMATS:
                 (plan / f"{table.name}.{suffix}").unlink(missing_ok=True)
         if one.plan is not None:
             write_plan(one.plan, plan, table_format)
@@ -135,10 +138,14 @@ def generate(
     problem: Problem = make(**values)
     if out is not None:
         folder = Path(out)
-        write_tables(problem.to_tables(), folder, table_format)
+        if table_format == "xlsx":
+            write_workbook(problem.to_tables(), make_folder(folder) / WORKBOOK)
+        else:
+            write_tables(problem.to_tables(), folder, table_format)
         settings = "".join(f" --set {key}={value}" for key, value in given.items())
+        path = WORKBOOK if table_format == "xlsx" else "."
         command = f"planner generate {system} --preset {name}{settings}"
-        replace_text(folder / "scenario.toml", starter_text(found, " ".join(command.split())))
+        replace_text(folder / "scenario.toml", starter_text(found, " ".join(command.split()), path=path))
     return problem
 
 
@@ -245,7 +252,9 @@ class Checked(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `--json` prints it."""
         if self.plan is None:
-            return {"system": self.system.name, "problem": {"size": self.problem.size()}, "valid": True}
+            notes = notes_of(self.problem)
+            size = {"size": self.problem.size(), **({"notes": notes} if notes else {})}
+            return {"system": self.system.name, "problem": size, "valid": True}
         rows = self.violations.frame.to_dict(orient="records")
         return {"system": self.system.name, "violations": rows, "metrics": dict(self.metrics)}
 

@@ -32,10 +32,11 @@ from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError
 from planner.formatting import number
 from planner.io.file_replacement import remove_partial_folders, replace_folder, replace_text
+from planner.io.layout import TableFormat
 from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
 from planner.options import Algorithm, Options, Service
-from planner.runs.files import TableFormat, make_folder, read_plan, write_plan
+from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run, entries, evaluate
 from planner.scenarios.arguments import Designs, Source, as_scenario, labels_of, solver_options, verb

@@ -17,6 +17,7 @@ import pandas as pd
 
 from planner.contract.design import Decision
 from planner.contract.metrics import Metric
+from planner.contract.notes import notes_of
 from planner.contract.plan import Violations
 from planner.contract.proof import Proof, Status
 from planner.contract.ranking import compare_ranks
@@ -357,7 +358,12 @@ class Comparison(Result):
             if self.reference is not None:
                 plain["metrics"]["share_of_bound"] = self.share_of_bound(run)
         tables = self.problem.to_tables()
-        problem = {"digest": digest(tables), "size": self.problem.size()}
+        notes = notes_of(self.problem)
+        problem = {
+            "digest": digest(tables),
+            "size": self.problem.size(),
+            **({"notes": notes} if notes else {}),
+        }
         return {
             "system": self.system.name,
             "verdict": self.verdict,

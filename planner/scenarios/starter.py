@@ -21,9 +21,10 @@ WIDTH: Final = 110
 """Letters of a line."""
 
 
-def starter_text(system: System, command: str) -> str:
-    """Return the text of a scenario that compares a system's first designs on the tables of its folder.
+def starter_text(system: System, command: str, *, path: str = ".") -> str:
+    """Return the text of a scenario that compares a system's first designs on tables.
 
+    path     the folder or the workbook of the tables, beside the scenario
     command  the command that made the tables, for the reader
     """
     chosen, others = system.designs[:MOST_DESIGNS], system.designs[MOST_DESIGNS:]
@@ -36,7 +37,7 @@ def starter_text(system: System, command: str) -> str:
         "",
         "[problem]",
         _entry("source", "tables"),
-        f"{_entry('path', '.')}    # the folder of the tables",
+        f"{_entry('path', path)}    # the {'folder' if path == '.' else 'workbook'} of the tables",
         *_comments(parameters_of(system.problem.adjust)),
     ]
     for design in chosen:

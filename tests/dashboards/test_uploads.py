@@ -80,8 +80,8 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         ("demands.parquet", "demands", b"PAR1" + b"\x00" * 64, "demands.parquet"),
         ("demands.parquet", "demands", parquet(pd.DataFrame({"a": [1]}))[:200], "demands.parquet"),
         ("demands.csv", "demands", HUGE, "has 54 MB, at most 50"),
-        ("demands.xml", "demands", BOMB, "must end in .csv or .parquet"),
-        ("demands.pkl", "demands", b"\x80\x04cos\nsystem\n", "must end in .csv or .parquet"),
+        ("demands.xml", "demands", BOMB, "must end in .csv, .tsv"),
+        ("demands.pkl", "demands", b"\x80\x04cos\nsystem\n", "must end in .csv, .tsv"),
         ("x.csv", "", DEMANDS, "x.csv: which table is it?"),
         ("demands.csv", "demands", b'source,target,rate_mbps\n"=cmd|x",b,8\n', "row 2: source is '=cmd|x'"),
         ("demands.csv", "demands", b"source,target,rate_mbps\n@SUM(A1),b,8\n", "row 2: source is '@SUM"),
@@ -100,7 +100,7 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         ("demands.csv", "demands", b"a," * 100_000 + b"a\n", "has over 200 columns"),
         ("demands.csv", "demands", b"source,target,rate_mbps\n" + b"a" * 2_000 + b",b,1\n", "2,000 letters"),
         ("demands.csv", "demands", zipped(b"0" * 60_000_000), "is a binary file"),
-        ("demands.xlsx", "demands", zipped(b"0" * 60_000_000), "must end in .csv or .parquet"),
+        ("demands.xlsx", "demands", zipped(b"0" * 60_000_000), "is no readable workbook"),
         ("demands.parquet", "demands", zipped(b"0" * 60_000_000), "is no Parquet file"),
         ("demands.parquet", "demands", FINE[:40] + b"\xff" * 30 + FINE[70:], "is no Parquet file"),
         ("demands.parquet", "demands", FINE[:-60] + b"\xff" * 40 + FINE[-20:], "is no Parquet file"),
@@ -175,3 +175,21 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     done = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")
     assert done.code == 0, done.err
     assert '"max_utilization": 0.4' in done.out
+
+
+def test_a_workbook_holds_every_table(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with pd.ExcelWriter(content, engine="openpyxl") as book:
+        links = {"tail": ["a", "b"], "head": ["b", "a"], "Capacity (Gbit/s)": [1, 1]}
+        pd.DataFrame(links).to_excel(book, sheet_name="Links", index=False)
+        demands = {"source": ["a"], "target": ["b"], "rate_mbps": [8]}
+        pd.DataFrame(demands).to_excel(book, sheet_name="demands", index=False)
+        pd.DataFrame({"x": [1]}).to_excel(book, sheet_name="About", index=False)
+    tables = [table.name for table in find_system("traffic").problem.tables]
+    assert uploads.guess_table(tables, "net.xlsx") == uploads.ALL_SHEETS
+    file = uploaded("net.xlsx", content.getvalue(), uploads.ALL_SHEETS)
+    digest, size = worker.upload("traffic", [file], tmp_path)
+    assert size == "2 nodes, 2 links, 1 demand"
+    assert (tmp_path / digest / "links.xlsx").exists()
+    with pytest.raises(InputError, match=r"net\.xlsx: no sheet has the name of a table: racks"):
+        worker.upload("circuits", [file], tmp_path)

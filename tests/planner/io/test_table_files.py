@@ -16,12 +16,14 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from planner.contract.notes import observe_notes
+from planner.contract.notes import notes_of, observe_notes
 from planner.contract.tables import Table
 from planner.errors import InputError
-from planner.io.layout import Layout, TableFile
-from planner.io.table_files import read_table
-from planner.scenarios.catalogue import find_system
+from planner.io.layout import TABLE_FORMATS, Layout, TableFile
+from planner.io.table_files import find_tables, read_table, read_tables, write_table, write_workbook
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import from_document
+from tests import fuzzing
 
 Content = bytes | str | Callable[[Path], None]
 PLAIN: Final = "tail,head,capacity_mbps\na,b,1500\nb,a,2000\n"
@@ -629,3 +631,97 @@ def test_a_spreadsheet_is_read_or_refused(name: str, tmp_path: Path) -> None:
         frame = read_table(table, file)
     assert {column: frame[column].tolist() for column in variant.read} == dict(variant.read)
     assert tuple(notes) == variant.notes
+
+
+# --- whole problems -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table_format", TABLE_FORMATS)
+@pytest.mark.parametrize("name", system_names())
+def test_what_generate_writes_reads_back_equal(name: str, table_format: str, tmp_path: Path) -> None:
+    system = find_system(name)
+    tables = next(base for base in fuzzing.bases() if base.system is system).tables
+    if table_format == "xlsx":
+        write_workbook(tables, tmp_path / "tables.xlsx")
+    else:
+        for table, frame in tables.items():
+            write_table(frame, tmp_path / f"{table}.{table_format}")
+    path = tmp_path / "tables.xlsx" if table_format == "xlsx" else tmp_path
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        found = find_tables(system.problem.tables, path, system.problem.optional_tables)
+        again = system.problem.from_tables(read_tables(system.problem.tables, found))
+    # a workbook holds 16 digits of a number
+    for table, frame in again.to_tables().items():
+        pd.testing.assert_frame_equal(
+            frame, tables[table], check_like=True, rtol=1e-15, check_exact=table_format != "xlsx"
+        )
+    assert notes == []
+
+
+def test_a_workbook_is_the_path_of_a_scenario_in_other_words_and_units(tmp_path: Path) -> None:
+    rows = {
+        "Links": [["From", "To", "Capacity (Gbit/s)", "Owner"], ["a", "b", 1, "x"], ["b", "a", 2, "y"]],
+        "Demands": [["Source", "Target", "Rate Gbps"], ["a", "b", 0.5]],
+    }
+    sheet(["read me"], name="About", more=rows)(tmp_path / "net.xlsx")  # type: ignore[operator]
+    document = {
+        "system": "traffic",
+        "problem": {
+            "source": "tables",
+            "path": "net.xlsx",
+            "columns": {"links": {"tail": "From", "head": "To"}},
+            "tables": {"links": {"ignore": ["Owner"]}},
+        },
+    }
+    problem = from_document(document, name="s", folder=tmp_path).make_problem()
+    assert problem.capacity_mbps.tolist() == [1000.0, 2000.0]
+    assert problem.rate_mbps.tolist() == [500.0]
+    assert notes_of(problem) == [
+        "net.xlsx: ignored sheets 'About'",
+        "net.xlsx sheet Links: read columns 'From' as tail, 'To' as head, 'Capacity (Gbit/s)' as capacity_mbps (times 1,000)",
+        "net.xlsx sheet Links: ignored columns 'Owner'",
+        "net.xlsx sheet Demands: read columns 'Source' as source, 'Target' as target, 'Rate Gbps' as rate_mbps (times 1,000)",
+    ]
+
+
+BAD_LAYOUTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
+    "an unknown table": (
+        {"tables": {"linsk": {}}},
+        "problem.tables.linsk: no such table; did you mean 'links'?",
+    ),
+    "an unknown column": (
+        {"columns": {"links": {"tial": "From"}}},
+        "problem.columns.links.tial: no such column; did you mean 'tail'?",
+    ),
+    "an unknown key": (
+        {"tables": {"links": {"decimals": ","}}},
+        "problem.tables.links.decimals: no such key; did you mean 'decimal'?",
+    ),
+    "an unknown mark": (
+        {"tables": {"links": {"decimal": "x"}}},
+        "problem.tables.links.decimal is 'x', must be '.' or ','",
+    ),
+    "one mark twice": (
+        {"tables": {"links": {"decimal": ",", "thousands": ","}}},
+        "problem.tables.links: decimal and thousands are both ',', must differ",
+    ),
+    "an unknown encoding": (
+        {"tables": {"links": {"encoding": "base64"}}},
+        "problem.tables.links.encoding is 'base64', must be an encoding such as utf-8, cp1252, utf-16",
+    ),
+    "no table": ({"tables": 1}, "problem.tables must be a table: write [problem.tables.NAME]"),
+    "no name": (
+        {"columns": {"links": {"tail": 1}}},
+        "problem.columns.links.tail is 1, must be the name of a column in the file",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LAYOUTS)
+def test_a_bad_layout_is_one_line(name: str, tmp_path: Path) -> None:
+    given, fault = BAD_LAYOUTS[name]
+    document = {"system": "traffic", "problem": {"source": "tables", "path": ".", **given}}
+    with pytest.raises(InputError) as caught:
+        from_document(document, name="s", folder=tmp_path)
+    assert caught.value.faults == (f"s: {fault}",)

@@ -40,7 +40,10 @@ def test_the_scenario_is_valid(folder: Path) -> None:
 
 
 BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
-    "a missing file": ({"objects": ""}, ["net: has no objects.csv (nor objects.parquet)"]),
+    "a missing file": (
+        {"objects": ""},
+        ["net: has no objects.csv (nor .parquet, .xlsx, .ods, .feather, .json)"],
+    ),
     "an empty file": (
         {"links": b""},
         ["links.csv: is empty, must begin with a line of column names"],
@@ -49,13 +52,20 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "a missing column": (
         {"links": "tail,head,capacity\nS,E,5\n"},
         [
-            "links.csv: column 'capacity_mbps' is missing; is it called 'capacity'?",
-            "links.csv: unknown column 'capacity'; did you mean 'capacity_mbps'?",
+            (
+                "links.csv: column 'capacity' names no unit: call it capacity_mbps where it is in Mbit/s, or "
+                "give it its own unit, such as capacity_gbps"
+            ),
         ],
     ),
     "semicolons": (
-        {"objects": "channel;bitrate_kbps\nv;1000\n"},
-        ["objects.csv: has the one column 'channel;bitrate_kbps': columns must be separated by commas"],
+        {"objects": "channel;bitrate_kbps\nv;1,000\n"},
+        [
+            (
+                "objects.csv row 2: bitrate_kbps is '1,000', 1000 or 1.000? say [problem.tables.objects] "
+                'decimal = "." or ","'
+            )
+        ],
     ),
     "NaN": (
         {"links": LINKS + "E,B,nan,1,1\n"},
@@ -111,8 +121,13 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "a binary file": ({"links": b"PK\x03\x04\x00\x00"}, ["links.csv: is a binary file, must be text"]),
     "another encoding": (
-        {"clusters": "cluster,tier\nKöln,edge\n".encode("latin-1")},
-        ["clusters.csv row 2: byte 0xf6 is not UTF-8; save the file as UTF-8"],
+        {"clusters": "cluster,tier\nМосква,edge\n".encode("cp1251")},
+        [
+            (
+                "clusters.csv: is not UTF-8, and 'Ìîñêâà' is no Western European text (cp1252); save it as "
+                "UTF-8, or say [problem.tables.clusters] encoding"
+            )
+        ],
     ),
     "faults in two tables": (
         {"links": LINKS + "E,B,-1,1,1\n", "requests": REQUESTS + "B,v,x,1\n"},
