@@ -191,5 +191,5 @@ def test_a_workbook_holds_every_table(tmp_path: Path) -> None:
     digest, size = worker.upload("traffic", [file], tmp_path)
     assert size == "2 nodes, 2 links, 1 demand"
     assert (tmp_path / digest / "links.xlsx").exists()
-    with pytest.raises(InputError, match=r"net\.xlsx: no sheet has the name of a table: racks"):
-        worker.upload("circuits", [file], tmp_path)
+    with pytest.raises(InputError, match=r"net\.xlsx: no sheet has the name of a table: clients"):
+        worker.upload("brokering", [file], tmp_path)
