@@ -26,7 +26,8 @@ from planner.scenarios.description import describe
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-PICTURES = {"traffic": ("germany50.png", "Verdict and metrics of three designs on Germany50")}
+PICTURES = DOCS / "pictures"
+"""A picture of each system's example; `python docs/pictures.py` draws them."""
 EXAMPLES = {
     "brokering": "own_data",
     "circuitflows": "one_ring",
@@ -38,11 +39,22 @@ EXAMPLES = {
 """The scenario that a system's page shows: small, and without a study around it."""
 API = {
     "planner": "Run designs",
+    "planner.contract.system": "Declare a system",
     "planner.contract.problem": "Declare a system: problems",
+    "planner.contract.tables": "Declare a system: tables",
     "planner.contract.plan": "Declare a system: plans",
+    "planner.contract.metrics": "Declare a system: metrics",
+    "planner.contract.drawing": "Declare a system: pictures",
     "planner.contract.design": "Declare a system: designs",
-    "planner.contract.metrics": "Metrics",
-    "planner.contract.system": "Systems",
+    "planner.contract.proof": "Declare a system: proofs",
+    "planner.contract.signalling": "Declare a system: messages of control planes",
+    "planner.contract.degradation": "Declare a system: old, noisy and coarse information",
+    "planner.contract.control_loop": "Declare a system: control in time",
+    "planner.contract.simulation": "Declare a system: simulations",
+    "planner.contract.studies": "Declare a system: studies",
+    "planner.contract.what_if": "Declare a system: explanations",
+    "planner.backends.linear_program": "Models in sparse arrays",
+    "planner.backends.backend": "Declare a backend",
     "planner.testing": "Test a system or a backend",
 }
 
@@ -93,8 +105,8 @@ def system_page(name: str) -> str:
     scenarios = sorted((ROOT / "data" / "scenarios" / name).glob("*.toml"))
     title, _, text = markdown(inspect.getdoc(import_module(f"planner_models.{name}")) or "").partition("\n")
     lines = [f"# {title.split(':')[0]}", "", f"**{system['question']}** Source: {system['source']}.", ""]
-    if name in PICTURES:
-        lines += [f"![{PICTURES[name][1]}](../pictures/{PICTURES[name][0]})", ""]
+    if (PICTURES / f"{name}.png").exists():
+        lines += [f"![Verdict and metrics of designs on {name}/{EXAMPLES[name]}](../pictures/{name}.png)", ""]
     if not title.rstrip(".").endswith("?"):
         lines += [title, ""]
     lines += [text.strip(), "", "## Example scenario", ""]
@@ -180,11 +192,15 @@ def help_text(words: Sequence[str], command: Any) -> str:
 def python_page() -> str:
     """Return the reference of the public names."""
     lines = ["# Python", "", "Public names, by module. A name is imported as `from MODULE import NAME`.", ""]
+    shown: set[int] = set()  # a name that two modules export stands at the first
     for module, title in API.items():
         loaded = import_module(module)
         lines += [f"## {title}: `{module}`", "", markdown(inspect.getdoc(loaded) or ""), ""]
         for name in public_names(loaded):
-            lines += [*described(module, name, getattr(loaded, name)), ""]
+            value = getattr(loaded, name)
+            if id(value) not in shown:
+                lines += [*described(module, name, value), ""]
+            shown.add(id(value))
     return "\n".join(lines)
 
 
@@ -354,7 +370,13 @@ def _block(text: str) -> str:
     if lines and lines[0].lstrip().startswith(">>>"):
         return "\n".join(["```pycon", *lines, "```"])
     if lines and all(line.startswith("    ") for line in lines):
-        return "\n".join(["```python", *(line[4:] for line in lines), "```"])
+        code = [line[4:] for line in lines]
+        try:
+            compile("\n".join(code), "docstring", "exec")
+            language = "python"
+        except SyntaxError:
+            language = "text"
+        return "\n".join([f"```{language}", *code, "```"])
     entry = re.compile(r"(?P<name>[\w*,` \[\].]*[\w\]`]) {2,}(?P<meaning>\S.*)")
     if len(lines) > 0 and not lines[0].startswith((" ", "|", "-")) and entry.fullmatch(lines[0]):
         items: list[str] = []
