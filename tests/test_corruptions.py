@@ -24,7 +24,7 @@ FACTORS = (0.0, 0.5, 2.0, 3.0, -1.0)
 DECISIONS = {
     "brokering": {"assignments", "rounds", "offers"},
     "circuitflows": {"configurations", "queues", "settings", "placement"},
-    "circuits": {"configurations", "packet", "unserved"},
+    "circuits": {"configurations", "packet"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
     "traffic": {"flows", "weights"},

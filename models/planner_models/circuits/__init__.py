@@ -134,6 +134,7 @@ SYSTEM = System(
             "packet": "overloaded links",
             "demand": "pairs served twice",
             "coverage": "pairs not served",
+            "unserved": "pairs listed with false unserved demand",
         },
     ),
     designs=DESIGNS,

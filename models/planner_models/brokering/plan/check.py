@@ -195,6 +195,12 @@ def _require_records(problem: Brokering, plan: Assignment) -> None:
                 f"rounds row {row + 1}: {overbooked[row]:g} of {len(problem.clusters)} clusters overbooked, "
                 f"{withdrawn[row]:g} mappings withdrawn; the last round has none, the others have some"
             )
+        if (differs := withdrawn[:-1] != withdrawn[0]).any():
+            row = int(np.argmax(differs))
+            raise PlanRejected(
+                f"rounds row {row + 1}: {withdrawn[row]:g} mappings withdrawn, {withdrawn[0]:g} in the first "
+                "round; each round withdraws those of all brokers"
+            )
     if plan.offers is not None and len(plan.offers):
         _require_known(plan.offers, "offers", "cluster", problem.clusters["cluster"])
         if plan.offers["cluster"].duplicated().any():
@@ -202,6 +208,10 @@ def _require_records(problem: Brokering, plan: Assignment) -> None:
             raise PlanRejected(
                 f"offers row {row + 1}: cluster '{plan.offers['cluster'].iloc[row]}' is there twice"
             )
+        missing = ~problem.clusters["cluster"].isin(plan.offers["cluster"]).to_numpy()
+        if missing.any():
+            name = problem.clusters["cluster"].iloc[int(np.argmax(missing))]
+            raise PlanRejected(f"offers: cluster '{name}' has no bid, every cluster must have one")
     if plan.traffic is not None and len(plan.traffic):
         frame = plan.traffic
         windows = np.unique(frame["window"].to_numpy(float))

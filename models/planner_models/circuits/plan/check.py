@@ -17,6 +17,7 @@ from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import ENDS, Racks
 
 TOLERANCE: Final = 1e-6
+PRECISION: Final = 1e-8  # of differences, relative to what is wanted
 PORT_KEY: Final = ("start_us", "input_port", "switch")
 
 
@@ -200,6 +201,7 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     packet        a rack sends or receives more over the packet switch than its link carries in the week
     demand        a pair is served twice: more over both switches than is wanted
     coverage      without a week: demand that is neither served nor listed as unserved
+    unserved      demand that is listed as unserved, where a plan lists it, is not what is left
 
     PlanRejected where it is no schedule: an unknown rack, circuits of a day that are no matching.
     """
@@ -228,9 +230,15 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
             )
     tolerance = TOLERANCE * np.maximum(wanted, 1.0)
     found += _pairs(problem, "demand", served > wanted + tolerance, served)
+    listed = None if plan.unserved is None else _sum_pairs(problem, plan.unserved, "unserved")
     if window is None:
-        known = served if plan.unserved is None else served + _sum_pairs(problem, plan.unserved, "unserved")
+        known = served if listed is None else served + listed
         found += _pairs(problem, "coverage", known < wanted - tolerance, served)
+    if listed is not None:
+        left = np.maximum(wanted - served, 0.0)
+        found += _pairs(
+            problem, "unserved", np.abs(listed - left) > PRECISION * np.maximum(wanted, 1.0), listed, left
+        )
     return found
 
 
@@ -258,14 +266,18 @@ def report_days(
 
 
 def _pairs(
-    problem: Circuits, limit: str, broken: NDArray[np.bool_], served: NDArray[np.float64]
+    problem: Circuits,
+    limit: str,
+    broken: NDArray[np.bool_],
+    amount: NDArray[np.float64],
+    allowed: NDArray[np.float64] | None = None,
 ) -> Violations:
-    """Return the violations of a limit by pairs of racks."""
+    """Return the violations of a limit by pairs of racks; what is allowed is by default what is wanted."""
     source, target = np.nonzero(broken)
     return Violations.of(
         limit,
         where=[f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
-        amount=served[source, target],
-        allowed=problem.bits[source, target],
+        amount=amount[source, target],
+        allowed=(problem.bits if allowed is None else allowed)[source, target],
         unit="bits",
     )

@@ -65,6 +65,12 @@ TRAFFIC = pd.DataFrame(
         ("offers", OFFERS, None),
         ("offers", OFFERS.assign(cluster=["a", "bb"]), "offers row 2: 'bb' is no cluster; did you mean"),
         ("offers", pd.concat([OFFERS, OFFERS]), "offers row 3: cluster 'a' is there twice"),
+        ("offers", OFFERS.iloc[:1], "offers: cluster 'b' has no bid, every cluster must have one"),
+        (
+            "rounds",
+            pd.DataFrame({"round": [1, 2, 3.0], "overbooked": [1, 1, 0.0], "withdrawn": [2, 3, 0.0]}),
+            "rounds row 2: 3 mappings withdrawn, 2 in the first round",
+        ),
         ("traffic", TRAFFIC, None),
         ("traffic", TRAFFIC.assign(window=2.0), "traffic: window is 2 where 1 is expected"),
         ("traffic", TRAFFIC.assign(cdn="x"), "traffic row 2: CDN 'x' is there twice in a window"),

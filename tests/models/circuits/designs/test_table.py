@@ -204,6 +204,9 @@ def test_scarce_capacity_leaves_demand_unserved_and_lists_it(design: Design) -> 
     assert run.plan is not None
     assert not len(run.violations)
     listed = run.plan.unserved
+    for wrong in (listed.iloc[1:], listed.assign(bits=listed["bits"] * 1.001)):
+        found = check(problem, replace(run.plan, unserved=wrong)).frame
+        assert set(found["limit"]) == {"unserved"}
     assert listed["bits"].sum() == pytest.approx(run.metrics["unserved_bits"], rel=1e-6)
     assert run.metrics["unserved_bits"] > 0
     served = run.metrics["served_mbps"] * problem.window_us
