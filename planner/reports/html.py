@@ -74,7 +74,7 @@ def save_pictures(page: Page, folder: Path) -> int:
     for part in page.parts:
         for figure in part.charts if part.pictures is None else part.pictures():
             count += 1
-            title = re.sub(r"<[^>]*>", "", f"{part.title} {figure.layout.title.text}")
+            title = re.sub(r"<[^>]*>", " ", f"{part.title} {figure.layout.title.text}")
             charts.save_picture(figure, folder / f"{count:02}_{slug(title)}.svg")
     return count
 

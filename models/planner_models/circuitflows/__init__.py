@@ -107,7 +107,6 @@ SYSTEM = System(
                 "small_p99_ms",
                 "big_p99_ms",
                 "latency_p99_us",
-                "lost_share",
                 "circuit_utilization",
             ),
         ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,8 @@ from planner_models.brokering.problem.problem import Brokering
 Brokers = Annotated[int, Field(ge=1, description="number of brokers that the clients are divided among")]
 DealSeed = Annotated[int, Field(ge=0, description="seed of the random division")]
 MostRounds = Annotated[int, Field(ge=1, description="maximum number of rounds")]
+ROUNDS_AHEAD: Final = 4  # rounds that the time left is shared by; their number is known at the end only
+LEAST_TIME_S: Final = 0.01  # of a broker's decision
 Headroom = Annotated[
     float,
     Field(gt=0, le=1, description="share of the announced capacity that a CDN commits to, at most"),
@@ -45,7 +48,11 @@ def assign_independently(
     source   Mukerjee 2018, 3.4.2 (BestLookup: capacity 10, two brokers that send 9 each)
     """
     problems = [problem.with_client_counts(count) for count in deal_clients(problem, brokers, deal_seed)]
-    decisions = [assignment.assign(part, options=options) for part in problems]
+    until = _deadline(options)
+    decisions = [
+        assignment.assign(part, options=_with_share_of_time(options, until, brokers - number))
+        for number, part in enumerate(problems)
+    ]
     plans = [decision.plan for decision in decisions if decision.plan is not None]
     if len(plans) < brokers:
         return next(decision for decision in decisions if decision.plan is None)
@@ -84,13 +91,17 @@ def assign_in_transactions(
     promised = np.tile(problem.residual_mbps, (brokers, 1))
     no_background = np.zeros(len(capacity))
     rows: list[tuple[int, int, int]] = []
+    until = _deadline(options)
     for number in range(1, most_rounds + 1):
+        if number > 1 and until is not None and time.perf_counter() >= until:
+            reason = f"CDNs still refuse {rows[-1][1]} clusters at the time limit, after {number - 1} rounds"
+            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
         decisions = [
             assignment.assign(
                 problem.with_client_counts(count).with_clusters(
                     capacity_mbps=own, background_mbps=no_background
                 ),
-                options=options,
+                options=_with_share_of_time(options, until, ROUNDS_AHEAD * brokers),
             )
             for count, own in zip(counts, promised, strict=True)
         ]
@@ -113,6 +124,18 @@ def assign_in_transactions(
         promised[:, refused] = np.minimum(promised, share * capacity)[:, refused]
     reason = f"CDNs still refuse {int(refused.sum())} clusters after {most_rounds} rounds"
     return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+
+
+def _deadline(options: Options) -> float | None:
+    return None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+
+
+def _with_share_of_time(options: Options, until: float | None, decisions: int) -> Options:
+    """Return options that leave an equal share of the time to each of `decisions`."""
+    if until is None:
+        return options
+    left_s = max(until - time.perf_counter(), 0.0)
+    return replace(options, time_limit_s=max(left_s / decisions, LEAST_TIME_S))
 
 
 def deal_clients(problem: Brokering, brokers: int, seed: int) -> list[Ints]:
