@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 UNIT_SCALES: Final = (
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 def number(value: float | None) -> str:
     """Return a figure with about four digits and thousands separators; `-` for unknown."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or _is_unknown(value):
         return "-"
     if value == 0:
         return "0"
@@ -75,6 +75,29 @@ def amount_or_number(value: float | None, unit: str) -> str:
     if is_convertible(unit) or value >= min(LARGE_NUMBERS.values()):
         return amount(value, unit)
     return f"{number(value)} {unit}".rstrip()
+
+
+def scale_of(
+    name: str, values: Iterable[float | None], unit: str
+) -> tuple[str, Callable[[float | None], str]]:
+    """Return the unit that values of one figure are shown in, and the function that writes a value in it.
+
+    Values from a million on are converted to a larger unit, and shares are percentages.
+    """
+    if not unit and name.endswith("share"):
+        return "", lambda value: "-" if _is_unknown(value) else f"{number(100 * (value or 0.0))}%"
+    known = [abs(value) for value in values if value is not None and not math.isnan(value)]
+    largest = max(known, default=0.0)
+    scale = next((scale for scale in UNIT_SCALES if unit in scale), None)
+    if scale is None or largest < LARGE_NUMBERS["million"]:
+        return unit, number
+    size = largest * scale[unit]
+    shown, least = next((one, least) for one, least in reversed(scale.items()) if least <= size)
+    return shown, lambda value: number(None if value is None else value * scale[unit] / least)
+
+
+def _is_unknown(value: float | None) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def phrase(verb: str, shown: str) -> str:
@@ -144,7 +167,7 @@ def heading(name: str, unit: str = "") -> str:
     words = name.split("_")
     if len(words) > 1 and unit and UNIT_WORDS.get(words[-1], words[-1]) == unit:
         words.pop()
-    return " ".join(words)
+    return " ".join(UNIT_WORDS.get(word, word) if place else word for place, word in enumerate(words))
 
 
 UNIT_WORDS: Final = {

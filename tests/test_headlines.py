@@ -60,7 +60,7 @@ REDUCED = {
     "brokering/market_33k": MARKET,
     "brokering/market_33k_tight": SMALL_MARKET,
     "brokering/market_3m": MARKET,
-    "brokering/overbooking": SMALL_MARKET,
+    "brokering/overbooking": {**SMALL_MARKET, "problem.free_scale": 0.3},
     "brokering/table_3_3": MARKET,
     "circuitflows/coordination": {"problem.horizon_us": 10_000.0},
     "circuitflows/dfsio": {"problem.writers": 1, "problem.file_mb": 20.0},

@@ -16,6 +16,7 @@ from planner.contract.design import ProblemT
 from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Section
 from planner.errors import PlannerError
+from planner.formatting import amount_or_number
 from planner.options import Options
 
 Figures = Mapping[str, float | None]
@@ -71,7 +72,7 @@ class Reoptimization(Generic[ProblemT]):
         self.metric = metric
         self.value = decided.metrics[metric.name]
         self.resolution = abs(self.value or 0.0) * (decided.decision.proof.gap or 0.0)
-        self._label = metric.label[0].lower() + metric.label[1:]
+        self.label = metric.label[0].lower() + metric.label[1:]
         self._decided, self._measure, self._options, self._warm = decided, measure, options, warm
 
     def solve(self, change: Change[ProblemT]) -> Trial[ProblemT]:
@@ -154,11 +155,11 @@ class Reoptimization(Generic[ProblemT]):
         best = max(known, key=lambda trial: trial.gain or 0.0)
         gain = best.gain or 0.0
         if gain <= 0:
-            return f"No {what} of the {len(known)} tried improves {self._label}."
+            return f"No {what} of the {len(known)} tried improves {self.label}."
         share = f" ({gain / abs(self.value):.2%})" if self.value else ""
         doubt = "" if self.is_clear(best) else ", which is less than the gap of the plan"
-        amount = f"{gain:,.6g} {self.metric.unit}".rstrip()
+        amount = amount_or_number(gain, self.metric.unit)
         return (
             f"Of {len(known)} {what}{'s' * (len(known) > 1)} tried, {best.change.name} gains most: "
-            f"{amount}{share} in {self._label}{doubt}."
+            f"{amount}{share} in {self.label}{doubt}."
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from planner.formatting import heading, number
+from planner.formatting import heading, number, scale_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,19 +144,24 @@ def table_of(
         or not frame[name].map(lambda value: isinstance(value, str)).any()
         for name in frame
     ]
-    columns = []
+    columns, texts = [], []
     for name, is_numeric in zip(frame, numeric, strict=True):
         unit = (units or {}).get(str(name), "")
-        columns.append(Column(label=heading(str(name), unit), unit=unit, numeric=is_numeric))
-    rows = [[show(value) if show else _text(value) for value in row] for row in shown.itertuples(index=False)]
+        label = "" if name == unit else heading(str(name), unit)
+        write: Callable[[float | None], str] = number
+        if is_numeric and units is not None:
+            unit, write = scale_of(str(name), [one for one in shown[name] if isinstance(one, float)], unit)
+        texts.append([show(value) if show else _text(value, write) for value in shown[name]])
+        columns.append(Column(label=label, unit=unit, numeric=is_numeric))
+    rows = [list(row) for row in zip(*texts, strict=True)]
     return Table(columns=columns, rows=rows, title=title, caption=caption, row_headers=1)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, write: Callable[[float | None], str] = number) -> str:
     if isinstance(value, bool | str):
         return str(value)
     return (
-        number(value)
+        write(value)
         if value is None or isinstance(value, int | float) or hasattr(value, "dtype")
         else str(value)
     )

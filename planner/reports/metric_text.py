@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from planner.contract.metrics import Metric
 
 
-def better(metric: Metric) -> str:
-    """Return which way is better, and the unit: `↓ ms`."""
-    return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit}".strip()
+def better(metric: Metric, unit: str | None = None) -> str:
+    """Return which way is better, and the unit, the metric's own or that of the figures: `↓ ms`."""
+    return f"{'↑' if metric.better == 'more' else '↓'} {metric.unit if unit is None else unit}".strip()
 
 
 def differ(values: Sequence[float | None]) -> bool:

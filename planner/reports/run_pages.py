@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.notes import notes_of
-from planner.formatting import amount_or_number, number, percent, sizes
+from planner.formatting import amount_or_number, number, percent, scale_of, sizes
 from planner.reports.document import Column, Kind, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better, differ
 
@@ -82,8 +83,10 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
     lines_after = frozenset({len(rows) - 1})
     chosen = system.metrics if all_metrics else system.table_metrics
     for metric in chosen:
-        if run.metrics.get(metric.name) is not None:
-            rows.append([metric.label, better(metric), number(run.metrics[metric.name])])
+        value = run.metrics.get(metric.name)
+        if value is not None:
+            unit, text = scale_of(metric.name, [value], metric.unit)
+            rows.append([metric.label, better(metric, unit), text(value)])
     table = Table(
         title=f"{system.name}: {sizes(run.problem.size())}",
         columns=[Column(label="", wrap=False), Column(label=""), Column(label=run.label, numeric=True)],
@@ -153,19 +156,20 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
     ]
     values = {design: [one.row() for one in own if not one.exit_code] for design, own in designs.items()}
     figures: list[tuple[str, str, str, bool]] = [
-        ("gap", "Gap", "↓", True),
-        ("seconds", "Time", "↓ s", True),
-        ("violations", "Constraint violations", "↓", True),
-        *((one.name, one.label, better(one), one.better == "less") for one in system.metrics),
+        ("gap", "Gap", "", True),
+        ("seconds", "Time", "s", True),
+        ("violations", "Constraint violations", "", True),
+        *((one.name, one.label, one.unit, one.better == "less") for one in system.metrics),
     ]
     for name, label, unit, is_worst_most in figures:
         known = [[row[name] for row in own if row.get(name) is not None] for own in values.values()]
         if any(known):
             worst = max if is_worst_most else min
-            row: list[Text | str] = [label, unit]
+            shown, text = scale_of(name, itertools.chain(*known), unit)
+            row: list[Text | str] = [label, f"{'↓' if is_worst_most else '↑'} {shown}".strip()]
             for own in known:
-                row.append(number(sum(own) / len(own)) if own else "-")
-                row.append(Text(number(worst(own)) if own else "-", "dim"))
+                row.append(text(sum(own) / len(own)) if own else "-")
+                row.append(Text(text(worst(own)) if own else "-", "dim"))
             rows.append(row)
     table = Table(
         title=f"{system.name}: {count} windows, mean and worst",
@@ -210,10 +214,15 @@ def checked_page(result: Checked) -> Page:
     about = f"{system.question} {sizes(result.problem.size())}."
     if result.plan is None:
         return Page(title=system.name, about=about, parts=[Part(sentences=[Text(result.verdict, "strong")])])
+    rows = []
+    for one in system.metrics:
+        value = result.metrics.get(one.name)
+        unit, text = scale_of(one.name, [value], one.unit)
+        rows.append([one.label, better(one, unit), text(value)])
     table = Table(
         title=system.name,
         columns=[Column(label="metric"), Column(label=""), Column(label="plan", numeric=True)],
-        rows=[[one.label, better(one), number(result.metrics.get(one.name))] for one in system.metrics],
+        rows=rows,
     )
     notes = [Text(f"plan: {sentence}", "warning") for sentence in result.violations.sentences()]
     part = Part(
@@ -235,7 +244,8 @@ def simulation_page(result: SimulatedDesigns) -> Page:
     for metric in result.metrics:
         values = [run.result.metrics.get(metric.name) if run.result else None for run in runs]
         if any(value is not None for value in values):
-            rows.append([metric.label, better(metric), *_mark_best(metric, values)])
+            unit, text = scale_of(metric.name, values, metric.unit)
+            rows.append([metric.label, better(metric, unit), *_mark_best(metric, values, text)])
     outcomes = Counter(str(outcome) for run in done if run.result for outcome in run.result.rounds["outcome"])
     lines_after = frozenset({len(rows) - 1})
     for outcome in outcomes:
@@ -346,17 +356,20 @@ def metrics_table(
     for metric in metrics:
         values = [one.metrics.get(metric.name) for one in designs]
         if any(value is not None for value in values):
+            unit, text = scale_of(metric.name, values, metric.unit)
             changes = [
-                change(value, one.earlier.get(metric.name))
+                change(value, one.earlier.get(metric.name), text)
                 for value, one in zip(values, designs, strict=True)
             ]
             cells = [
                 Text(cell.text + since, cell.kind)
                 for cell, since in zip(
-                    _mark_best(metric, values, [one.may_be_best for one in designs]), changes, strict=True
+                    _mark_best(metric, values, text, [one.may_be_best for one in designs]),
+                    changes,
+                    strict=True,
                 )
             ]
-            rows.append([metric.label, better(metric), *cells])
+            rows.append([metric.label, better(metric, unit), *cells])
     caption = ARROWS
     if references:
         lines_after.add(len(rows) - 1)
@@ -382,11 +395,11 @@ def metrics_table(
     )
 
 
-def change(value: float | None, earlier: float | None) -> str:
-    """Return the change since an earlier value in brackets; nothing where there is none."""
+def change(value: float | None, earlier: float | None, text: Callable[[float | None], str] = number) -> str:
+    """Return the change since an earlier value in brackets, as `text` writes it; nothing without a change."""
     if value is None or earlier is None or math.isclose(value, earlier, rel_tol=1e-9, abs_tol=1e-12):
         return ""
-    return f" ({'+' if value > earlier else '−'}{number(abs(value - earlier))})"
+    return f" ({'+' if value > earlier else '−'}{text(abs(value - earlier))})"
 
 
 def _design_columns(labels: Sequence[str]) -> list[Column]:
@@ -462,7 +475,10 @@ def _more_metrics(system: System, chosen: Sequence[Metric]) -> list[Text]:
 
 
 def _mark_best(
-    metric: Metric, values: Sequence[float | None], may_be_best: Sequence[bool] | None = None
+    metric: Metric,
+    values: Sequence[float | None],
+    text: Callable[[float | None], str],
+    may_be_best: Sequence[bool] | None = None,
 ) -> list[Text]:
     """Return the values as cells; the best of those that may be is marked, none where all agree."""
     allowed = [True] * len(values) if may_be_best is None else may_be_best
@@ -470,7 +486,7 @@ def _mark_best(
     best = (max(known) if metric.better == "more" else min(known)) if differ(known) else math.nan
     return [
         Text(
-            number(value),
+            text(value),
             "best"
             if may and value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12)
             else "",

@@ -66,7 +66,9 @@ def show_part(part: Part, console: Console = console) -> None:
     _print_lines(lines(part.sentences), console)
     if part.sentences and part.tables:
         console.print()
-    for table in part.tables:
+    for number, table in enumerate(part.tables):
+        if number:
+            console.print()
         for piece in _pieces(table, console.width):
             console.print(_rich(piece))
     _print_lines(lines(part.notes), console)

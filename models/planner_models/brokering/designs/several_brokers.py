@@ -13,6 +13,7 @@ from pydantic import Field
 from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.formatting import sizes
 from planner.options import Options
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing
@@ -94,7 +95,8 @@ def assign_in_transactions(
     until = _deadline(options)
     for number in range(1, most_rounds + 1):
         if number > 1 and until is not None and time.perf_counter() >= until:
-            reason = f"CDNs still refuse {rows[-1][1]} clusters at the time limit, after {number - 1} rounds"
+            refuse = f"CDNs still refuse {_clusters(rows[-1][1])}"
+            reason = f"{refuse} at the time limit, after {number - 1} rounds"
             return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
         decisions = [
             assignment.assign(
@@ -122,8 +124,12 @@ def assign_in_transactions(
         # capacity that other brokers may still request cannot be promised twice
         share = requested / np.maximum(requested.sum(axis=0), 1e-12)
         promised[:, refused] = np.minimum(promised, share * capacity)[:, refused]
-    reason = f"CDNs still refuse {int(refused.sum())} clusters after {most_rounds} rounds"
+    reason = f"CDNs still refuse {_clusters(rows[-1][1])} after {most_rounds} rounds"
     return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+
+
+def _clusters(count: int) -> str:
+    return sizes({"clusters": count})
 
 
 def _deadline(options: Options) -> float | None:

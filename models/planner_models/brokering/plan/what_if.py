@@ -17,6 +17,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.errors import InputError
+from planner.formatting import number
 from planner.options import Options
 from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation
@@ -187,10 +188,10 @@ def _full_clusters(
     if not trials:
         return section, "No cluster is full: more capacity anywhere gains nothing."
     first = trials[0].change
-    number = "1 cluster is" if len(full) == 1 else f"{len(full)} clusters are"
-    value = f"{first.facts['dual_price_per_gbps']:,.6g} {unit or 'of the objective'}"
+    count = "1 cluster is" if len(full) == 1 else f"{len(full)} clusters are"
+    value = f"{number(first.facts['dual_price_per_gbps'])} {unit or 'of the objective'}"
     return section, (
-        f"{number} full. The dual price of capacity is highest in "
+        f"{count} full. The dual price of capacity is highest in "
         f"{problem.clusters['cluster'].iloc[full[0]]}: {value} per Gbit/s at the margin."
     )
 
@@ -232,5 +233,5 @@ def _lost_cdns(
     share = -worst.gain / max(abs(reoptimization.value or 0.0), 1e-9)
     unit = f" {reoptimization.metric.unit}".rstrip()
     return section, (
-        f"{name} the broker loses most: its objective rises by {-worst.gain:,.6g}{unit} ({share:.1%})."
+        f"{name} the broker loses most: its objective rises by {number(-worst.gain)}{unit} ({share:.1%})."
     )

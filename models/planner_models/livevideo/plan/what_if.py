@@ -13,6 +13,7 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
+from planner.formatting import amount_or_number
 from planner.options import Options
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
@@ -75,7 +76,8 @@ def explain(
     if failures:
         worst = failures[-1]
         sentences.append(
-            f"Of {len(failures)} failures tried, {worst.change.name} loses most: {-(worst.gain or 0.0):,.6g}."
+            f"Of {len(failures)} failures tried, {worst.change.name} loses most: "
+            f"{amount_or_number(-(worst.gain or 0.0), again.metric.unit)} of {again.label}."
         )
     if decided.baseline is not None:
         moved, changes = moved_objects(decided.baseline, plan), diff(decided.baseline, plan)

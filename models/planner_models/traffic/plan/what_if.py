@@ -20,6 +20,7 @@ from planner.arrays import Floats
 from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Trial
+from planner.formatting import amount_or_number
 from planner.options import Options
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.metrics import METRICS, measure
@@ -106,7 +107,7 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
     if len(order) > MAX_ROWS:
         note = f"the first {MAX_ROWS} of {len(order)}; {note}"
     limits = f"{_count(len(order), 'link')} of {len(load)} {kind}" if len(order) else "no link limits it"
-    sentence = f"{metric.label} is {_number(value)} {metric.unit}".rstrip() + f": {limits}"
+    sentence = f"{metric.label} is {amount_or_number(value, metric.unit)}: {limits}"
     if len(order):
         names = [problem.link_labels[link] for link in order[:3]]
         sentence += ", " + ", ".join(names) + (" and others" if len(order) > len(names) else "")
@@ -247,7 +248,9 @@ def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
     value = trial.metrics[again.metric.name] if trial.metrics else None
     if value is None:
         return "no plan serves all demands"
-    return f"{_words(again.metric)} {_number(again.objective)} -> {_number(value)}"
+    before, after = (amount_or_number(one, again.metric.unit) for one in (again.objective, value))
+    number, _, unit = before.partition(" ")
+    return f"{_words(again.metric)} {number if unit == after.partition(' ')[2] else before} -> {after}"
 
 
 def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tuple[tuple[Section, ...], str]:
@@ -305,7 +308,3 @@ def _words(metric: Metric) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.4g}"

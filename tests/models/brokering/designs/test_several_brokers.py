@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 from hypothesis import given, settings
 
-from planner_models.brokering import Brokering, check, measure
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.brokering import Assignment, Brokering, check, measure
 from planner_models.brokering.designs import several_brokers
+from planner_models.brokering.designs.broker import assignment
+from planner_models.brokering.problem.samples import tight_market
 from tests.models.brokering.markets import market as make
 from tests.models.brokering.markets import markets
 
@@ -36,3 +43,22 @@ def test_transactions_never_overbook(problem: Brokering) -> None:
     decision = several_brokers.assign_in_transactions(problem, brokers=3)
     if decision.plan is not None:
         assert not len(check(problem, decision.plan))
+
+
+def test_brokers_share_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits_s: list[float] = []
+    assign = assignment.assign
+
+    def record(problem: Brokering, *, options: Options) -> Decision[Assignment]:
+        limits_s.append(options.time_limit_s or math.inf)
+        return assign(problem, options=options)
+
+    monkeypatch.setattr(assignment, "assign", record)
+    problem = tight_market()
+    options = Options(time_limit_s=8.0)
+    several_brokers.assign_independently(problem, brokers=4, options=options)
+    assert limits_s[0] <= 2.0
+    assert max(limits_s) <= 8.0
+    limits_s.clear()
+    several_brokers.assign_in_transactions(problem, brokers=2, options=options)
+    assert max(limits_s) <= 1.0

@@ -174,9 +174,10 @@ def test_sentences_about_one_way_lines() -> None:
     found = explain(bottleneck(), both_ways=False, upgrade=0.5, candidates=2)
     assert "\n".join(found.sentences) == (
         "Concurrent flow is 1 x demand: 2 links of 6 with a shadow price, a->z, a->b\n"
-        "50% more capacity gains most on a->z: concurrent flow 1 -> 1.25, 25.0% better "
+        "50% more capacity gains most on a->z: concurrent flow 1 -> 1.25 x demand, 25.0% better "
         "(proven best of all 6 lines)\n"
-        "the loss of a->z hurts most: concurrent flow 1 -> 0.5 (worst of 2 of 3 lines tried, not proven)\n"
+        "the loss of a->z hurts most: concurrent flow 1 -> 0.5 x demand (worst of 2 of 3 lines tried, not "
+        "proven)\n"
         "against equal-cost multipath, 40.0% of the load is on links that its traffic did not use before, "
         "3 of 6 links change their load"
     )

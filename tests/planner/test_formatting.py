@@ -1,0 +1,72 @@
+"""Numbers as people write them: one unit for one figure, everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from planner import formatting
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (38_620.0, "Mbit/s", "38.62 Gbit/s"),
+        (19_870_000.0, "", "19.87 million"),
+        (3_300_000.0, "clients", "3.3 million clients"),
+        (2.5e9, "", "2.5 billion"),
+        (33_400.0, "clients", "33,400 clients"),
+        (0.0, "Mbit/s", "0 Mbit/s"),
+    ],
+)
+def test_amounts_have_a_readable_size(value: float, unit: str, text: str) -> None:
+    assert formatting.amount(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "total", "unit", "text"),
+    [
+        (39_900.0, 40_800.0, "Mbit/s", "39.9 of 40.8 Gbit/s"),
+        (3_000_000.0, 3_300_000.0, "clients", "3 of 3.3 million clients"),
+        (733.0, 1_850.0, "clients", "733 of 1,850 clients"),
+        (12.0, 15.0, "", "12 of 15"),
+    ],
+)
+def test_a_part_has_the_unit_of_its_total(value: float, total: float, unit: str, text: str) -> None:
+    assert formatting.amount_of(value, total, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "unit", "shown"),
+    [
+        ("served_mbps", [6.29e6, 640_000.0, None], "Mbit/s", ("Tbit/s", ["6.29", "0.64", "-"])),
+        ("unserved", [2.1966e8, 0.0], "bits", ("Mbit", ["219.7", "0"])),
+        ("delivered_mbps", [38_620.0, 35_140.0], "Mbit/s", ("Mbit/s", ["38,620", "35,140"])),
+        ("delivered_share", [0.9463, 1.0, math.nan], "", ("", ["94.63%", "100%", "-"])),
+        ("objective", [2.5e7], "", ("", ["25,000,000"])),
+    ],
+)
+def test_values_of_one_figure_have_one_unit(
+    name: str, values: list[float | None], unit: str, shown: tuple[str, list[str]]
+) -> None:
+    scaled, write = formatting.scale_of(name, values, unit)
+    assert (scaled, [write(value) for value in values]) == shown
+
+
+def test_an_amount_stands_in_its_phrase() -> None:
+    assert formatting.phrase("sheds", "2 Gbit/s") == "sheds 2 Gbit/s"
+    assert formatting.phrase("leaves {} unserved", "2 Gbit") == "leaves 2 Gbit unserved"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "words"),
+    [
+        ("delivered_mbps", "Mbit/s", "delivered"),
+        ("capacity_mbps", "", "capacity Mbit/s"),
+        ("dual_price_per_gbps", "EUR/h", "dual price per Gbit/s"),
+        ("median_cost", "", "median cost"),
+    ],
+)
+def test_a_heading_has_words_and_units(name: str, unit: str, words: str) -> None:
+    assert formatting.heading(name, unit) == words
