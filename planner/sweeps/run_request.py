@@ -81,7 +81,7 @@ def sweep_options(options: Options) -> Options:
 
 @functools.cache
 def versions_of(system: str) -> str:
-    """Return `planner 0.1.0`, followed by the package that provides the system where it is another."""
+    """Return `planner 0.2.0`, followed by the package that provides the system where it is another."""
     origin = distribution(system)
     ours = f"planner {__version__}"
     return ours if origin is None else f"{ours}, {origin}"
