@@ -19,6 +19,7 @@ from planner.contract.design import Design, PlanT, ProblemT, observe_all
 from planner.contract.drawing import Drawing
 from planner.contract.metrics import MOST_TABLE_METRICS, SIGNALLING_METRICS, Headline, Metric
 from planner.contract.plan import Plan, Violations
+from planner.contract.plausibility import Proportion
 from planner.contract.problem import Problem, Series
 from planner.contract.simulation import Simulation
 from planner.contract.studies import Coordination, Explain
@@ -60,6 +61,7 @@ class ProblemType(Generic[ProblemT]):
     presets          functions that return synthetic problems, by name; the first is the default
     adjust           (problem, **parameters) -> problem: parameters of `[problem]` for all
                      sources, such as a scale; a source's own parameters of the same name come first
+    proportions      sums of columns that are usually in proportion; tables where they are not get a warning
     sample           returns a tiny problem that reaches every compiled kernel of the designs: the engine
                      decides it once per process before it measures time; None without such kernels
     """
@@ -72,6 +74,7 @@ class ProblemType(Generic[ProblemT]):
     series: Mapping[str, Callable[..., Series[ProblemT]]] = field(default_factory=dict)
     presets: Mapping[str, Callable[..., ProblemT]] = field(default_factory=dict)
     adjust: Callable[..., ProblemT] = observe_all
+    proportions: tuple[Proportion, ...] = ()
     sample: Callable[[], ProblemT] | None = None
 
 

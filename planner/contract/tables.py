@@ -64,11 +64,15 @@ def number(
     whole: bool = False,
     optional: bool = False,
     default: float | None = None,
+    usual: tuple[float, float] | None = None,
+    confused_with: str | None = None,
 ) -> pa.Column:
     """Return a column of finite numbers; an optional column that is absent is filled with `default`.
 
     least  of the numbers above 0; smaller ones have no meaning, and their ratios may overflow
     whole  whether numbers must be whole
+    usual  range of the median; another one is said, as it may be of another unit
+    confused_with  column that users take for this one, such as the longitude for the latitude
     """
     checks = [pa.Check(np.isfinite, error="must be a finite number")]
     if more_than is not None:
@@ -82,7 +86,10 @@ def number(
         checks.append(pa.Check(lambda s: (s <= 0) | (s >= least), error=rule))
     if whole:
         checks.append(pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"))
-    return pa.Column(float, checks, required=not optional, default=default, description=about)
+    metadata = {"usual": usual, "confused_with": confused_with}
+    return pa.Column(
+        float, checks, required=not optional, default=default, description=about, metadata=metadata
+    )
 
 
 def validate(
@@ -197,6 +204,8 @@ def _check_table(
     frame = pd.DataFrame(columns, index=frame.index)
     if not broken.lines:  # a value of the wrong type would break its column's rules again
         _check_rules(table, frame, broken)
+        if len(broken.lines) > 1:  # one may be a typing error
+            broken.more += _find_confused(table, frame, where)
     if not broken.lines and table.key:
         _add_repeated_keys(table, frame, broken)
     return frame, broken.faults()
@@ -212,6 +221,18 @@ def _check_rules(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
         schema.validate(frame[checked], lazy=True)
     except pa.errors.SchemaErrors as error:
         _add_broken_rules(error.failure_cases, broken)
+
+
+def _find_confused(table: Table, frame: pd.DataFrame, where: str) -> list[str]:
+    """Return a line for each column that breaks its rules, where another would satisfy them in its place."""
+    lines = []
+    for name, column in table.columns.items():
+        other = (column.metadata or {}).get("confused_with")
+        if other is None or not {name, other} <= set(frame) or _satisfies_rules(column, frame[name]):
+            continue
+        if _satisfies_rules(column, frame[other]) and _satisfies_rules(table.columns[other], frame[name]):
+            lines.append(f"{where}: {name} and {other} may be interchanged")
+    return lines
 
 
 def _satisfies_rules(column: pa.Column, values: pd.Series) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from planner.contract.notes import add_note
+from planner.contract.plausibility import find_unusual
 from planner.contract.tables import Table, check_rows, convert_units
 from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
@@ -82,7 +83,7 @@ def read_table(table: Table, file: Path | TableFile) -> pd.DataFrame:
     frame.attrs |= {"where": match.where, "first_row": raw.first_row}
     if raw.traits:
         add_note(f"{match.where}: {', '.join(raw.traits)}")
-    for note in match.notes():
+    for note in (*match.notes(), *find_unusual(table, frame, match.where)):
         add_note(note)
     return frame
 

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from planner.contract.notes import keep_notes, observe_notes
+from planner.contract.notes import add_note, keep_notes, observe_notes
 from planner.contract.parameters import Parameter, check_parameters, parameters_of
+from planner.contract.plausibility import find_disproportions
 from planner.contract.problem import Series
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
@@ -177,7 +178,10 @@ def _from_tables(
                 raise InputError(
                     *(f"problem.{name}: is missing; name its file, or a path" for name in absent)
                 )
-        return system.problem.from_tables(read_tables(system.problem.tables, {**files, **named}))
+        tables = read_tables(system.problem.tables, {**files, **named})
+        for doubt in find_disproportions(system.problem.proportions, tables):
+            add_note(doubt)
+        return system.problem.from_tables(tables)
 
     return make, []
 

@@ -48,6 +48,7 @@ rate_mbps)`, of design `weights` `weights(tail, head, parallel, weight)` and, wh
 from __future__ import annotations
 
 from planner.contract.degradation import Degradation
+from planner.contract.plausibility import Proportion
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
@@ -75,6 +76,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=("nodes",),
         from_tables=Traffic.from_tables,
+        proportions=(Proportion(column="demands.rate_mbps", to="links.capacity_mbps", at_most=20),),
         sources=SOURCES,
         series={"matrices": series.read_matrices},
         presets=generators.PRESETS,

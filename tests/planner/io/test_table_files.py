@@ -22,7 +22,7 @@ from planner.errors import InputError
 from planner.io.layout import TABLE_FORMATS, Layout, TableFile
 from planner.io.table_files import find_tables, read_table, read_tables, write_table, write_workbook
 from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.scenario import from_document
+from planner.scenarios.scenario import from_document, load, scenario_names
 from tests import fuzzing
 
 Content = bytes | str | Callable[[Path], None]
@@ -725,3 +725,60 @@ def test_a_bad_layout_is_one_line(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         from_document(document, name="s", folder=tmp_path)
     assert caught.value.faults == (f"s: {fault}",)
+
+
+# --- doubts -------------------------------------------------------------------------------
+
+DOUBTS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
+    "capacities of Gbit/s as Mbit/s": (
+        "tail,head,capacity_mbps\na,b,0.01\nb,a,0.04\n",
+        "source,target,rate_mbps\na,b,15\n",
+        (
+            "warning: links.csv: capacity_mbps has a median of 0.025 Mbit/s, usual are 0.1 to 100,000,000; is its unit right?",
+            "warning: demands.csv: the sum of rate_mbps is 300 times that of capacity_mbps in links.csv; are both units right?",
+        ),
+    ),
+    "delays of seconds as ms": (
+        "tail,head,capacity_mbps,latency_ms\na,b,10,0.0002\nb,a,10,0.0003\n",
+        "source,target,rate_mbps\na,b,5\n",
+        (
+            "warning: links.csv: latency_ms has a median of 0.00025 ms, usual are 0.001 to 2,000; is its unit right?",
+        ),
+    ),
+    "demands of kbit/s as Mbit/s": (
+        "tail,head,capacity_mbps\na,b,1000\nb,a,1000\n",
+        "source,target,rate_mbps\na,b,1500000\n",
+        (
+            "warning: demands.csv: the sum of rate_mbps is 750 times that of capacity_mbps in links.csv; are both units right?",
+        ),
+    ),
+    "plausible": ("tail,head,capacity_mbps,latency_ms\na,b,10,5\n", "source,target,rate_mbps\na,b,50\n", ()),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTS)
+def test_numbers_that_look_like_another_unit_are_doubted(name: str, tmp_path: Path) -> None:
+    links, demands, doubts = DOUBTS[name]
+    (tmp_path / "links.csv").write_text(links)
+    (tmp_path / "demands.csv").write_text(demands)
+    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
+    problem = from_document(document, name="s", folder=tmp_path).make_problem()
+    assert tuple(notes_of(problem)) == doubts
+
+
+def test_interchanged_coordinates_are_named(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("node,latitude,longitude\nseattle,-122.3,47.6\ndenver,-105,39.7\n")
+    with pytest.raises(InputError) as caught:
+        read_table(table_of("traffic.nodes"), tmp_path / "nodes.csv")
+    assert caught.value.faults == (
+        "nodes.csv row 2: latitude is -122.3, must be at least -90",
+        "nodes.csv row 3: latitude is -105.0, must be at least -90",
+        "nodes.csv: latitude and longitude may be interchanged",
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [one for one in scenario_names() if load(one).raw["problem"]["source"] == "tables"]
+)
+def test_shipped_tables_raise_no_doubt(name: str) -> None:
+    assert notes_of(load(name).make_problem()) == []

@@ -19,7 +19,7 @@ MOST_WEIGHT: Final = 1e9
 
 def bitrate(about: str) -> pa.Column:
     """Return a column of bitrates above 0, in which all computations are safe."""
-    return number(about, more_than=0, at_most=MOST_KBPS, least=LEAST_KBPS)
+    return number(about, more_than=0, at_most=MOST_KBPS, least=LEAST_KBPS, usual=(5, 1e6))
 
 
 def count(about: str) -> pa.Column:
@@ -60,7 +60,7 @@ LOCATIONS: Final = Table(
     columns={
         "location": label("name of the place"),
         "country": label("country code of two letters (ISO 3166)"),
-        "latitude": number("degrees north", at_least=-90, at_most=90),
+        "latitude": number("degrees north", at_least=-90, at_most=90, confused_with="longitude"),
         "longitude": number("degrees east", at_least=-180, at_most=180),
     },
     key=("location",),
@@ -72,7 +72,7 @@ CLUSTERS: Final = Table(
         "cluster": label("name of the cluster"),
         "cdn": label("CDN that owns it"),
         "location": label("place of the cluster"),
-        "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS),
+        "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS, usual=(0.1, 1e9)),
         "bandwidth_cost": number(
             "cost of traffic to the CDN, in the terms' currency and unit", at_least=0, at_most=MOST_PRICE
         ),

@@ -25,7 +25,11 @@ MOST_BITS: Final = 1e18
 
 LINKS: Final = {
     "circuit_mbps": number(
-        "rate of its link to the circuit switch, Mbit/s", more_than=0, at_most=MOST_MBPS, least=LEAST_MBPS
+        "rate of its link to the circuit switch, Mbit/s",
+        more_than=0,
+        at_most=MOST_MBPS,
+        least=LEAST_MBPS,
+        usual=(10, 1e7),
     ),
     "packet_mbps": number("rate of its link to the packet switch, Mbit/s", at_least=0, at_most=MOST_MBPS),
 }

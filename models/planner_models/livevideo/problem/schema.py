@@ -22,7 +22,9 @@ CLUSTERS: Final = Table(
     columns={
         "cluster": label("its name"),
         "tier": label("its tier, e.g. source, reflector, edge, group; links give the order of the tiers"),
-        "latitude": number("degrees north", at_least=-90, at_most=90, optional=True),
+        "latitude": number(
+            "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
+        ),
         "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
     },
     key=("cluster",),
@@ -33,11 +35,13 @@ LINKS: Final = Table(
     columns={
         "tail": label("cluster that sends"),
         "head": label("cluster that receives"),
-        "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS),
+        "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS, usual=(0.1, 1e8)),
         "cost": number(
             "price of carrying video, per Mbit/s", at_least=0, at_most=MOST_COST, optional=True, default=0.0
         ),
-        "latency_ms": number("one-way delay, ms", at_least=0, at_most=MOST_MS, optional=True, default=0.0),
+        "latency_ms": number(
+            "one-way delay, ms", at_least=0, at_most=MOST_MS, optional=True, default=0.0, usual=(1e-3, 2e3)
+        ),
     },
     key=("tail", "head"),
 )
@@ -46,7 +50,7 @@ OBJECTS: Final = Table(
     about="a video object: a channel at one of its bitrates",
     columns={
         "channel": label("its channel"),
-        "bitrate_kbps": number("its bitrate, kbit/s", more_than=0, at_most=MOST_KBPS),
+        "bitrate_kbps": number("its bitrate, kbit/s", more_than=0, at_most=MOST_KBPS, usual=(5, 1e6)),
         "priority": number(
             "value of serving it to one client",
             more_than=0,

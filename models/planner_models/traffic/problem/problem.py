@@ -35,9 +35,9 @@ MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense
 DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
 
 
-def rate_column(about: str) -> pa.Column:
+def rate_column(about: str, *, usual: tuple[float, float] | None = None) -> pa.Column:
     """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
-    return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS)
+    return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, usual=usual)
 
 
 NODES: Final = Table(
@@ -45,7 +45,9 @@ NODES: Final = Table(
     about="a place where traffic starts, ends or is switched",
     columns={
         "node": label("its name"),
-        "latitude": number("degrees north", at_least=-90, at_most=90, optional=True),
+        "latitude": number(
+            "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
+        ),
         "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
     },
     key=("node",),
@@ -56,12 +58,14 @@ LINKS: Final = Table(
     columns={
         "tail": label("node where it starts"),
         "head": label("node where it ends"),
-        "capacity_mbps": rate_column("most traffic, Mbit/s; a link with 0 is down"),
+        "capacity_mbps": rate_column("most traffic, Mbit/s; a link with 0 is down", usual=(0.1, 1e8)),
         "weight": number("routing metric", more_than=0, at_most=MOST_WEIGHT, optional=True, default=1.0),
         "cost": number(
             "price of carrying traffic, per Mbit/s", at_least=0, at_most=MOST_WEIGHT, optional=True
         ),
-        "latency_ms": number("one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True),
+        "latency_ms": number(
+            "one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True, usual=(1e-3, 2e3)
+        ),
     },
 )
 DEMANDS: Final = Table(

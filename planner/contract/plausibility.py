@@ -1,0 +1,60 @@
+"""Doubts about units of numbers: medians out of the usual range, sums out of proportion.
+
+A doubt is a note, not a fault: a system declares what is usual, and data may well be unusual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from planner.contract.units import unit_of
+
+if TYPE_CHECKING:
+    from planner.contract.tables import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proportion:
+    """Two columns, `table.column`, and how many times the sum of one may usually be that of the other."""
+
+    column: str
+    to: str
+    at_most: float
+
+
+def find_unusual(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]:
+    """Yield a doubt for each column whose median above 0 is out of the range that the table calls usual."""
+    for name, column in table.columns.items():
+        usual = (column.metadata or {}).get("usual")
+        if usual is None or name not in frame:
+            continue
+        positive = frame[name][frame[name] > 0]
+        middle = float(positive.median()) if len(positive) else usual[0]
+        if not usual[0] <= middle <= usual[1]:
+            unit = unit_of(name)[1]
+            words = f" {unit.symbol}" if unit else ""
+            yield (
+                f"warning: {where}: {name} has a median of {middle:,.6g}{words}, usual are "
+                f"{usual[0]:,.9g} to {usual[1]:,.9g}; is its unit right?"
+            )
+
+
+def find_disproportions(
+    proportions: Iterable[Proportion], tables: Mapping[str, pd.DataFrame]
+) -> Iterator[str]:
+    """Yield a doubt for each two columns whose sums are out of proportion."""
+    for one in proportions:
+        (table, column), (other, whole) = one.column.split("."), one.to.split(".")
+        if table not in tables or other not in tables:
+            continue
+        part, total = float(tables[table][column].sum()), float(tables[other][whole].sum())
+        if total > 0 and part / total > one.at_most:
+            first, second = (tables[name].attrs.get("where", name) for name in (table, other))
+            yield (
+                f"warning: {first}: the sum of {column} is {part / total:,.3g} times that of {whole} in "
+                f"{second}; are both units right?"
+            )
