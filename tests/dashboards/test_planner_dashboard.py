@@ -14,6 +14,9 @@ import pytest
 from benchmarks import dashboard
 from planner_dashboard import what_if
 
+LARGE_QUESTION_MS = 300_000
+"""Time of an answer on a busy machine, kernels and pictures included; an answer takes about 20 s."""
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(dashboard.chromium() is None, reason="no Chromium is installed"),
@@ -113,3 +116,13 @@ def test_an_address_restores_its_answer(page: Any, address: str, width: int, sch
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
         "no part is wider than the page"
     )
+
+
+def test_large_questions_one_after_another_are_all_answered(page: Any, address: str) -> None:
+    """A question that needs much memory leaves its worker to none of the next ones."""
+    for name in ("traffic/world", "brokering/market_33k", "multicast/figure_5a", "traffic/germany50"):
+        page.goto(f"{address}/?scenario={name}&set=solver.time_limit_s%3D3")
+        dashboard.solve_address(page)
+        page.get_by_text("answered in").wait_for(timeout=LARGE_QUESTION_MS)
+        assert page.get_by_text("the worker ran out of memory").count() == 0, name
+        assert page.get_by_text("no plan found").count() == 0, name
