@@ -115,11 +115,7 @@ class Job:
                 "then show their incumbent and its bound"
             ) from None
         except (ProcessExpired, MemoryError):
-            raise InputError(
-                "the worker ran out of memory, or was ended: the question is too large for it. Choose fewer "
-                "designs or a smaller problem, start the dashboard with more memory for each worker "
-                "(--memory MB), or use planner compare, which has no such limit"
-            ) from None
+            raise InputError(worker.OUT_OF_MEMORY) from None
         except BrokenProcessPool:
             raise InputError("the worker was ended before it had the question: ask again") from None
         except Exception as error:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import streamlit as st
 
 from planner.errors import InputError, PlannerError
+from planner.formatting import printable
 from planner_dashboard.jobs import TIME_LIMIT_S, Job, Workers
 
 WORKERS: Final = "PLANNER_DASHBOARD_WORKERS"
@@ -100,7 +101,7 @@ def submit(
     """Submit a job to the workers; cancel the job of the same name before it."""
     cancel(name)
     st.session_state[f"error {name}"] = None
-    for ending in ("progress", "activity"):  # of a cancelled job
+    for ending in ("progress", "activity", "found"):  # of a cancelled job
         (folder() / f"{name}.{ending}").unlink(missing_ok=True)
     later = partial(workers().submit, function, *arguments, time_limit_s=time_limit_s)
     is_next = workers().are_started and not _is_at_limit()
@@ -144,9 +145,12 @@ def take_result(name: str) -> Any:
 
 
 def show_failure(name: str) -> None:
-    """Show why the last job of a name has no result, if it has failed or was cancelled."""
-    if st.session_state.get(f"error {name}") is not None:
-        show_error(st.session_state[f"error {name}"])
+    """Show why the last job of a name has no result, if it has failed or was cancelled, and what it found."""
+    if st.session_state.get(f"error {name}") is None:
+        return
+    show_error(st.session_state[f"error {name}"])
+    if found := _read(f"{name}.found"):
+        st.text("\n".join(["Found before:", *map(printable, found.splitlines())]))
 
 
 def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> None:

@@ -16,6 +16,7 @@ import pandas as pd
 from planner.contract.drawing import NetworkMap
 from planner.contract.metrics import Metric
 from planner.contract.notes import notes_of
+from planner.errors import SolverFailure
 from planner.formatting import amount_or_number, phrase, sizes
 from planner.io.table_files import find_tables
 from planner.reports import run_pages
@@ -27,8 +28,13 @@ from planner_dashboard.question import Question
 from planner_dashboard.uploads import UploadedFile
 
 if TYPE_CHECKING:
-    from planner.runs.run import Run
+    from planner.runs.run import Comparison, Run
 
+OUT_OF_MEMORY: Final = (
+    "the worker ran out of memory, or was ended: the question is too large for it. Choose fewer designs or a "
+    "smaller problem, start the dashboard with more memory for each worker (--memory MB), or use planner "
+    "compare, which has no such limit"
+)
 KEPT_MB: Final = 512.0
 """Memory that a worker may keep from its questions, beyond that of its start."""
 MAX_ROWS: Final = 2_000
@@ -143,7 +149,8 @@ def compare(
     tables    folder of the uploaded tables
     out       folder for downloads
     baseline  folder of the answer to compare to
-    activity  file for the words that a page shows while this takes long
+    activity  file for the words that a page shows while this takes long; beside it, in a file `.found`, are
+              the verdicts on finished designs, which a page shows where there is no answer
     """
     from planner.reports import html
     from planner.runs import files, run
@@ -152,7 +159,7 @@ def compare(
     scenario = load_scenario(question, tables)
     labels = list(question.designs) or None
     compile_s = _compile(scenario, run.entries(scenario, labels), activity)
-    result = run.compare(scenario, designs=labels)
+    result = _run_designs(scenario, labels, None if activity is None else activity.with_suffix(".found"))
     shutil.rmtree(out, ignore_errors=True)
     files.save_runs(scenario, result.runs, out)
     if question.upload:  # the download includes its tables
@@ -186,6 +193,22 @@ def compare(
         seconds=time.perf_counter() - start - all_s,
         compile_s=all_s,
     )
+
+
+def _run_designs(scenario: Scenario, labels: list[str] | None, found: Path | None) -> Comparison:
+    """Run designs; one that runs out of memory fails alone, and verdicts are written as they are found."""
+    from planner.runs import run
+
+    runs: list[Run] = []
+    for entry in run.entries(scenario, labels):
+        try:
+            runs += run.compare(scenario, designs=[entry.label]).runs
+        except MemoryError:
+            problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
+            runs.append(run.Run(system=scenario.system, problem=problem, entry=entry, error=error))
+        if found is not None:
+            found.write_text("\n".join(one.verdict for one in runs if one.error is None), encoding="utf-8")
+    return run.Comparison(system=scenario.system, problem=scenario.make_problem(), runs=tuple(runs))
 
 
 def _compile(scenario: Scenario, entries: Sequence[Entry], activity: Path | None) -> dict[str, float]:

@@ -341,3 +341,21 @@ def test_only_the_stores_of_the_command_are_open(tmp_path: Path, monkeypatch: py
     app.run()
     assert not app.exception
     assert "problem" in app.error[0].value
+
+
+def test_what_a_job_found_before_it_failed_is_shown() -> None:
+    def show() -> None:
+        import streamlit as st
+
+        from planner.errors import InputError
+        from planner_dashboard import session
+
+        (session.folder() / "answer.found").write_text("ecmp delivers 4 of 5 Gbit/s.\noptimum \x1b[0m")
+        st.session_state["error answer"] = InputError("out of memory")
+        session.show_failure("answer")
+
+    app = AppTest.from_function(show).run()
+    assert [one.value for one in app.error] == ["out of memory"]
+    assert [one.value for one in app.text] == [
+        "Found before:\necmp delivers 4 of 5 Gbit/s.\noptimum \\x1b[0m"
+    ]

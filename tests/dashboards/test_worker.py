@@ -69,3 +69,22 @@ def test_compiling_is_said_while_it_lasts_and_not_counted_as_time(
     assert answer.compile_s == pytest.approx(100.0, abs=10.0)
     assert answer.designs[0].figures.compile_s == answer.compile_s
     assert (answer.designs[0].figures.seconds or 0.0) < 50.0
+
+
+def test_a_design_that_runs_out_of_memory_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate = run.evaluate
+
+    def run_out(system: Any, problem: Any, entry: Any, **options: Any) -> Any:
+        if entry.label == "optimum":
+            raise MemoryError
+        return evaluate(system, problem, entry, **options)
+
+    monkeypatch.setattr(run, "evaluate", run_out)
+    question = Question(scenario="traffic/abilene", designs=("ecmp", "optimum"))
+    answer = worker.compare(question, tmp_path, tmp_path / "out", None, tmp_path / "answer.activity")
+    assert [one.label for one in answer.designs] == ["ecmp", "optimum"]
+    assert answer.designs[1].figures.status.text == "SolverFailure"
+    assert any("smaller problem" in str(note) for note in answer.notes)
+    assert (tmp_path / "answer.found").read_text().startswith("ecmp ")
