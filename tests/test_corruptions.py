@@ -15,7 +15,7 @@ import pytest
 from planner.errors import InputError, PlanRejected
 from planner.io.table_files import find_tables, read_tables
 from tests.commands import planner
-from tests.fuzzing import Base, bases
+from tests.fuzzing.bases import Base, bases
 
 PER_TABLE = 28
 SEED = 18

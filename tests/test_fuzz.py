@@ -14,7 +14,7 @@ from concurrent import futures
 import pytest
 from pebble import ProcessExpired, ProcessPool
 
-from tests.fuzzing import run_case
+from tests.fuzzing.running import run_case
 
 CASES = int(os.environ.get("PLANNER_FUZZ_CASES") or 10_000)
 FAST_CASES = 25

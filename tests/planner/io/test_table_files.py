@@ -23,7 +23,7 @@ from planner.io.layout import TABLE_FORMATS, Layout, TableFile
 from planner.io.table_files import find_tables, read_table, read_tables, write_table, write_workbook
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import from_document, load, scenario_names
-from tests import fuzzing
+from tests.fuzzing.bases import bases
 
 Content = bytes | str | Callable[[Path], None]
 PLAIN: Final = "tail,head,capacity_mbps\na,b,1500\nb,a,2000\n"
@@ -640,7 +640,7 @@ def test_a_spreadsheet_is_read_or_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", system_names())
 def test_what_generate_writes_reads_back_equal(name: str, table_format: str, tmp_path: Path) -> None:
     system = find_system(name)
-    tables = next(base for base in fuzzing.bases() if base.system is system).tables
+    tables = next(base for base in bases() if base.system is system).tables
     if table_format == "xlsx":
         write_workbook(tables, tmp_path / "tables.xlsx")
     else:

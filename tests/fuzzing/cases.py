@@ -1,25 +1,14 @@
-"""Runs hostile cases against planner in a process of its own, and reports every crash, leak and escape.
-
-A case is a number: it seeds everything that the case draws, so that each can be repeated alone with
-`python -m tests.fuzzing NUMBER...`.
-"""
+"""The kinds of hostile cases: each damages an input and returns a command, or asks the dashboard."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import io
 import json
-import os
 import random
 import shutil
-import sys
 import tempfile
-import time
-import traceback
-import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,31 +16,14 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
-from planner.contract.design import Design
-from planner.contract.parameters import parameters_of
 from planner.contract.system import System
 from planner.errors import PlannerError
-from planner.io.table_files import find_tables, read_tables
-from planner.options import Options
-from planner.runs.run import evaluate
-from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.scenario import Entry
-from planner.scenarios.shipped import scenario_names
+from planner.scenarios.catalogue import find_system
 from tests import hostile
-from tests.commands import planner
+from tests.fuzzing.bases import SCENARIOS, bases, documents
+from tests.fuzzing.faults import MAX_LINE, find_text_faults
 from tests.models.traffic.problem.readers import test_graphml, test_repetita, test_sndlib
 
-CODES: Final = (0, 1, 2, 3, 4, 5, 6)
-"""Exit codes that a user can act on; 70 is a fault of planner."""
-MAX_LINES: Final = 60
-MAX_LINE: Final = 2_000
-MAX_OUTPUT: Final = 5_000
-MAX_CPU_S: Final = 30.0
-"""CPU time of a command, which may compile kernels."""
-MEMORY_MB: Final = 4_096
-SCENARIOS: Final = Path(__file__).parents[1] / "data" / "scenarios"
-SMALL: Final = {"brokering": "brokering/own_data", "multicast": "multicast/own_tree"}
-"""Shipped tables of systems that have a large sample, or one with few of the tables."""
 OWN_FOLDERS: Final = {
     "brokering": ["brokering/own_data", "brokering/fig_3_7"],
     "multicast": ["multicast/own_data", "multicast/own_tree"],
@@ -65,170 +37,6 @@ NETWORK: Final = {
     "links.csv": "tail,head,capacity_mbps\na,b,10\nb,c,10\nc,a,10\nb,a,10\n",
     "demands.csv": "source,target,rate_mbps\na,c,5\n",
 }
-
-
-class Sandbox:
-    """A folder for each case within one that no case may touch.
-
-    Writes are seen by an audit hook, and those of libraries that Python does not see by the folder's state.
-    """
-
-    def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="planner-fuzz-")).resolve()
-        self.case = self.root / "case"
-        self.escapes: list[str] = []
-        self._is_watching = False
-        self.temp = self.root / "temp"
-        self.temp.mkdir()
-        tempfile.tempdir = str(self.temp)
-        for name in ("canary.txt", "plan/flows.csv", "plan/flows.parquet", "x/links.csv"):
-            path = self.root / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("untouched")
-        self._allowed = (
-            str(self.case),
-            str(self.temp),
-            os.environ.get("NUMBA_CACHE_DIR") or "/nonexistent",
-            os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),
-        )
-        sys.addaudithook(self._audit)
-
-    def __enter__(self) -> Path:
-        shutil.rmtree(self.case, ignore_errors=True)
-        self.case.mkdir()
-        os.chdir(self.case)
-        self.escapes = []
-        self._before = self._state()
-        self._is_watching = True
-        return self.case
-
-    def __exit__(self, *_: object) -> None:
-        self._is_watching = False
-        os.chdir(self.root)
-        if self._state() != self._before:
-            self.escapes.append("files beside the folder asked for have changed")
-
-    def _state(self) -> list[tuple[str, int, int]]:
-        found = []
-        for folder, folders, names in os.walk(self.root):
-            if Path(folder) == self.root:
-                folders[:] = [name for name in folders if name not in ("case", "temp")]
-            for name in names:
-                path = Path(folder, name)
-                status = path.stat()
-                found.append((str(path), status.st_size, status.st_mtime_ns))
-        return sorted(found)
-
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._is_watching or event not in WRITES:
-            return
-        if event == "open":
-            path, mode, flags = arguments
-            writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else False
-            if not (writes or (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))):
-                return
-            paths = [path]
-        else:
-            paths = [one for one in arguments[:2] if isinstance(one, str | bytes | os.PathLike)]
-        for one in paths:
-            if isinstance(one, int):
-                continue
-            text = os.fsdecode(one)
-            if "\0" in text or "__pycache__" in text or text == os.devnull:
-                continue
-            full = os.path.realpath(text)
-            if not any(full == folder or full.startswith(folder + os.sep) for folder in self._allowed):
-                self.escapes.append(f"{event} {full[:200]}")
-
-
-WRITES: Final = frozenset(
-    {
-        *("open", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"),
-        *("shutil.rmtree", "os.chmod"),
-    }
-)
-
-
-# --- bases that are damaged ---------------------------------------------------------------
-
-
-OPTIONS: Final = Options(time_limit_s=2.0, seed=1, threads=1)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Base:
-    """A system, and a tiny problem with as many tables as there are."""
-
-    system: System
-    problem: Any
-    tables: Mapping[str, pd.DataFrame]
-
-    @functools.cache  # noqa: B019 - bases last as long as the process
-    def plan(self, design: Design[Any, Any]) -> Mapping[str, pd.DataFrame]:
-        """Return the tables of a design's plan on the tiny problem; none where it has no plan."""
-        with contextlib.suppress(PlannerError):
-            entry = Entry(label=design.name, design=design)
-            run = evaluate(self.system, self.problem, entry, options=OPTIONS)
-            if run.plan is not None:
-                tables: Mapping[str, pd.DataFrame] = run.plan.to_tables()
-                return tables
-        return {}
-
-    def draw_plan(self, draw: random.Random) -> Mapping[str, pd.DataFrame]:
-        """Return the tables of the plan of one of its designs."""
-        for design in draw.sample(self.system.designs, len(self.system.designs)):
-            if tables := self.plan(design):
-                return tables
-        raise AssertionError(f"no design of {self.system.name} has a plan")
-
-
-@functools.cache
-def bases() -> tuple[Base, ...]:
-    """Return a base of each system."""
-    return tuple(map(_base, map(find_system, system_names())))
-
-
-def _base(system: System) -> Base:
-    kind = system.problem
-    if system.name in SMALL:
-        found = find_tables(kind.tables, SCENARIOS / SMALL[system.name], kind.optional_tables)
-        problem = kind.from_tables(read_tables(kind.tables, found))
-    else:
-        assert kind.sample is not None
-        problem = kind.sample()
-    return Base(system=system, problem=problem, tables=problem.to_tables())
-
-
-@functools.cache
-def documents() -> list[dict[str, Any]]:
-    """Return scenarios of small problems with every preset and every design."""
-    import tomllib
-
-    brokering = {"clients": 200, "places": 20, "city_cdns": 3, "windows": 2}
-    circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
-    multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
-    livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
-    traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
-    small: dict[str, Any] = {**brokering, **circuits, **multicast, **livevideo, **traffic}
-    found = []
-    for base in bases():
-        system = base.system
-        designs = {design.name: {} for design in system.designs}
-        for name, make in system.problem.presets.items():
-            given = {key: small[key] for key in parameters_of(make) if key in small}
-            problem = {"source": "generate", "preset": name, **given}
-            found.append({"system": system.name, "problem": problem, "designs": designs})
-    for name in scenario_names():
-        document = tomllib.loads((SCENARIOS / f"{name}.toml").read_text())
-        problem = document["problem"]
-        if problem.get("source") == "generate":
-            makers = find_system(document["system"]).problem.presets
-            known = parameters_of(makers[problem["preset"]])
-            problem |= {key: size for key, size in small.items() if key in known}
-        elif problem.get("source") in ("topohub", "day"):
-            continue
-        found.append(document)
-    return found
 
 
 def write_tables(draw: random.Random, tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
@@ -256,8 +64,6 @@ def write_tables(draw: random.Random, tables: Mapping[str, pd.DataFrame], folder
 def scenario_of_tables(system: System) -> str:
     return tomli_w.dumps({"system": system.name, "problem": {"source": "tables", "path": "."}})
 
-
-# --- kinds of cases -----------------------------------------------------------------------
 
 Command = list[object]
 
@@ -473,7 +279,7 @@ def of_addresses(draw: random.Random, folder: Path) -> list[str]:
         question.command(), question.python(), question.to_query()
         loaded.to_toml(folder)
     except PlannerError as error:
-        return _faults_of_text(str(error)[:MAX_LINE])
+        return find_text_faults(str(error)[:MAX_LINE])
     return []
 
 
@@ -495,7 +301,7 @@ def of_uploads(draw: random.Random, folder: Path) -> list[str]:
         uploads.store_tables(base.system.name, files, folder)
     except PlannerError as error:
         uploads.faulty_rows(str(error).splitlines(), files)
-        return _faults_of_text(str(error))
+        return find_text_faults(str(error))
     return []
 
 
@@ -509,92 +315,3 @@ KINDS: Final[Mapping[str, tuple[int, Callable[[random.Random, Path], Any]]]] = {
     "addresses": (10, of_addresses),
     "uploads": (3, of_uploads),
 }
-
-
-# --- running ------------------------------------------------------------------------------
-
-_sandbox: Sandbox | None = None
-
-
-def run_case(number: int) -> list[str]:
-    """Run a case; return what planner did wrong, one line each."""
-    global _sandbox
-    if _sandbox is None:
-        bases(), documents()
-        _sandbox = Sandbox()
-        _limit_memory()
-    draw = random.Random(number)
-    (kind,) = draw.choices(list(KINDS), [weight for weight, _ in KINDS.values()])
-    faults: list[str] = []
-    command: Any = None
-    seconds = 0.0
-    with _sandbox as folder:
-        before = dict(np.geterr())
-        try:
-            command = KINDS[kind][1](draw, folder)
-            if kind in ("addresses", "uploads"):
-                faults += command
-            else:
-                start = time.process_time()
-                done = planner(*command)
-                seconds = time.process_time() - start
-                if done.code not in CODES:
-                    faults.append(f"exit code {done.code}: {done.err.strip()[-300:]}")
-                faults += _faults_on_terminal(done.out) + _faults_on_terminal(done.err)
-                faults += _faults_of_text(done.out, most=MAX_OUTPUT) + _faults_of_text(done.err)
-                if any(_sandbox.temp.iterdir()):
-                    faults.append(f"leaves temporary files: {sorted(_sandbox.temp.iterdir())[:3]}")
-                    shutil.rmtree(_sandbox.temp)
-                    _sandbox.temp.mkdir()
-        except BaseException:
-            faults.append("raises " + traceback.format_exc()[-1500:])
-        if dict(np.geterr()) != before:
-            faults.append("NumPy's error state is changed")
-    if seconds > MAX_CPU_S:
-        faults.append(f"takes {seconds:.0f} s of CPU time")
-    faults += _sandbox.escapes
-    words = "" if kind in ("addresses", "uploads") else " ".join(str(word)[:80] for word in command or ())
-    return [f"case {number} ({kind}: {words!r}): {fault}" for fault in faults]
-
-
-def _faults_on_terminal(text: str) -> list[str]:
-    """Return the control characters that a text would send to a terminal."""
-    found = sorted({letter for letter in text if unicodedata.category(letter) == "Cc" and letter != "\n"})
-    return [f"control characters {found} in {text[:200]!r}"] if found else []
-
-
-def _faults_of_text(text: str, most: int = MAX_LINES) -> list[str]:
-    """Return what no message may have: tracebacks, warnings of libraries, pages of lines, endless lines."""
-    faults = []
-    if "Traceback (most recent call last)" in text or "Warning:" in text:
-        faults.append(f"a traceback or warning: {text[-400:]!r}")
-    lines = text.splitlines()
-    if len(lines) > most:
-        faults.append(f"{len(lines)} lines")
-    longest = max(lines, key=len, default="")
-    if len(longest) > MAX_LINE and most == MAX_LINES:
-        faults.append(f"a line of {len(longest)} letters: {longest[:100]!r}")
-    return faults
-
-
-def _limit_memory() -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MB << 20, MEMORY_MB << 20))
-
-
-def main() -> None:
-    """Run the cases of the command line, each in this process, with the time it takes."""
-    for text in sys.argv[1:]:
-        first, _, last = text.partition("-")
-        for number in range(int(first), int(last or first) + 1):
-            start = time.perf_counter()
-            faults = run_case(number)
-            sys.__stdout__.write("".join(f"{fault}\n" for fault in faults) or f"{number} ")
-            if time.perf_counter() - start > 3:
-                sys.__stdout__.write(f"case {number}: {time.perf_counter() - start:.1f} s\n")
-            sys.__stdout__.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,105 @@
+"""Small problems, plans and scenarios of all systems, which hostile cases damage."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from planner.contract.design import Design
+from planner.contract.parameters import parameters_of
+from planner.contract.system import System
+from planner.errors import PlannerError
+from planner.io.table_files import find_tables, read_tables
+from planner.options import Options
+from planner.runs.run import evaluate
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import Entry
+from planner.scenarios.shipped import scenario_names
+
+SCENARIOS: Final = Path(__file__).parents[2] / "data" / "scenarios"
+SMALL: Final = {"brokering": "brokering/own_data", "multicast": "multicast/own_tree"}
+"""Shipped tables of systems that have a large sample, or one with few of the tables."""
+OPTIONS: Final = Options(time_limit_s=2.0, seed=1, threads=1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Base:
+    """A system, and a tiny problem with as many tables as there are."""
+
+    system: System
+    problem: Any
+    tables: Mapping[str, pd.DataFrame]
+
+    @functools.cache  # noqa: B019 - bases last as long as the process
+    def plan(self, design: Design[Any, Any]) -> Mapping[str, pd.DataFrame]:
+        """Return the tables of a design's plan on the tiny problem; none where it has no plan."""
+        with contextlib.suppress(PlannerError):
+            entry = Entry(label=design.name, design=design)
+            run = evaluate(self.system, self.problem, entry, options=OPTIONS)
+            if run.plan is not None:
+                tables: Mapping[str, pd.DataFrame] = run.plan.to_tables()
+                return tables
+        return {}
+
+    def draw_plan(self, draw: random.Random) -> Mapping[str, pd.DataFrame]:
+        """Return the tables of the plan of one of its designs."""
+        for design in draw.sample(self.system.designs, len(self.system.designs)):
+            if tables := self.plan(design):
+                return tables
+        raise AssertionError(f"no design of {self.system.name} has a plan")
+
+
+@functools.cache
+def bases() -> tuple[Base, ...]:
+    """Return a base of each system."""
+    return tuple(map(_base, map(find_system, system_names())))
+
+
+def _base(system: System) -> Base:
+    kind = system.problem
+    if system.name in SMALL:
+        found = find_tables(kind.tables, SCENARIOS / SMALL[system.name], kind.optional_tables)
+        problem = kind.from_tables(read_tables(kind.tables, found))
+    else:
+        assert kind.sample is not None
+        problem = kind.sample()
+    return Base(system=system, problem=problem, tables=problem.to_tables())
+
+
+@functools.cache
+def documents() -> list[dict[str, Any]]:
+    """Return scenarios of small problems with every preset and every design."""
+    import tomllib
+
+    brokering = {"clients": 200, "places": 20, "city_cdns": 3, "windows": 2}
+    circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
+    multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
+    livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
+    traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
+    small: dict[str, Any] = {**brokering, **circuits, **multicast, **livevideo, **traffic}
+    found = []
+    for base in bases():
+        system = base.system
+        designs = {design.name: {} for design in system.designs}
+        for name, make in system.problem.presets.items():
+            given = {key: small[key] for key in parameters_of(make) if key in small}
+            problem = {"source": "generate", "preset": name, **given}
+            found.append({"system": system.name, "problem": problem, "designs": designs})
+    for name in scenario_names():
+        document = tomllib.loads((SCENARIOS / f"{name}.toml").read_text())
+        problem = document["problem"]
+        if problem.get("source") == "generate":
+            makers = find_system(document["system"]).problem.presets
+            known = parameters_of(makers[problem["preset"]])
+            problem |= {key: size for key, size in small.items() if key in known}
+        elif problem.get("source") in ("topohub", "day"):
+            continue
+        found.append(document)
+    return found

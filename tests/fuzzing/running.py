@@ -1,0 +1,69 @@
+"""Runs hostile cases against planner in this process, and reports every crash, leak and escape.
+
+A case is a number: it seeds everything that the case draws, so that each can be repeated alone with
+`python -m tests.fuzzing NUMBER...`.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+import traceback
+from typing import Any, Final
+
+import numpy as np
+
+from tests.commands import planner
+from tests.fuzzing.bases import bases, documents
+from tests.fuzzing.cases import KINDS
+from tests.fuzzing.faults import MAX_OUTPUT, find_control_characters, find_text_faults
+from tests.fuzzing.sandbox import Sandbox, limit_memory
+
+CODES: Final = (0, 1, 2, 3, 4, 5, 6)
+"""Exit codes that a user can act on; 70 is a fault of planner."""
+MAX_CPU_S: Final = 30.0
+"""CPU time of a command, which may compile kernels."""
+
+_sandbox: Sandbox | None = None
+
+
+def run_case(number: int) -> list[str]:
+    """Run a case; return what planner did wrong, one line each."""
+    global _sandbox
+    if _sandbox is None:
+        bases(), documents()
+        _sandbox = Sandbox()
+        limit_memory()
+    draw = random.Random(number)
+    (kind,) = draw.choices(list(KINDS), [weight for weight, _ in KINDS.values()])
+    faults: list[str] = []
+    command: Any = None
+    seconds = 0.0
+    with _sandbox as folder:
+        before = dict(np.geterr())
+        try:
+            command = KINDS[kind][1](draw, folder)
+            if kind in ("addresses", "uploads"):
+                faults += command
+            else:
+                start = time.process_time()
+                done = planner(*command)
+                seconds = time.process_time() - start
+                if done.code not in CODES:
+                    faults.append(f"exit code {done.code}: {done.err.strip()[-300:]}")
+                faults += find_control_characters(done.out) + find_control_characters(done.err)
+                faults += find_text_faults(done.out, most=MAX_OUTPUT) + find_text_faults(done.err)
+                if any(_sandbox.temp.iterdir()):
+                    faults.append(f"leaves temporary files: {sorted(_sandbox.temp.iterdir())[:3]}")
+                    shutil.rmtree(_sandbox.temp)
+                    _sandbox.temp.mkdir()
+        except BaseException:
+            faults.append("raises " + traceback.format_exc()[-1500:])
+        if dict(np.geterr()) != before:
+            faults.append("NumPy's error state is changed")
+    if seconds > MAX_CPU_S:
+        faults.append(f"takes {seconds:.0f} s of CPU time")
+    faults += _sandbox.escapes
+    words = "" if kind in ("addresses", "uploads") else " ".join(str(word)[:80] for word in command or ())
+    return [f"case {number} ({kind}: {words!r}): {fault}" for fault in faults]
