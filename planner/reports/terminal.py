@@ -67,7 +67,7 @@ def show_part(part: Part, console: Console = console) -> None:
     if part.sentences and part.tables:
         console.print()
     for number, table in enumerate(part.tables):
-        if number:
+        if number and part.tables[number - 1].caption:
             console.print()
         for piece in _pieces(table, console.width):
             console.print(_rich(piece))

@@ -380,7 +380,7 @@ def test_command_compares_to_a_plan_or_a_design(scenario: Path, tmp_path: Path) 
         (
             ["--with", "candidate=1"],
             1,
-            "no such parameter of explain of traffic; did you mean 'candidates'?",
+            "no parameter of the explanations of traffic; did you mean 'candidates'?",
         ),
         (["--with", "upgrade=0"], 1, "explain.upgrade is 0, must be greater than 0"),
         (["--with", "upgrade"], 1, "--with upgrade: must be KEY=VALUE"),
