@@ -138,11 +138,20 @@ def _is_plain_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
+class FaultyRows(InputError):
+    """Faults in rows of a table whose columns are all there; `frame` has them with their types."""
+
+    def __init__(self, frame: pd.DataFrame, faults: Sequence[str]) -> None:
+        self.frame = frame
+        super().__init__(*faults)
+
+
 def check_rows(table: Table, frame: pd.DataFrame, *, where: str, first_row: int) -> pd.DataFrame:
-    """Return a frame with the table's columns, types and defaults; raise InputError with every fault."""
+    """Return a frame with the table's columns, types and defaults; raise FaultyRows with every fault."""
     frame, faults = _check_table(table, frame, where, first_row)
+    frame.attrs |= {"where": where, "first_row": first_row}
     if faults:
-        raise InputError(*faults)
+        raise FaultyRows(frame, faults)
     return frame
 
 
@@ -187,11 +196,11 @@ def _check_table(
     table: Table, frame: pd.DataFrame, where: str, first_row: int
 ) -> tuple[pd.DataFrame, list[str]]:
     if frame.empty and not table.may_be_empty:
-        return frame, [f"{where}: holds no rows"]
+        raise InputError(f"{where}: holds no rows")
     broken = _RowFaults(where, first_row)
     _add_nested_values(table, frame, broken)
     if broken.lines:
-        return frame, broken.faults()
+        raise InputError(*broken.faults())
     columns: dict[str, pd.Series[Any]] = {}
     for name, column in table.columns.items():
         if name in frame:

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import pandas as pd
 
+from planner.contract.fault_rounds import find_faults_across
 from planner.contract.notes import add_note
 from planner.contract.plausibility import find_unusual
-from planner.contract.tables import Table, check_rows, convert_units
+from planner.contract.tables import FaultyRows, Table, check_rows, convert_units
 from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
 from planner.io import workbooks
@@ -46,7 +47,38 @@ NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 def read_tables(tables: Iterable[Table], files: Mapping[str, Path | TableFile]) -> dict[str, pd.DataFrame]:
     """Read and validate the tables of `files`, by table name; raise InputError with the faults of all."""
+    read, _, faults = _read_all(tables, files)
+    if faults:
+        raise InputError(*dict.fromkeys(faults))
+    return read
+
+
+def read_problem(
+    tables: Sequence[Table],
+    files: Mapping[str, Path | TableFile],
+    build: Callable[[Mapping[str, pd.DataFrame]], Any],
+    faults: Sequence[str] = (),
+) -> dict[str, pd.DataFrame]:
+    """Read the tables of a problem; raise InputError with the faults of all, and of the rules across them.
+
+    build   makes a problem of tables, and raises InputError where they do not fit together
+    faults  those that are known already, such as of missing files
+    """
+    read, faulty, more = _read_all(tables, files)
+    found = [*faults, *more]
+    if not found:
+        return read
+    if not faults and len(read) + len(faulty) == len(files):
+        found += find_faults_across({table.name: table for table in tables}, read, faulty, build)
+    raise InputError(*dict.fromkeys(found))
+
+
+def _read_all(
+    tables: Iterable[Table], files: Mapping[str, Path | TableFile]
+) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame], list[str]]:
+    """Return the valid tables, those with faults in rows only, and all faults."""
     read: dict[str, pd.DataFrame] = {}
+    faulty: dict[str, pd.DataFrame] = {}
     faults: list[str] = []
     for table in tables:
         if table.name not in files:
@@ -55,10 +87,10 @@ def read_tables(tables: Iterable[Table], files: Mapping[str, Path | TableFile]) 
             read[table.name] = read_table(table, files[table.name])
         except InputError as error:
             faults += error.faults
+            if isinstance(error, FaultyRows):
+                faulty[table.name] = error.frame
     workbooks.forget_workbooks()
-    if faults:
-        raise InputError(*dict.fromkeys(faults))
-    return read
+    return read, faulty, faults
 
 
 def read_table(table: Table, file: Path | TableFile) -> pd.DataFrame:
@@ -80,7 +112,6 @@ def read_table(table: Table, file: Path | TableFile) -> pd.DataFrame:
         frame = check_rows(table, convert_units(frame, match), where=match.where, first_row=raw.first_row)
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
-    frame.attrs |= {"where": match.where, "first_row": raw.first_row}
     if raw.traits:
         add_note(f"{match.where}: {', '.join(raw.traits)}")
     for note in (*match.notes(), *find_unusual(table, frame, match.where)):
@@ -101,7 +132,16 @@ def find_tables(
     layouts: Mapping[str, Layout] | None = None,
 ) -> dict[str, TableFile]:
     """Return the file of each table in a folder, or its sheet in a workbook, by table name."""
-    layouts = layouts or {}
+    files, faults = locate_tables(tables, folder, optional, layouts or {})
+    if faults:
+        raise InputError(*faults)
+    return files
+
+
+def locate_tables(
+    tables: Iterable[Table], folder: Path, optional: Sequence[str], layouts: Mapping[str, Layout]
+) -> tuple[dict[str, TableFile], list[str]]:
+    """Return the file of each table that is there, and a fault for each that is missing or there twice."""
     if folder.is_file() and suffix_of(folder) in workbooks.SUFFIXES:
         return _find_sheets(tables, folder, optional, layouts)
     if not folder.is_dir():
@@ -125,15 +165,13 @@ def find_tables(
             near = did_you_mean(table.name, [path.name for paths in present.values() for path in paths])
             hint = near if "did you mean" in near else ""
             faults.append(f"{folder}: has no {table.name}.csv (nor {', '.join(SUFFIXES[1:6])}){hint}")
-    if faults:
-        raise InputError(*faults)
-    return files
+    return files, faults
 
 
 def _find_sheets(
     tables: Iterable[Table], book: Path, optional: Sequence[str], layouts: Mapping[str, Layout]
-) -> dict[str, TableFile]:
-    """Return the sheet of each table in a workbook, by table name."""
+) -> tuple[dict[str, TableFile], list[str]]:
+    """Return the sheet of each table in a workbook, by table name, and the faults."""
     sheets = workbooks.sheet_names(book)
     files: dict[str, TableFile] = {}
     faults: list[str] = []
@@ -149,14 +187,12 @@ def _find_sheets(
             files[table.name] = TableFile(path=book, layout=replace(layout, sheet=found[0]))
         elif layout.sheet or table.name not in optional:
             faults.append(f"{book.name}: has no sheet '{wanted}'" + did_you_mean(wanted, sheets))
-    if faults:
-        raise InputError(*faults)
     used = {file.layout.sheet for file in files.values()}
     if others := [f"'{sheet}'" for sheet in sheets if sheet not in used]:
         add_note(
             f"{book.name}: ignored sheets {', '.join(others[:5])}" + (" and more" if len(others) > 5 else "")
         )
-    return files
+    return files, faults
 
 
 def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -> None:

@@ -14,9 +14,9 @@ from planner.contract.parameters import Parameter, check_parameters, parameters_
 from planner.contract.plausibility import find_disproportions
 from planner.contract.problem import Series
 from planner.contract.system import System
-from planner.errors import InputError, did_you_mean
+from planner.errors import did_you_mean
 from planner.io.layout import TableFile, parse_layouts
-from planner.io.table_files import find_tables, read_tables
+from planner.io.table_files import locate_tables, read_problem
 
 LAYOUT_SECTIONS: Final = ("tables", "columns")
 """Keys of a source of tables that say how its files are to be read."""
@@ -168,20 +168,18 @@ def _from_tables(
             for name in names
             if name in given
         }
+        kind = system.problem
+        rest = [table for table in kind.tables if table.name not in named]
         files: dict[str, TableFile] = {}
-        rest = [table for table in system.problem.tables if table.name not in named]
         if "path" in given:
-            files = find_tables(rest, folder / given["path"], system.problem.optional_tables, layouts)
+            files, faults = locate_tables(rest, folder / given["path"], kind.optional_tables, layouts)
         else:
-            absent = [table.name for table in rest if table.name not in system.problem.optional_tables]
-            if absent:
-                raise InputError(
-                    *(f"problem.{name}: is missing; name its file, or a path" for name in absent)
-                )
-        tables = read_tables(system.problem.tables, {**files, **named})
-        for doubt in find_disproportions(system.problem.proportions, tables):
+            absent = [table.name for table in rest if table.name not in kind.optional_tables]
+            faults = [f"problem.{name}: is missing; name its file, or a path" for name in absent]
+        tables = read_problem(kind.tables, {**files, **named}, kind.from_tables, faults)
+        for doubt in find_disproportions(kind.proportions, tables):
             add_note(doubt)
-        return system.problem.from_tables(tables)
+        return kind.from_tables(tables)
 
     return make, []
 

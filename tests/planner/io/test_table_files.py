@@ -782,3 +782,45 @@ def test_interchanged_coordinates_are_named(tmp_path: Path) -> None:
 )
 def test_shipped_tables_raise_no_doubt(name: str) -> None:
     assert notes_of(load(name).make_problem()) == []
+
+
+# --- all faults in one round --------------------------------------------------------------
+
+
+def test_faults_of_all_layers_come_in_one_round(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("node;latitude\na;1,5\nb;x\n")
+    (tmp_path / "links.csv").write_text("tail,head,capacity_gbps\na,b,-1\nb,z,2\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,5\na,b,6\na,c,nan\na,a,1\n")
+    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
+    with pytest.raises(InputError) as caught:
+        from_document(document, name="s", folder=tmp_path).make_problem()
+    assert caught.value.faults == (
+        "nodes.csv row 3: latitude is 'x', must be a number",
+        "links.csv row 2: capacity_mbps is -1000.0, must be at least 0",
+        "demands.csv row 4: rate_mbps is nan, must be a finite number",
+        "links.csv row 3: head 'z' is no node of the network; valid: a, b",
+        "demands.csv row 4: target 'c' is no node of the network; valid: a, b",
+        "demands.csv row 5: source and target are both 'a', must differ",
+    )
+
+
+def test_a_missing_file_does_not_hide_the_faults_of_others(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,-1\n")
+    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
+    with pytest.raises(InputError) as caught:
+        from_document(document, name="s", folder=tmp_path).make_problem()
+    assert len(caught.value.faults) == 2
+    assert caught.value.faults[1] == "links.csv row 2: capacity_mbps is -1.0, must be at least 0"
+
+
+def test_a_fault_that_hangs_on_a_faulty_value_is_not_invented(tmp_path: Path) -> None:
+    base = next(base for base in fuzzing.bases() if base.system.name == "circuitflows")
+    tables = {name: frame.copy() for name, frame in base.tables.items()}
+    tables["racks"]["hosts"] = tables["racks"]["hosts"].astype(object)
+    tables["racks"].loc[0, "hosts"] = "many"
+    for name, frame in tables.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    document = {"system": "circuitflows", "problem": {"source": "tables", "path": "."}}
+    with pytest.raises(InputError) as caught:
+        from_document(document, name="s", folder=tmp_path).make_problem()
+    assert caught.value.faults == ("racks.csv row 2: hosts is 'many', must be a number",)

@@ -1,0 +1,103 @@
+"""Faults across tables while some tables have faulty rows, so that users see all faults in one round.
+
+The rules across tables need values that satisfy the rules of their columns. Faulty numbers are replaced by
+valid ones, once by small and once by large ones: a fault that is found both times depends on none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pandas as pd
+import pandera.pandas as pa
+
+from planner.contract.tables import Table, is_label
+from planner.errors import PlannerError
+
+STAND_INS: Final = (1.0, 2.0, 0.0, 10.0, 0.5, 100.0, 1e4, 1e6, -1.0)
+"""Numbers to try where a column holds fewer than two valid ones."""
+
+
+def find_faults_across(
+    tables: Mapping[str, Table],
+    valid: Mapping[str, pd.DataFrame],
+    faulty: Mapping[str, pd.DataFrame],
+    build: Callable[[Mapping[str, pd.DataFrame]], Any],
+) -> list[str]:
+    """Return the faults of rules across tables that do not depend on faulty values.
+
+    tables  declarations by name
+    valid   tables without faults
+    faulty  tables with columns of the right types and faults in some rows
+    build   makes a problem of tables
+    """
+    rounds: list[tuple[str, ...]] = []
+    for place in (0, -1):
+        repaired = {name: _repair(tables[name], frame, place) for name, frame in faulty.items()}
+        whole = {name: frame for name, frame in repaired.items() if frame is not None}
+        if len(whole) < len(repaired):
+            return []
+        try:
+            build({**valid, **whole})
+        except PlannerError as error:
+            rounds.append(tuple(str(error).split("\n")))
+        else:
+            return []
+    return [fault for fault in rounds[0] if fault in rounds[1]]
+
+
+def _repair(table: Table, frame: pd.DataFrame, place: int) -> pd.DataFrame | None:
+    """Return a table with valid values in place of faulty ones; None where that is not possible.
+
+    place  of the valid numbers in ascending order that stand in: 0 the least, -1 the largest
+    """
+    columns: dict[str, pd.Series] = {}
+    for name, column in table.columns.items():
+        if name in frame:
+            repair = _repair_labels if is_label(column) else _repair_numbers
+            repaired = repair(column, frame[name], place)
+            if repaired is None:
+                return None
+            columns[name] = repaired
+    made = pd.DataFrame(columns).dropna()  # rows without a name say nothing of other tables
+    if table.key:
+        made = made.drop_duplicates(list(table.key))
+    if made.empty and not table.may_be_empty:
+        return None
+    made.attrs |= frame.attrs
+    return made
+
+
+def _repair_labels(column: pa.Column, given: pd.Series, _: int) -> pd.Series | None:
+    """Return labels with a valid one in place of those that break a rule; None stays for empty ones."""
+    texts = given.astype(str)
+    is_empty = given.isna() | (texts == "")
+    good = ~is_empty & _satisfying(column, texts)
+    bad = ~is_empty & ~good
+    if bad.any():
+        if not good.any():
+            return None
+        texts = texts.where(~bad, texts[good].iloc[0])
+    return texts.where(~is_empty)
+
+
+def _repair_numbers(column: pa.Column, given: pd.Series, place: int) -> pd.Series | None:
+    """Return numbers with a valid one in place of faulty ones; None where none is known."""
+    values = given.astype(float)
+    good = values.notna() & _satisfying(column, values)
+    if good.all():
+        return values
+    stand_ins = sorted({float(values[good].min()), float(values[good].max())} if good.any() else set())
+    if len(stand_ins) < 2:
+        tried = pd.Series([*stand_ins, *STAND_INS])
+        stand_ins = sorted(tried[_satisfying(column, tried)].drop_duplicates().iloc[:2])
+    return values.where(good, stand_ins[place]) if stand_ins else None
+
+
+def _satisfying(column: pa.Column, values: pd.Series) -> pd.Series:
+    """Return which values satisfy all rules of a column."""
+    good = pd.Series(data=True, index=values.index)
+    for check in column.checks:
+        good &= check(values).check_output
+    return good
