@@ -814,7 +814,7 @@ def test_a_missing_file_does_not_hide_the_faults_of_others(tmp_path: Path) -> No
 
 
 def test_a_fault_that_hangs_on_a_faulty_value_is_not_invented(tmp_path: Path) -> None:
-    base = next(base for base in fuzzing.bases() if base.system.name == "circuitflows")
+    base = next(base for base in bases() if base.system.name == "circuitflows")
     tables = {name: frame.copy() for name, frame in base.tables.items()}
     tables["racks"]["hosts"] = tables["racks"]["hosts"].astype(object)
     tables["racks"].loc[0, "hosts"] = "many"
