@@ -13,6 +13,7 @@ from planner.contract.notes import notes_of
 from planner.formatting import amount_or_number, number, percent, scale_of, sizes
 from planner.reports.document import Column, Kind, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better, differ
+from planner.runs.verdict import windows_verdict
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go
@@ -142,14 +143,14 @@ def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
 
 
 def windows_page(system: System, windows: Sequence[Window]) -> Page:
-    """Return the mean and the worst of each metric over the windows of a series, by design."""
+    """Return the verdict on a series, and the mean and the worst of each metric over its windows."""
     designs: dict[str, list[Window]] = {}
     for window in windows:
         designs.setdefault(window.design, []).append(window)
     count = max((len(own) for own in designs.values()), default=0)
     columns = [Column(label="", wrap=False), Column(label="")]
     for design in designs:
-        columns += [Column(label=design, numeric=True), Column(label="worst", numeric=True)]
+        columns += [Column(label=design, numeric=True), Column(label=f"{design}, worst", numeric=True)]
     failed = [str(sum(window.exit_code > 0 for window in own)) for own in designs.values()]
     rows: list[list[Text | str]] = [
         ["Windows without a plan", "↓", *(cell for text in failed for cell in (text, ""))]
@@ -184,10 +185,14 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
         for window in own
         if window.exit_code
     ]
-    return Page(
-        title=system.name,
-        parts=[Part(tables=[table], notes=notes, figures=lambda: _headline_over_windows(system, designs))],
+    verdict = windows_verdict(system, values)
+    part = Part(
+        sentences=[Text(verdict, "strong")] if verdict else [],
+        tables=[table],
+        notes=notes,
+        figures=lambda: _headline_over_windows(system, designs),
     )
+    return Page(title=system.name, parts=[part])
 
 
 def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window]]) -> list[go.Figure]:

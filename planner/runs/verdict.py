@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.proof import Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
-from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase
+from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase, sizes
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
+    from planner.contract.system import System
     from planner.runs.run import Comparison, Run
 
 SAME: Final = 1e-6  # relative difference of values that a sentence calls equal
@@ -39,6 +40,32 @@ def comparison_verdict(comparison: Comparison) -> str:
     best = min(planned, key=lambda run: (_rank(run), not run.constraints.met, run.proof.bound is None))
     others = sorted((run for run in planned if run is not best), key=_rank)
     return " ".join([run_verdict(best, tightest_bounds(comparison.runs)), *_others(best, others)])
+
+
+def windows_verdict(system: System, windows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return the verdict on a series: the mean and the worst of the headline, and the mean losses.
+
+    windows  figures of the windows with a plan, by design: metrics, and the number of `violations`
+    """
+    headline, metric = system.plan.headline, system.headline
+    worst = min if metric.better == "more" else max
+    lines: list[tuple[float, str]] = []
+    for design, rows in windows.items():
+        values = [row[metric.name] for row in rows if row.get(metric.name) is not None]
+        if not values:
+            continue
+        mean, count = sum(values) / len(values), sizes({"windows": len(values)})
+        says = f"{design} {phrase(headline.verb, _amount(mean, metric))} in the mean of {count}"
+        parts = [f"{says} ({_amount(worst(values), metric)} in the worst)"]
+        for name, verb in headline.losses.items():
+            lost = sum(row.get(name) or 0.0 for row in rows) / len(rows)
+            if lost > 1e-9:
+                parts.append(f"{phrase(verb, _amount(lost, system.metric(name)))} in the mean")
+        violating = sum(bool(row["violations"]) for row in rows)
+        if violating:
+            parts.append(f"violates constraints in {sizes({'windows': violating})}")
+        lines.append((-mean if metric.better == "more" else mean, " and ".join(parts) + "."))
+    return " ".join(says for _, says in sorted(lines, key=lambda line: line[0]))
 
 
 def headline_values(run: Run) -> tuple[float, ...]:

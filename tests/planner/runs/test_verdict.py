@@ -12,6 +12,7 @@ from planner.errors import InputError, PlanRejected
 from planner.options import Options
 from planner.reports import run_pages
 from planner.runs.run import Comparison, Run, evaluate
+from planner.runs.verdict import windows_verdict
 from tests.planner.runs.toy_system import Admitted, Link, entry, toy
 
 SYSTEM = toy()
@@ -235,4 +236,25 @@ def test_json_names_both_ranks() -> None:
 def test_a_share_is_never_rounded_to_all(total: float, says: str) -> None:
     assert run("admit", Link(offered_mbps=total, capacity_mbps=38_900.0)).verdict.startswith(
         f"admit delivers {says}, proven"
+    )
+
+
+def test_a_series_says_mean_worst_and_what_is_lost() -> None:
+    rows = {
+        "half": [{"delivered_mbps": 500.0, "shed_mbps": 500.0, "lost_mbps": 0.0, "violations": 0}],
+        "flood": [
+            {
+                "delivered_mbps": value,
+                "shed_mbps": 0.0,
+                "lost_mbps": 100.0 * violations,
+                "violations": violations,
+            }
+            for value, violations in ((1_000.0, 0), (800.0, 2))
+        ],
+        "bound": [],
+    }
+    assert windows_verdict(SYSTEM, rows) == (
+        "flood delivers 900 Mbit/s in the mean of 2 windows (800 Mbit/s in the worst) and loses 100 Mbit/s "
+        "in the mean and violates constraints in 1 window. half delivers 500 Mbit/s in the mean of 1 window "
+        "(500 Mbit/s in the worst) and sheds 500 Mbit/s in the mean."
     )
