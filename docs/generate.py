@@ -120,12 +120,24 @@ def system_page(name: str) -> str:
     ]
     lines += ["## Tables of a problem", "", *tables(system["tables"])]
     lines += ["## Tables of a plan", "", *tables(system["plan_tables"])]
-    lines += ["## Designs", "", "The first is the default.", ""]
+    lines += [
+        "## Designs",
+        "",
+        "The first is the default. `from planner_models import " + name + "` imports the functions.",
+        "",
+    ]
     designs = [
-        (f"`{one['design']}`", one["mechanism"], one["about"], one.get("messages") or "", one["source"])
+        (
+            f"`{one['design']}`",
+            one["mechanism"],
+            one["about"],
+            f"`{one['function'].removeprefix('planner_models.')}`",
+            one.get("messages") or "",
+            one["source"],
+        )
         for one in system["designs"]
     ]
-    lines += [*table(("design", "mechanism", "algorithm", "signalling", "source"), designs), ""]
+    lines += [*table(("design", "mechanism", "algorithm", "function", "signalling", "source"), designs), ""]
     lines += ["## Metrics", ""]
     metrics = [(f"`{one['metric']}`", one["unit"], one["better"], one["about"]) for one in system["metrics"]]
     lines += [*table(("metric", "unit", "better", "meaning"), metrics), ""]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import json
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -297,3 +299,36 @@ def test_importing_planner_loads_no_solver_and_no_pandas() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+# --- systems in Python --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_package_shows_only_what_is_public(name: str) -> None:
+    package = importlib.import_module(type(sample(name)).__module__.split(".problem.")[0])
+    shown = dir(package)
+    assert sorted(shown) == sorted(package.__all__)
+    assert {"SYSTEM", "check", "designs", "measure", "plan", "problem"} <= set(shown)
+    assert type(sample(name)).__name__ in shown
+    assert all(hasattr(package, one) for one in shown)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_each_design_is_imported_from_its_package_of_designs(name: str) -> None:
+    package = type(sample(name)).__module__.split(".problem.")[0]
+    for design in find_system(name).designs:
+        assert design.function.startswith(f"{package}.designs."), design.name
+        found: Any = importlib.import_module(package)
+        for part in design.function.removeprefix(f"{package}.").split("."):
+            found = getattr(found, part)
+        assert inspect.unwrap(found) is inspect.unwrap(design.decide), design.name
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_help_of_a_design_says_what_each_parameter_means(name: str) -> None:
+    for design in find_system(name).designs:
+        text = pydoc.plain(pydoc.render_doc(design.decide))
+        for parameter in design.parameters.values():
+            assert parameter.about, f"{design.name}: {parameter.name} has no description"
+            assert parameter.name in text

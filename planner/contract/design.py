@@ -91,6 +91,11 @@ class Design(Generic[ProblemT, PlanT]):
         return (inspect.getdoc(self.decide) or "").split("\n", 1)[0]
 
     @property
+    def function(self) -> str:
+        """Where the deciding function is imported from, such as `package.designs.optimum.route`."""
+        return f"{self.decide.__module__}.{self.decide.__qualname__}"
+
+    @property
     def parameters(self) -> Mapping[str, Parameter]:
         """Parameters of `decide` that a user may set, by name."""
         return parameters_of(self.decide)

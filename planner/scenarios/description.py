@@ -40,6 +40,7 @@ def describe(system: System) -> dict[str, Any]:
                 "design": design.name,
                 "mechanism": str(design.mechanism),
                 "about": design.about,
+                "function": design.function,
                 "messages": design.messages,
                 "source": design.source,
             }

@@ -77,6 +77,7 @@ from planner.contract.degradation import Degradation
 from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.brokering import designs, information, plan, problem, published, simulation
 from planner_models.brokering.designs.formulation import formulation
 from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan import what_if
@@ -182,4 +183,21 @@ SYSTEM = System(
     ),
 )
 
-__all__ = ["SYSTEM", "Assignment", "Brokering", "check", "formulation", "measure"]
+__all__ = [
+    "SYSTEM",
+    "Assignment",
+    "Brokering",
+    "check",
+    "designs",
+    "formulation",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+    "published",
+    "simulation",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

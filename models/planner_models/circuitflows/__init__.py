@@ -32,6 +32,7 @@ from planner.contract.degradation import Degradation
 from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.circuitflows import designs, information, plan, problem, published
 from planner_models.circuitflows.designs import block_placement
 from planner_models.circuitflows.designs.table import DESIGNS
 from planner_models.circuitflows.plan import what_if
@@ -41,6 +42,7 @@ from planner_models.circuitflows.plan.metrics import METRICS, measure
 from planner_models.circuitflows.plan.plan import PLAN_TABLES, Operation, from_tables
 from planner_models.circuitflows.problem import generators
 from planner_models.circuitflows.problem.adjustments import adjust
+from planner_models.circuitflows.problem.plain_flows import from_flows
 from planner_models.circuitflows.problem.problem import TABLES, FlowsInTime
 from planner_models.circuitflows.published.targets import TARGETS
 
@@ -127,4 +129,20 @@ SYSTEM = System(
     ),
 )
 
-__all__ = ["SYSTEM", "FlowsInTime", "Operation", "check", "measure"]
+__all__ = [
+    "SYSTEM",
+    "FlowsInTime",
+    "Operation",
+    "check",
+    "designs",
+    "from_flows",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+    "published",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

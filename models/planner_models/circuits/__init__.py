@@ -42,6 +42,7 @@ from planner.contract.degradation import Degradation
 from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.circuits import designs, information, plan, problem
 from planner_models.circuits.designs.formulation import formulation
 from planner_models.circuits.designs.table import DESIGNS
 from planner_models.circuits.information.realize import realize
@@ -142,4 +143,19 @@ SYSTEM = System(
     studies=Studies(what_if=explain, coordination=COORDINATION),
 )
 
-__all__ = ["SYSTEM", "Circuits", "Schedule", "check", "explain", "formulation", "measure"]
+__all__ = [
+    "SYSTEM",
+    "Circuits",
+    "Schedule",
+    "check",
+    "designs",
+    "formulation",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

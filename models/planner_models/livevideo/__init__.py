@@ -78,15 +78,14 @@ from __future__ import annotations
 from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
-from planner_models.livevideo.designs import optimum
-from planner_models.livevideo.designs.decomposition import decomposition
+from planner_models.livevideo import designs, information, plan, problem, published, simulation
 from planner_models.livevideo.designs.formulation import formulation
 from planner_models.livevideo.designs.table import DESIGNS
-from planner_models.livevideo.information import observe, realize
+from planner_models.livevideo.information import realize
 from planner_models.livevideo.plan.check import check
-from planner_models.livevideo.plan.drawing import draw
+from planner_models.livevideo.plan.drawing import add_load, draw
 from planner_models.livevideo.plan.metrics import HEADLINE, LIMITS, METRICS, measure
-from planner_models.livevideo.plan.plan import PLAN_TABLES, Trees, diff, from_tables
+from planner_models.livevideo.plan.plan import PLAN_TABLES, Trees, from_tables
 from planner_models.livevideo.plan.what_if import explain
 from planner_models.livevideo.problem import generators, sample
 from planner_models.livevideo.problem.adjustments import adjust
@@ -125,6 +124,7 @@ SYSTEM = System(
         measure=measure,
         realize=realize.realize,
         draw=draw,
+        to_networkx=add_load,
         headline=HEADLINE,
         limits=LIMITS,
     ),
@@ -174,12 +174,16 @@ __all__ = [
     "LiveVideo",
     "Trees",
     "check",
-    "decomposition",
-    "diff",
+    "designs",
     "formulation",
-    "generators",
+    "information",
     "measure",
-    "observe",
-    "optimum",
-    "realize",
+    "plan",
+    "problem",
+    "published",
+    "simulation",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -60,6 +60,7 @@ from planner.contract.degradation import Degradation
 from planner.contract.metrics import Headline
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.multicast import designs, information, plan, problem, published, simulation
 from planner_models.multicast.designs.formulation import formulation
 from planner_models.multicast.designs.table import DESIGNS
 from planner_models.multicast.information.realize import realize
@@ -71,6 +72,7 @@ from planner_models.multicast.plan.what_if import explain
 from planner_models.multicast.problem import generators, series
 from planner_models.multicast.problem.adjustments import adjust
 from planner_models.multicast.problem.problem import OPTIONAL_TABLES, TABLES, Multicast
+from planner_models.multicast.problem.sets import from_sets
 from planner_models.multicast.published.targets import TARGETS
 from planner_models.multicast.simulation.churn_simulation import SIMULATION
 
@@ -152,4 +154,22 @@ SYSTEM = System(
     ),
 )
 
-__all__ = ["SYSTEM", "Channels", "Multicast", "check", "explain", "formulation", "measure", "realize"]
+__all__ = [
+    "SYSTEM",
+    "Channels",
+    "Multicast",
+    "check",
+    "designs",
+    "formulation",
+    "from_sets",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+    "published",
+    "simulation",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

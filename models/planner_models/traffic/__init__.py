@@ -57,7 +57,7 @@ from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan import what_if
 from planner_models.traffic.plan.check import check
-from planner_models.traffic.plan.drawing import draw
+from planner_models.traffic.plan.drawing import add_load, draw
 from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.traffic.plan.plan import PLAN_TABLES, Routing, routing_from_tables
 from planner_models.traffic.problem import generators, series
@@ -91,6 +91,7 @@ SYSTEM = System(
         measure=measure,
         realize=realize,
         draw=draw,
+        to_networkx=add_load,
         headline=HEADLINE,
         limits=LIMITS,
     ),
@@ -148,3 +149,7 @@ __all__ = [
     "published",
     "simulation",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
+from planner.io.in_memory import take_tables
 from planner_models.brokering.problem import (
     contract_prices,
     geography,
@@ -23,7 +24,7 @@ from planner_models.brokering.problem import (
     validation,
 )
 from planner_models.brokering.problem.client_groups import ClientGroups
-from planner_models.brokering.problem.schema import TABLES
+from planner_models.brokering.problem.schema import OPTIONAL, TABLES
 from planner_models.brokering.problem.terms import Terms
 
 REQUIRED_TABLES = ("clients", "locations", "clusters")
@@ -96,7 +97,11 @@ class Brokering:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Brokering:
-        """Return the problem in those tables; the optional ones may be absent."""
+        """Return the problem in those tables; the optional ones may be absent.
+
+        Each is a data frame, a list of records, or a mapping from columns to arrays.
+        """
+        tables = take_tables(TABLES, tables, optional=OPTIONAL)
         return cls(
             **{name: tables[name] for name in REQUIRED_TABLES},
             **{name: tables.get(name) for name in OPTIONAL_TABLES},  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -47,13 +48,24 @@ class Network:
         ),
     ] = 10_000.0
 
-    def problem(self, flows: pd.DataFrame, *, racks: int, hosts: int, **more: float) -> FlowsInTime:
-        """Return the problem of flows between equal racks; `more` are values of the table `network`."""
-        values = {**asdict(self), "inside_packets": 3.0, **more}
+    def problem(
+        self,
+        flows: pd.DataFrame,
+        *,
+        racks: int,
+        hosts: int,
+        names: Sequence[str] | None = None,
+        **more: float,
+    ) -> FlowsInTime:
+        """Return the problem of flows between equal racks, r0, r1, ... unless they have names.
+
+        more  values of the table `network`
+        """
+        values = {**asdict(self), "inside_packets": 3.0, "big_bytes": 1_000 * self.packet_bytes, **more}
         rates = {name: values.pop(name) for name in ("circuit_mbps", "packet_mbps")}
-        names = pd.DataFrame({"rack": [f"r{i}" for i in range(racks)]})
+        places = pd.DataFrame({"rack": names or [f"r{i}" for i in range(racks)]})
         return FlowsInTime(
-            racks=names.assign(hosts=hosts, **rates), flows=flows, network=pd.DataFrame([values])
+            racks=places.assign(hosts=hosts, **rates), flows=flows, network=pd.DataFrame([values])
         )
 
 
@@ -118,8 +130,7 @@ def mixed(
             "after": NONE,
         }
     )
-    big_bytes = 1_000 * network.packet_bytes
-    return network.problem(flows, racks=racks, hosts=hosts, big_bytes=big_bytes)
+    return network.problem(flows, racks=racks, hosts=hosts)
 
 
 @spread(network=Network())
@@ -153,7 +164,6 @@ def strobe(
         hosts=hosts,
         week_us=(racks - 1) * (day_us + network.night_us),
         shortest_day_us=day_us,
-        big_bytes=1_000 * network.packet_bytes,
     )
 
 

@@ -22,6 +22,7 @@ from planner.contract.tables import (
     validate_fields,
 )
 from planner.errors import InputError, did_you_mean
+from planner.io.in_memory import take_tables
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import (
     END_COLUMNS,
@@ -165,7 +166,7 @@ class FlowsInTime(Racks):
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> FlowsInTime:
         """Return the problem in the tables racks, flows and network."""
-        return cls(racks=tables["racks"], flows=tables["flows"], network=tables["network"])
+        return cls(**take_tables(TABLES, tables))  # type: ignore[arg-type]
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""

@@ -14,11 +14,12 @@ from planner_models.circuits.designs import matchings
 from planner_models.circuits.designs.partial_schedule import PartialSchedule
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 Rounds = Annotated[int, Field(ge=1, description="times that rows and columns are scaled")]
 
 
+@takes_matrix
 def schedule_bvn(
     problem: Circuits,
     *,
@@ -31,6 +32,7 @@ def schedule_bvn(
     return schedules.make_decision(problem, decompose_stuffed(problem), options=options)
 
 
+@takes_matrix
 def schedule_tms(
     problem: Circuits,
     *,

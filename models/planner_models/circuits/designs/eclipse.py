@@ -22,7 +22,7 @@ from planner_models.circuits.designs.partial_schedule import Days, Limits, is_co
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,6 +41,7 @@ Starts = Annotated[
 ]
 
 
+@takes_matrix
 def schedule(
     problem: Circuits,
     *,

@@ -16,7 +16,7 @@ from planner_models.circuits.designs import matchings
 from planner_models.circuits.designs.partial_schedule import DayLength, PartialSchedule, choose_day_us
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 Shifts = Annotated[
     tuple[int, ...],
@@ -24,6 +24,7 @@ Shifts = Annotated[
 ]
 
 
+@takes_matrix
 def schedule_strobe(
     problem: Circuits,
     *,
@@ -37,6 +38,7 @@ def schedule_strobe(
     return schedules.make_decision(problem, rotate(problem, day_us=day_us), options=options)
 
 
+@takes_matrix
 def schedule_fixed(
     problem: Circuits,
     *,
@@ -73,6 +75,7 @@ def rotate(
     return partial.days
 
 
+@takes_matrix
 def schedule_packet_only(
     problem: Circuits,
     *,
@@ -82,6 +85,7 @@ def schedule_packet_only(
     return schedules.make_decision(problem, [], options=options)
 
 
+@takes_matrix
 def schedule_hotspots(
     problem: Circuits,
     *,
@@ -103,6 +107,7 @@ def match_heaviest(problem: Circuits, day_us: float | None = None) -> list[Day]:
     return partial.days
 
 
+@takes_matrix
 def schedule_islip(
     problem: Circuits,
     *,

@@ -32,7 +32,7 @@ from planner_models.circuits.designs.week_program import ScaledProblem, build_sc
 from planner_models.circuits.information.observe import observe_data_units, observe_queues
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 MostMatchings = Annotated[
     int,
@@ -61,6 +61,7 @@ HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
 MODEL_MATCHINGS: Final = 1_000  # matchings up to which `model` has them all
 
 
+@takes_matrix
 def schedule(
     problem: Circuits,
     *,

@@ -23,7 +23,7 @@ from planner_models.circuits.designs.max_weight_matching import (
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import Day, Schedule
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,6 +46,7 @@ Steps = Annotated[
 ]
 
 
+@takes_matrix
 def schedule(
     problem: Circuits,
     *,

@@ -14,7 +14,7 @@ from planner_models.circuits.designs.partial_schedule import Days, Limits, is_co
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,6 +24,7 @@ ROUNDING: Final = 1e-12
 DAYS_AT_ONCE: Final = 64
 
 
+@takes_matrix
 def schedule(
     problem: Circuits,
     *,

@@ -19,7 +19,7 @@ from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.circuits.designs.week_program import BlockProgram, ScaledProblem
 from planner_models.circuits.plan.plan import Schedule
-from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 SAME_SIZE_RATIO: Final = 1.02  # demands nearer to each other than this are of one size
 
@@ -35,6 +35,7 @@ Kinds = Annotated[
 ]
 
 
+@takes_matrix
 def bound_schedules(
     problem: Circuits,
     *,

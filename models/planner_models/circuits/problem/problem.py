@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from planner.contract.tables import (
     Table,
@@ -21,7 +22,9 @@ from planner.contract.tables import (
     shorten_faults,
     validate_fields,
 )
+from planner.contract.units import find_units
 from planner.errors import InputError
+from planner.io.in_memory import take_tables
 from planner_models.circuits.problem.racks import (
     END_COLUMNS,
     ENDS,
@@ -123,34 +126,54 @@ class Circuits(Racks):
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Circuits:
         """Return the problem in the tables racks, demands and switch, and coflows if there are any."""
-        return cls(**{table.name: tables.get(table.name) for table in TABLES})  # type: ignore[arg-type]
+        return cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
 
     @classmethod
     def from_matrix(
         cls,
-        bits: NDArray[np.float64],
+        bits: ArrayLike | pd.DataFrame,
         *,
-        circuit_mbps: float,
-        packet_mbps: float,
-        night_us: float,
-        window_us: float | None,
+        unit: str = "bits",
+        circuit_mbps: float = 100_000.0,
+        packet_mbps: float = 10_000.0,
+        night_us: float = 20.0,
+        window_us: float | None = 2_000.0,
         shortest_day_us: float = 0.0,
         circuit_switches: int = 1,
         dark: Dark = "all",
         where: str = "demand matrix",
     ) -> Circuits:
-        """Return the problem of an (n, n) matrix of bits from row to column, with racks r0, r1, ...
+        """Return the problem of an (n, n) matrix of demand from row to column.
+
+        bits              an array, whose racks are r0, r1, ..., or a data frame with the racks' names
+        unit              of the demand, such as "MB"; default: "bits"
+        circuit_mbps      rate of a circuit, Mbit/s; default: 100,000
+        packet_mbps       rate of each rack's link to the packet switch, Mbit/s; default: 10,000
+        night_us          reconfiguration time, us; default: 20
+        window_us         the week, us; default: 2,000; None: all demand is served, in least time
+        shortest_day_us   shortest time that circuits stay up, us; default: 0
+        circuit_switches  number of circuit switches; default: 1
+        dark              circuits that are dark at night: "all" or "changed"; default: "all"
+        where             name of the matrix in faults
 
         raises  InputError for a matrix that is not square, or holds a number that is not finite,
                 negative, or on its diagonal; the line names its row and column, from 1
         """
-        require_matrix(bits, where)
-        names = np.array([f"r{i}" for i in range(len(bits))])
-        source, target = np.nonzero(bits)
+        names = [str(name) for name in bits.columns] if isinstance(bits, pd.DataFrame) else None
+        if isinstance(bits, pd.DataFrame) and list(map(str, bits.index)) != names:
+            raise InputError(f"{where}: its rows and columns have different names, must be the same racks")
+        try:
+            matrix = np.asarray(bits, dtype=float)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{where}: is no matrix of numbers ({error})") from None
+        require_matrix(matrix, where)
+        matrix = matrix * data_size_bits(unit)
+        racks = np.array(names or [f"r{i}" for i in range(len(matrix))], dtype=object)
+        source, target = np.nonzero(matrix)
         return cls(
-            racks=pd.DataFrame({"rack": names, "circuit_mbps": circuit_mbps, "packet_mbps": packet_mbps}),
+            racks=pd.DataFrame({"rack": racks, "circuit_mbps": circuit_mbps, "packet_mbps": packet_mbps}),
             demands=pd.DataFrame(
-                {"source_rack": names[source], "target_rack": names[target], "bits": bits[source, target]}
+                {"source_rack": racks[source], "target_rack": racks[target], "bits": matrix[source, target]}
             ),
             switch=switch_table(
                 night_us=night_us,
@@ -302,6 +325,16 @@ def switch_table(
     return pd.DataFrame([row])
 
 
+def data_size_bits(unit: str) -> float:
+    """Return the bits of a unit of data; raise InputError for another unit."""
+    if unit == "bits":
+        return 1.0
+    found = [one for one in find_units(unit) if one.dimension == "data"]
+    if len(found) != 1:
+        raise InputError(f"unit: '{unit}' is no unit of data, such as bits, Mbit or MB")
+    return float(found[0].size)
+
+
 def require_matrix(bits: NDArray[np.float64], where: str) -> None:
     """Raise InputError unless `bits` is square, finite, nowhere negative, and 0 on its diagonal."""
     if bits.ndim != 2 or bits.shape[0] != bits.shape[1] or not len(bits):
@@ -318,3 +351,20 @@ def require_matrix(bits: NDArray[np.float64], where: str) -> None:
     ]
     if faults:
         raise InputError(*shorten_faults(faults, where, "with a number that cannot be"))
+
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+
+def takes_matrix(
+    design: Callable[Concatenate[Circuits, Given], Returned],
+) -> Callable[Concatenate[Circuits | ArrayLike, Given], Returned]:
+    """Let a design take a plain matrix of demand, bits, in place of a problem (`Circuits.from_matrix`)."""
+
+    @functools.wraps(design)
+    def decide(problem: Circuits | ArrayLike, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        made = problem if isinstance(problem, Circuits) else Circuits.from_matrix(problem)
+        return design(made, *args, **kwargs)
+
+    return decide  # type: ignore[return-value]  # the name of the first argument stays

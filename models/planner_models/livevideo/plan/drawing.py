@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from planner.contract.drawing import Distribution, Drawing, NetworkMap
+from planner.io.in_memory import to_graph
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.problem import LiveVideo
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def add_load(problem: LiveVideo, plan: Trees) -> nx.MultiDiGraph:
+    """Return the network with `load_mbps` and `utilization` of each link under a plan."""
+    load = compute_delivery(problem, plan).load_mbps
+    more = {"load_mbps": load, "utilization": problem.utilization(load)}
+    return to_graph(problem.clusters, problem.links, more)
 
 
 def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,13 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
+from planner.io.in_memory import take_graph, take_table, take_tables, to_graph
 from planner_models.livevideo.problem import validation
-from planner_models.livevideo.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.livevideo.problem.schema import CLUSTERS, LINKS, OPTIONAL_TABLES, REQUESTS, TABLES
 from planner_models.livevideo.problem.tables import VideoTables
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,8 +47,52 @@ class LiveVideo(VideoTables):
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> LiveVideo:
         """Build the problem from tables clusters, links, objects, requests and the optional ones."""
-        given: dict[str, Any] = {table.name: tables[table.name] for table in TABLES if table.name in tables}
+        given: dict[str, Any] = dict(take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
         return cls(**given)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: nx.Graph,
+        requests: Any,
+        *,
+        unit: str | None = None,
+        capacity: str | None = None,
+        cost: str | None = None,
+        latency: str | None = None,
+        objects: pd.DataFrame | None = None,
+        **tables: pd.DataFrame,
+    ) -> LiveVideo:
+        """Build the problem from a directed networkx graph whose nodes have an attribute `tier`.
+
+        requests  data frame with group, channel, bitrate_kbps and clients; or a mapping from (group,
+                  channel, bitrate_kbps) to clients
+        unit      of capacities without a unit in their name, such as "Gbit/s"; default: none, and the name
+                  must have one, as capacity_gbps has
+        capacity  edge attribute of the capacity; default: the one named `capacity`, with or without unit
+        cost      edge attribute of the price per Mbit/s; default: `cost`, or 0 where there is none
+        latency   edge attribute of the delay, ms unless its name says otherwise; default: `latency_ms`
+        objects   data frame with channel, bitrate_kbps and priority; default: those requested, priority 1
+        tables    other tables by name: holders, pinned, forbidden, settings
+
+        raises    InputError with every fault
+        """
+        if not graph.is_directed():
+            raise InputError("graph: its edges have no direction; video goes one way, from tier to tier")
+        attributes = {"capacity_mbps": capacity, "cost": cost, "latency_ms": latency}
+        clusters, links = take_graph(graph, nodes=CLUSTERS, links=LINKS, attributes=attributes, unit=unit)
+        if isinstance(requests, Mapping):
+            rows = [(*map(str, key[:2]), key[2], clients) for key, clients in requests.items()]
+            requests = pd.DataFrame(rows, columns=["group", "channel", "bitrate_kbps", "clients"])
+        wanted = take_table(REQUESTS, requests, where="requests")
+        if objects is None:
+            objects = wanted[["channel", "bitrate_kbps"]].drop_duplicates(ignore_index=True)
+        given = {"clusters": clusters, "links": links, "objects": objects, "requests": wanted}
+        return cls.from_tables({**given, **tables})
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """Return clusters and links as a graph."""
+        return to_graph(self.clusters, self.links)
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables from which `from_tables` builds this problem."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from planner.arrays import Floats, Ints
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
+from planner.io.in_memory import take_tables
 from planner_models.multicast.problem import address_allocation, validation
 from planner_models.multicast.problem.addresses import Distribution, Kind, distribute_addresses
 from planner_models.multicast.problem.capacity_equations import Layout
@@ -118,7 +119,8 @@ class Multicast:
 
         Without the table hosts, every port of a fat tree has a host.
         """
-        known = {name: tables[name] for name in OPTIONAL_TABLES if tables.get(name) is not None}
+        tables = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
+        known = {name: tables[name] for name in OPTIONAL_TABLES if name in tables}
         if "hosts" not in known:
             fabric = tables["fabric"]  # not validated yet
             ports = pd.to_numeric(fabric["k"] if "k" in fabric else pd.Series(dtype=float), errors="coerce")

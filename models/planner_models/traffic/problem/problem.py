@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,10 @@ from planner.contract.tables import (
     validate_fields,
 )
 from planner.errors import InputError
+from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
@@ -194,12 +198,56 @@ class Traffic:
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Traffic:
         """Build the problem from tables nodes, links and demands; without `nodes`, take the links' ends."""
+        tables = take_tables(TABLES, tables, optional=("nodes",))
         links = tables["links"]
         nodes = tables.get("nodes")
-        if nodes is None:
+        if nodes is None and {"tail", "head"} <= set(links):
             ends = pd.unique(pd.concat([links["tail"], links["head"]], ignore_index=True))
             nodes = pd.DataFrame({"node": ends})
+        if nodes is None:  # the links' own fault is reported
+            nodes = pd.DataFrame({"node": ["-"]})
         return cls(nodes=nodes, links=links, demands=tables["demands"])
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: nx.Graph,
+        demands: Any,
+        *,
+        unit: str | None = None,
+        capacity: str | None = None,
+        weight: str | None = None,
+        cost: str | None = None,
+        latency: str | None = None,
+    ) -> Traffic:
+        """Build the problem from a networkx graph; an edge without direction is a link each way.
+
+        demands   data frame with source, target and rate; a mapping from (source, target) to rates; or a
+                  square matrix of rates, as an array in the order of the graph's nodes or a data frame
+                  with their names
+        unit      of capacities and rates without a unit in their name, such as "Gbit/s"; default: none,
+                  and the names must have one, as capacity_gbps has
+        capacity  edge attribute of the capacity; default: the one named `capacity`, with or without unit
+        weight    edge attribute of the routing metric; default: `weight`, or 1 where there is none
+        cost      edge attribute of the price per Mbit/s; default: `cost`, where there is one
+        latency   edge attribute of the delay, ms unless its name says otherwise; default: `latency_ms`
+
+        raises    InputError with every fault
+        """
+        attributes = {"capacity_mbps": capacity, "weight": weight, "cost": cost, "latency_ms": latency}
+        nodes, links = take_graph(graph, nodes=NODES, links=LINKS, attributes=attributes, unit=unit)
+        names = nodes["node"].tolist()
+        pairs = take_pairs(DEMANDS, demands, names=names, unit=unit, where="demands")
+        return cls(nodes=nodes, links=links, demands=pairs)
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """Return the network as a graph; `graph.graph["demands"]` has the rates by pair, Mbit/s."""
+        graph = to_graph(self.nodes, self.links)
+        graph.graph["demands"] = {
+            (str(one), str(other)): float(rate)
+            for one, other, rate in self.demands[["source", "target", "rate_mbps"]].itertuples(index=False)
+        }
+        return graph
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""

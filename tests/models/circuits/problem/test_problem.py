@@ -8,6 +8,7 @@ import pytest
 
 from planner import InputError
 from planner_models.circuits import Circuits
+from planner_models.circuits.designs import solstice
 from planner_models.circuits.problem import generators
 
 RATES = {"circuit_mbps": 10.0, "packet_mbps": 1.0}
@@ -154,3 +155,31 @@ def test_skewed_demand_fills_every_rack_to_its_load() -> None:
     assert (np.diag(made.bits) == 0).all()
     large = np.where(made.bits >= 0.17 * whole, made.bits, 0).sum() / made.bits.sum()
     assert 0.69 < large < 0.76  # some small flows lie on large ones
+
+
+def test_a_matrix_has_defaults_names_and_units() -> None:
+    named = pd.DataFrame([[0, 5], [1, 0]], index=["x", "y"], columns=["x", "y"])
+    problem = Circuits.from_matrix(named, unit="MB")
+    assert problem.racks["rack"].tolist() == ["x", "y"]
+    assert problem.bits.tolist() == [[0.0, 40e6], [8e6, 0.0]]
+    assert (problem.night_us, problem.window_us) == (20.0, 2_000.0)
+    assert Circuits.from_matrix([[0, 1], [2, 0]]).bits.tolist() == [[0.0, 1.0], [2.0, 0.0]]
+
+
+def test_designs_take_a_plain_matrix() -> None:
+    bits = np.array([[0.0, 5e7], [1e7, 0.0]])
+    plain = solstice.schedule(bits).plan
+    whole = solstice.schedule(Circuits.from_matrix(bits)).plan
+    assert plain is not None
+    assert whole is not None
+    pd.testing.assert_frame_equal(plain.configurations, whole.configurations)
+
+
+def test_a_matrix_of_other_names_or_units_is_refused() -> None:
+    crossed = pd.DataFrame([[0, 5], [1, 0]], index=["x", "y"], columns=["y", "x"])
+    with pytest.raises(InputError, match="rows and columns have different names"):
+        Circuits.from_matrix(crossed)
+    with pytest.raises(InputError, match="unit: 'MB/s' is no unit of data"):
+        Circuits.from_matrix([[0, 1], [1, 0]], unit="MB/s")
+    with pytest.raises(InputError, match="is no matrix of numbers"):
+        Circuits.from_matrix([[0, "x"], [1, 0]])

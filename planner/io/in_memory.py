@@ -1,0 +1,238 @@
+"""Tables from data in memory: data frames, records, matrices and networkx graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.columns import match_columns
+from planner.contract.notes import add_note
+from planner.contract.tables import Table, convert_units, shorten_faults
+from planner.contract.units import find_units, split_unit, unit_of
+from planner.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def take_tables(
+    tables: Sequence[Table], given: Mapping[str, Any], optional: Sequence[str] = ()
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of a problem as data frames, by name.
+
+    given   data frames, lists of records, or mappings from columns to arrays; None is absent
+    raises  InputError for tables that are missing, unknown, or no tables
+    """
+    names = [table.name for table in tables]
+    present = {name: data for name, data in given.items() if data is not None}
+    faults = [
+        f"{name}: no such table" + did_you_mean(str(name), names) for name in present if name not in names
+    ]
+    faults += [f"{name}: is missing" for name in names if name not in present and name not in optional]
+    frames = {}
+    for name in names:
+        if name in present:
+            try:
+                frames[name] = _frame_of(present[name])
+            except (ValueError, TypeError) as error:
+                faults.append(f"{name}: is no table ({error})")
+    if faults:
+        raise InputError(*faults)
+    return frames
+
+
+def take_table(
+    table: Table, data: Any, *, where: str, columns: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Return a table with our columns, found by name and converted by the unit in it.
+
+    columns  given name by our name, which goes before all else
+    raises   InputError for columns that are missing or ambiguous
+    """
+    frame = _frame_of(data)
+    match = match_columns(table, map(str, frame.columns), where=where, mapping=columns)
+    if match.faults:
+        raise InputError(*match.faults)
+    for note in match.notes():
+        add_note(note)
+    found = convert_units(frame.set_axis(frame.columns.map(str), axis=1), match).reset_index(drop=True)
+    found.attrs = {"where": where}
+    return found
+
+
+def _frame_of(data: Any) -> pd.DataFrame:
+    return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
+
+
+def require_unit(unit: str | None, column: str, what: str) -> None:
+    """Raise InputError unless a unit converts into that of one of our columns.
+
+    what  the numbers without a unit, such as "capacity"
+    """
+    wanted = unit_of(column)[1]
+    if wanted is None:
+        raise TypeError(f"{column} has no unit")
+    if unit is None:
+        raise InputError(
+            f'{what}: its unit is unknown; give unit="{wanted.symbol}" or another {wanted.dimension}'
+        )
+    found = find_units(unit)
+    if len(found) != 1 or found[0].dimension != wanted.dimension:
+        raise InputError(f"unit: '{unit}' is no unit of {wanted.dimension}, such as {wanted.symbol}")
+
+
+# --- pairs --------------------------------------------------------------------------------
+
+
+def take_pairs(
+    table: Table, data: Any, *, names: Sequence[str], unit: str | None, where: str
+) -> pd.DataFrame:
+    """Return a table of amounts from one place to another: its first three columns.
+
+    data    a table; or a mapping from (source, target) to amounts, or a square matrix, as an array or a data
+            frame with the names of the places
+    names   places in the order of an array's rows
+    unit    of amounts whose column has none
+    raises  InputError for another shape, an unknown unit, and columns that are missing or ambiguous
+    """
+    source, target, amount = list(table.columns)[:3]
+    if isinstance(data, pd.DataFrame) and not _is_square(data):
+        return take_table(table, data, where=where)
+    if isinstance(data, list | tuple) and data and isinstance(data[0], Mapping):
+        return take_table(table, data, where=where)
+    require_unit(unit, amount, where)
+    if isinstance(data, pd.Series):
+        data = data.to_dict()
+    if isinstance(data, Mapping):
+        wrong = [pair for pair in data if not isinstance(pair, tuple) or len(pair) != 2]
+        if wrong:
+            raise InputError(f"{where}: {wrong[0]!r} is no pair (source, target)")
+        rows = [(str(one), str(other), value) for (one, other), value in data.items()]
+    else:
+        rows = _matrix_rows(data, names, where)
+    stem = unit_of(amount)[0]
+    frame = pd.DataFrame(rows, columns=[source, target, f"{stem} ({unit})"])
+    return take_table(table, frame, where=where)
+
+
+def _is_square(frame: pd.DataFrame) -> bool:
+    return len(frame) == len(frame.columns) and list(map(str, frame.index)) == list(map(str, frame.columns))
+
+
+def _matrix_rows(data: Any, names: Sequence[str], where: str) -> list[tuple[str, str, float]]:
+    """Return the entries of a square matrix that are not 0, by row and column."""
+    if isinstance(data, pd.DataFrame):
+        names = [str(name) for name in data.columns]
+    matrix = np.asarray(data, dtype=float)
+    if matrix.shape != (len(names), len(names)):
+        raise InputError(f"{where}: has shape {matrix.shape}, must be {(len(names), len(names))}")
+    faults = [
+        f"{where} row {row + 1} column {column + 1}: is not a number"
+        for row, column in np.argwhere(np.isnan(matrix)).tolist()
+    ]
+    if faults:
+        raise InputError(*shorten_faults(faults, where, "without a number"))
+    return [
+        (names[row], names[column], float(matrix[row, column]))
+        for row, column in np.argwhere(matrix != 0).tolist()
+    ]
+
+
+# --- graphs -------------------------------------------------------------------------------
+
+
+def take_graph(
+    graph: nx.Graph,
+    *,
+    nodes: Table,
+    links: Table,
+    attributes: Mapping[str, str | None],
+    unit: str | None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the nodes and links of a networkx graph as tables; an edge without direction is two links.
+
+    attributes  name of the attribute that has each of our columns of links; None: found by its name. A unit
+                at its end converts it
+    unit        of capacities whose attribute has no unit in its name
+    raises      InputError for attributes that are missing or have no unit
+    """
+    node, (tail, head) = next(iter(nodes.columns)), list(links.columns)[:2]
+    places = pd.DataFrame([{node: str(name), **data} for name, data in graph.nodes(data=True)])
+    if not len(places):
+        raise InputError("graph: has no nodes")
+    edges = [(str(one), str(other), data) for one, other, data in graph.edges(data=True)]
+    if not graph.is_directed():
+        edges = [edge for one, other, data in edges for edge in ((one, other, data), (other, one, data))]
+    frame = pd.DataFrame([{**data, tail: one, head: other} for one, other, data in edges])
+    if not len(frame):
+        raise InputError("graph: has no edges")
+    mapping: dict[str, str] = {}
+    faults: list[str] = []
+    for ours, given in attributes.items():
+        name = given or _find_attribute(ours, map(str, frame.columns))
+        if name is None:
+            continue
+        if name not in frame:
+            faults.append(
+                f"graph: no edge has the attribute '{name}'" + did_you_mean(name, map(str, frame.columns))
+            )
+            continue
+        wanted = unit_of(ours)[1]
+        is_rate = wanted is not None and wanted.dimension == "rate"
+        if is_rate and not any(units for _, units in split_unit(name)):
+            require_unit(unit, ours, f"edge attribute '{name}'")
+            frame = frame.rename(columns={name: f"{name} ({unit})"})
+            name = f"{name} ({unit})"
+        mapping[ours] = name
+    if faults:
+        raise InputError(*faults)
+    known = [name for name in frame if name in (tail, head, *mapping.values())]
+    table = take_table(links, frame[known], where="edges of the graph", columns=mapping)
+    optional = {name: column.default for name, column in links.columns.items() if not column.required}
+    defaults = {name: value for name, value in optional.items() if name in table and value is not None}
+    filled = table.fillna(defaults) if defaults else table
+    filled.attrs = table.attrs
+    return _known_columns(nodes, places), filled
+
+
+def _find_attribute(ours: str, names: Any) -> str | None:
+    """Return the attribute with the stem of one of our columns, such as `capacity_gbps` or `capacity`."""
+    stem = unit_of(ours)[0]
+    for name in names:
+        if name in (ours, stem) or any(one == stem for one, _ in split_unit(name)):
+            return str(name)
+    return None
+
+
+def _known_columns(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that a table has; an optional one only where no value is missing."""
+    kept = [
+        name
+        for name, column in table.columns.items()
+        if name in frame and (column.required or bool(frame[name].notna().all()))
+    ]
+    return frame[kept]
+
+
+def to_graph(
+    nodes: pd.DataFrame, links: pd.DataFrame, more: Mapping[str, Any] | None = None
+) -> nx.MultiDiGraph:
+    """Return a graph of nodes, the first column of a table, and links, from the first to the second.
+
+    more  further attributes of links, shape (E,) each
+    """
+    import networkx as nx
+
+    graph = nx.MultiDiGraph()
+    name, *rest = nodes.columns
+    for row in nodes.to_dict(orient="records"):
+        graph.add_node(str(row[name]), **{str(key): row[key] for key in rest if pd.notna(row[key])})
+    tail, head, *others = links.columns
+    frame = links.assign(**(more or {}))
+    for row in frame.to_dict(orient="records"):
+        data = {str(key): row[key] for key in [*others, *(more or {})] if pd.notna(row[key])}
+        graph.add_edge(str(row[tail]), str(row[head]), **data)
+    return graph
