@@ -28,6 +28,7 @@ test-all: test $(DOCS_VENV)/ready
 # the generator asks planner, and Sphinx has a small environment of its own, without planner
 docs: $(READY) $(DOCS_VENV)/ready
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/execute.py
 	$(DOCS_VENV)/bin/sphinx-build -q -W --keep-going -E docs out/docs
 	@echo "documentation: out/docs/index.html"
 

@@ -24,7 +24,7 @@ version = release = _version.group(1) if _version else ""
 extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["requirements.txt"]
+exclude_patterns = ["requirements.txt", "notebooks"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # annotations name types of other packages
 highlight_language = "none"

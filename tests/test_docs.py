@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,9 +29,11 @@ SPHINX = ROOT / ".venv-docs" / "bin" / "sphinx-build"
 WRITTEN = sorted(
     path
     for path in [ROOT / "README.md", *DOCS.rglob("*.md")]
-    if path.relative_to(DOCS.parent).parts[1:2] not in [("systems",), ("reference",), ("reproduced.md",)]
+    if path.relative_to(DOCS.parent).parts[1:2]
+    not in [("systems",), ("reference",), ("reproduced.md",), ("examples",)]
 )
 """Pages that people write; the others are generated."""
+NOTEBOOKS = sorted(path.stem for path in (DOCS / "notebooks").glob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -163,10 +167,35 @@ class Links(HTMLParser):
                     self.loaded.append(value)
 
 
+def execute_notebooks() -> None:
+    """Write the executed notebooks; each has pictures, and none names a path of this machine."""
+    command = [sys.executable, str(DOCS / "execute.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    for name in NOTEBOOKS:
+        text = (DOCS / "examples" / f"{name}.md").read_text(encoding="utf-8")
+        cells = len(blocks(text, "python"))
+        assert 7 <= cells <= 15, f"{name}: {cells} cells"
+        assert "Plotly.newPlot" in text, f"{name} has no picture"
+        for place in (str(ROOT), str(Path.home()), tempfile.gettempdir()):
+            assert f"{place}/" not in text, f"{name} names {place}"
+
+
+def test_every_system_has_a_notebook() -> None:
+    assert set(NOTEBOOKS) == {*system_names(), "coordination", "capacity_planning"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SPHINX.exists(), reason="the test of the site runs them")
+def test_the_notebooks_run() -> None:
+    execute_notebooks()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not SPHINX.exists(), reason="`make docs` sets up Sphinx")
 def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tmp_path: Path) -> None:
     generate.main()
+    execute_notebooks()
     site = tmp_path / "site"
     build = [
         str(SPHINX),
