@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +10,7 @@ import pandas as pd
 
 from planner.contract.drawing import Curve
 from planner.contract.proof import SEARCH_STATUSES
-from planner.formatting import duration, few, number, plain
+from planner.formatting import duration, few, number, plain, scale_of
 from planner.reports.document import Column, Page, Part, Table, Text, table_of
 from planner.scenarios.catalogue import find_system
 from planner.store.record import column_of
@@ -112,25 +113,31 @@ def sweep_page(sweep: Sweep) -> Page:
 
 
 def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
-    """Return how many runs of each design ended with each status."""
+    """Return the mean headline of each design, and how many of its runs ended with each status."""
     statuses = [status for status in SEARCH_STATUSES if (runs["status"] == status).any()]
+    headline = find_system(str(runs["system"].iloc[0])).headline
+    by_design = {str(label): own for label, own in runs.groupby("label", sort=False)}
+    column = column_of(headline.name)
+    means = [float(own[column].mean()) if column in own else math.nan for own in by_design.values()]
+    unit, text = scale_of(headline.name, means, headline.unit)
     rows = []
-    for label, own in runs.groupby("label", sort=False):
+    for (label, own), mean in zip(by_design.items(), means, strict=True):
         counts = [str(int((own["status"] == status).sum()) or "-") for status in statuses]
-        rows.append(
-            [str(label), f"{len(own):,}", *counts, number(own["gap"].max()), number(own["seconds"].median())]
-        )
-    labels = (
-        "runs",
-        *(status.replace(" ", "\n") for status in statuses),
-        "worst\ngap",
-        "median\ntime",
-    )  # narrow, so that names are whole
+        gap, seconds = number(own["gap"].max()), number(own["seconds"].median())
+        rows.append([label, text(mean), *counts, gap, seconds])
+    columns = [
+        (f"mean\n{headline.label.lower()}", unit),
+        *((status.replace(" ", "\n"), "") for status in statuses),
+        ("worst\ngap", ""),
+        ("median\ntime", "s"),
+    ]  # narrow, so that names are whole
     return Table(
         title=scenario,
-        columns=[Column(label="design"), *(Column(label=label, numeric=True) for label in labels)],
+        columns=[
+            Column(label="design"),
+            *(Column(label=label, unit=unit, numeric=True) for label, unit in columns),
+        ],
         rows=rows,
-        caption="time in s",
     )
 
 

@@ -19,10 +19,12 @@ def outcome(scenarios: int) -> pd.DataFrame:
     rows = [
         {
             "scenario": f"brokering/market_{number}",
+            "system": "brokering",
             "label": label,
             "status": status,
             "gap": 0.01,
             "seconds": 2.0,
+            "served": None if status == "failed" else 900.0,
         }
         for number in range(scenarios)
         for label in LABELS
@@ -42,8 +44,8 @@ def test_names_and_heads_are_whole(scenarios: int) -> None:
         assert text.count(f"brokering/market_{number}\n") == 1 or f"brokering/market_{number} " in text
     for name in LABELS:
         lines = [line.split() for line in text.splitlines() if line.split()[:1] == [name]]
-        assert lines == [[name, "3", "1", "1", "1", "0.01", "2"]] * scenarios
-    for word in ("optimal", "heuristic", "failed", "time in s"):
+        assert lines == [[name, "900", "1", "1", "1", "0.01", "2"]] * scenarios
+    for word in ("optimal", "heuristic", "failed", "time", "served", "clients"):
         assert word in text
 
 
