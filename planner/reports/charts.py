@@ -23,6 +23,7 @@ from planner.reports.coordination_charts import curves as curves
 from planner.reports.metric_text import better, differ
 
 if TYPE_CHECKING:
+    from planner.contract.metrics import Metric
     from planner.runs.run import Comparison
 
 MOST_LINKS: Final = 4_000
@@ -57,39 +58,7 @@ def comparison(result: Comparison) -> list[go.Figure]:
     """Return bar charts of the metrics in which designs differ, and the trade-off of the system."""
     runs = [run for run in result.runs if run.plan is not None]
     system = result.system
-    figures = []
-    apart = []
-    for metric in system.table_metrics:
-        values = [run.metrics.get(metric.name) for run in runs]
-        if differ(values):
-            apart.append((metric, values))
-    if apart:
-        columns = 2  # as many as a telephone has room for
-        rows = math.ceil(len(apart) / columns)
-        titles = [f"{metric.label}<br>{better(metric)}" for metric, _ in apart]
-        labels = [run.label for run in runs]
-        bars, between = 16 + 22 * len(labels), 76  # pixels; between rows stand numbers and a title
-        tall = rows * bars + (rows - 1) * between
-        figure = make_subplots(
-            rows,
-            columns,
-            subplot_titles=titles,
-            shared_yaxes=True,
-            vertical_spacing=between / tall if rows > 1 else 0.0,
-        )
-        for place, (_, values) in enumerate(apart):
-            bar = go.Bar(
-                x=values,
-                y=labels,
-                orientation="h",
-                marker_color=[COLOURS[i % len(COLOURS)] for i in range(len(labels))],
-                hovertemplate="%{y}: %{x:,.6g}<extra></extra>",
-            )
-            figure.add_trace(bar, place // columns + 1, place % columns + 1)
-        figure.update_yaxes(autorange="reversed")
-        figure.update_annotations(font_size=10)
-        figure.update_layout(showlegend=False, height=140 + tall)
-        figures.append(apply_style(figure, "Metrics by design").update_layout(margin_t=90))
+    figures = metrics_by_design(system.table_metrics, {run.label: run.metrics for run in runs})
     if system.studies.trade_off is not None:
         across, up = (system.metric(name) for name in system.studies.trade_off)
         frame = pd.DataFrame(
@@ -101,6 +70,48 @@ def comparison(result: Comparison) -> list[go.Figure]:
             title = f"{up.label}<br>against {across.label[0].lower()}{across.label[1:]}"
             figures.append(chart(Points(title=title, frame=frame, units=units)))
     return figures
+
+
+def metrics_by_design(
+    metrics: Sequence[Metric], designs: Mapping[str, Mapping[str, float | None]]
+) -> list[go.Figure]:
+    """Return bar charts of the metrics in which designs differ, in one figure; none where they are the same.
+
+    designs  values of the metrics by name, by the design's label
+    """
+    apart = [
+        (metric, values)
+        for metric in metrics
+        if differ(values := [figures.get(metric.name) for figures in designs.values()])
+    ]
+    if not apart:
+        return []
+    columns = 2  # as many as a telephone has room for
+    rows = math.ceil(len(apart) / columns)
+    titles = [f"{metric.label}<br>{better(metric)}" for metric, _ in apart]
+    labels = list(designs)
+    bars, between = 16 + 22 * len(labels), 76  # pixels; between rows stand numbers and a title
+    tall = rows * bars + (rows - 1) * between
+    figure = make_subplots(
+        rows,
+        columns,
+        subplot_titles=titles,
+        shared_yaxes=True,
+        vertical_spacing=between / tall if rows > 1 else 0.0,
+    )
+    for place, (_, values) in enumerate(apart):
+        bar = go.Bar(
+            x=values,
+            y=labels,
+            orientation="h",
+            marker_color=[COLOURS[i % len(COLOURS)] for i in range(len(labels))],
+            hovertemplate="%{y}: %{x:,.6g}<extra></extra>",
+        )
+        figure.add_trace(bar, place // columns + 1, place % columns + 1)
+    figure.update_yaxes(autorange="reversed")
+    figure.update_annotations(font_size=10)
+    figure.update_layout(showlegend=False, height=140 + tall)
+    return [apply_style(figure, "Metrics by design").update_layout(margin_t=90)]
 
 
 def save_picture(figure: go.Figure, path: Path) -> None:

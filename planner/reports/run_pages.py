@@ -272,7 +272,11 @@ def simulation_page(result: SimulatedDesigns) -> Page:
     def figures() -> list[go.Figure]:
         from planner.reports import charts
 
-        return [charts.chart(drawing) for drawing in drawings]
+        figures = {run.label: run.result.metrics for run in done if run.result}
+        return [
+            *charts.metrics_by_design(result.metrics, figures),
+            *(charts.chart(drawing) for drawing in drawings),
+        ]
 
     return Page(
         title=f"{result.system.name}, simulated in time",

@@ -125,3 +125,11 @@ def test_a_run_has_the_tables_of_its_plan() -> None:
         run.to_frame("flow")
     with pytest.raises(InputError, match="did you mean 'ecmp'"):
         planner.compare(run.problem, designs="ecmp")["ecmq"]
+
+
+def test_a_simulation_has_a_chart_of_its_metrics() -> None:
+    problem = planner.generate("traffic", "abilene")
+    result = planner.simulate(problem, designs="ecmp,localflow", until_s=0.1, warm_up_s=0.05)
+    assert result.plot().layout.title.text == "Metrics by design"
+    assert list(result.to_frame().index) == ["ecmp", "localflow"]
+    assert len(repr(result).splitlines()) <= MOST_LINES
