@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -193,7 +193,7 @@ class Rolled(Result):
 
 @verb
 def roll(
-    problem: Source | Mapping[str, Problem] | Sequence[Problem],
+    problem: Source | Mapping[str, Problem] | Sequence[Problem] | Series,
     *,
     designs: Designs | None = None,
     out: str | Path | None = None,
@@ -211,7 +211,8 @@ def roll(
 ) -> Rolled:
     """Run designs on consecutive problems, such as the windows of a trace, each from the last plan.
 
-    problem       a scenario whose source is a series, or consecutive problems: a list, or {label: problem}
+    problem       a scenario whose source is a series, or consecutive problems: a list, {label: problem}, or
+                  a series that a system reads
     designs       as in `compare`; default: all of the scenario, or the system's default design
     out           folder of the finished windows, which the same call does not repeat after an interruption;
                   default: none, and the result has the plans
@@ -224,7 +225,7 @@ def roll(
     )  # fmt: skip
     series: Series | None = None
     source: Any = problem
-    if isinstance(problem, Mapping | list | tuple):
+    if isinstance(problem, Sized) and isinstance(problem, Iterable) and not isinstance(problem, str):
         series, source = _series_in_memory(problem)
         if out is not None:
             raise InputError(
@@ -271,8 +272,10 @@ def start_roll(
     return Roll(scenario=scenario, entries=chosen, series=series, out=out, table_format=table_format)
 
 
-def _series_in_memory(problems: Mapping[str, Problem] | Sequence[Problem]) -> tuple[Series, Problem]:
+def _series_in_memory(problems: Any) -> tuple[Series, Problem]:
     """Return the series of problems in memory, and the first of them."""
+    if not isinstance(problems, Mapping | list | tuple):  # a series, whose problems are read one by one
+        return problems, next(iter(problems))[1]
     if isinstance(problems, Mapping):
         labelled = [(str(label), one) for label, one in problems.items()]
     else:

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError
-from planner.runs import run
-from planner.scenarios.scenario import Entry
-from planner_models.traffic import SYSTEM, Traffic
+from planner.runs.rolling import roll
+from planner_models.traffic import Traffic
 from planner_models.traffic.problem import series
 from planner_models.traffic.problem.readers import sndlib
 from tests.models.traffic.networks import both_ways, network
@@ -86,10 +85,10 @@ def test_four_thousand_steps_take_the_memory_of_a_few(tmp_path: Path) -> None:
 
 def test_a_design_rolls_through_a_series(tmp_path: Path) -> None:
     found = series.read(save(table(6), tmp_path / "s.csv"), network=NET)
-    entry = Entry(label="optimum", design=SYSTEM.design("optimum"), parameters={"objective": "utilization"})
-    runs = list(run.roll(SYSTEM, (problem for _, problem in found), entry))
-    assert len(runs) == 6
-    assert all(done.plan is not None for done in runs)
+    result = roll(found, designs={"optimum": {"objective": "utilization"}})
+    assert len(result) == 6
+    assert all(window.plan is not None for window in result)
+    assert [window.label for window in result] == [label for label, _ in found]
 
 
 def test_time_is_read_as_step_and_busiest_has_every_demand(tmp_path: Path) -> None:
