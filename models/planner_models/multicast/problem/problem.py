@@ -258,7 +258,8 @@ class Multicast:
     @cached_property
     def free_entries(self) -> Ints:
         """Free table entries, shape (switches,), in the order of `wiring.switches`."""
-        size = np.array([float(self.fabric[f"{layer}_entries"].iloc[0]) for layer in self.wiring.layers])
+        layers, layer = np.unique(self.wiring.layers, return_inverse=True)
+        size = np.array([float(self.fabric[f"{name}_entries"].iloc[0]) for name in layers])[layer]
         if self.switches is not None:
             row = find_rows(self.wiring.switches, self.switches["switch"])
             if "entries" in self.switches:
