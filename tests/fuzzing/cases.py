@@ -39,8 +39,34 @@ NETWORK: Final = {
 }
 
 
+WRITERS: Final[Mapping[str, Callable[[pd.DataFrame, io.BytesIO], Any]]] = {
+    "feather": lambda frame, file: frame.to_feather(file),
+    "xlsx": lambda frame, file: frame.to_excel(file, index=False),
+    "json": lambda frame, file: frame.to_json(file, orient="records"),
+    "csv.gz": lambda frame, file: frame.to_csv(file, index=False, compression="gzip"),
+    "csv": lambda frame, file: frame.to_csv(file, index=False, sep=";", decimal=",", encoding="utf-16"),
+}
+
+
+def write_other_format(frame: pd.DataFrame, raw: bytes) -> tuple[bytes, str]:
+    """Return the content of a file and its ending: the CSV file given, or a third of them in another format.
+
+    The choice depends on the content, so that cases draw as they did when there were fewer formats.
+    """
+    draw = random.Random(raw)
+    if draw.random() > 1 / 3:
+        return raw, "csv"
+    suffix = draw.choice(sorted(WRITERS))
+    content = io.BytesIO()
+    try:
+        WRITERS[suffix](frame, content)
+    except Exception:  # a library cannot write every mixture
+        return raw, "csv"
+    return content.getvalue(), suffix
+
+
 def write_tables(draw: random.Random, tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
-    """Write tables, a few of them damaged, as CSV or Parquet."""
+    """Write tables, a few of them damaged, in any format."""
     folder.mkdir(exist_ok=True)
     damaged = set(draw.sample(sorted(tables), min(len(tables), draw.choice([1, 1, 2]))))
     for name, given in tables.items():
@@ -56,6 +82,8 @@ def write_tables(draw: random.Random, tables: Mapping[str, pd.DataFrame], folder
         if suffix == "csv":
             content.write(frame.to_csv(index=False).encode("utf-8", "surrogatepass"))
         raw = content.getvalue()
+        if suffix == "csv":
+            raw, suffix = write_other_format(frame, raw)
         if name in damaged and draw.random() < 0.15:
             raw = hostile.damage_bytes(draw, raw)
         (folder / f"{name}.{suffix}").write_bytes(raw)

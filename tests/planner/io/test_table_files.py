@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +19,13 @@ import pytest
 
 from planner.contract.notes import notes_of, observe_notes
 from planner.contract.tables import Table
+from planner.contract.units import unit_of
 from planner.errors import InputError
 from planner.io.layout import TABLE_FORMATS, Layout, TableFile
 from planner.io.table_files import find_tables, read_table, read_tables, write_table, write_workbook
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import from_document, load, scenario_names
+from tests.commands import planner
 from tests.fuzzing.bases import bases
 
 Content = bytes | str | Callable[[Path], None]
@@ -824,3 +827,60 @@ def test_a_fault_that_hangs_on_a_faulty_value_is_not_invented(tmp_path: Path) ->
     with pytest.raises(InputError) as caught:
         from_document(document, name="s", folder=tmp_path).make_problem()
     assert caught.value.faults == ("racks.csv row 2: hosts is 'many', must be a number",)
+
+
+OTHER_UNITS: Final = {
+    "Mbit/s": ("Gbit/s", 1e3),
+    "kbit/s": ("Mbit/s", 1e3),
+    "ms": ("s", 1e3),
+    "us": ("ms", 1e3),
+    "B": ("kB", 1e3),
+}
+
+
+def in_other_words(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as a stranger would name and measure it, such as `Capacity (Gbit/s)`."""
+    columns = {}
+    for name in frame:
+        stem, unit = unit_of(str(name))
+        title = str(name).replace("_", " ").title()
+        if unit is not None and unit.symbol in OTHER_UNITS:
+            symbol, factor = OTHER_UNITS[unit.symbol]
+            columns[f"{stem.replace('_', ' ').title()} ({symbol})".strip()] = frame[name] / factor
+        else:
+            columns[title] = frame[name]
+    return pd.DataFrame(columns).assign(Remark="checked")
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_a_workbook_of_a_stranger_is_a_problem_of_each_system(name: str, tmp_path: Path) -> None:
+    base = next(base for base in bases() if base.system.name == name)
+    sheets = {table.title(): in_other_words(frame) for table, frame in base.tables.items() if len(frame)}
+    write_workbook(sheets, tmp_path / "mine.xlsx")
+    document = {"system": name, "problem": {"source": "tables", "path": "mine.xlsx"}}
+    problem = from_document(document, name="s", folder=tmp_path).make_problem()
+    for table, frame in problem.to_tables().items():
+        pd.testing.assert_frame_equal(frame, base.tables[table], check_like=True, rtol=1e-12)
+    notes = notes_of(problem)
+    assert any("times 1,000" in note for note in notes) or name == "multicast"
+    assert sum("ignored columns 'Remark'" in note for note in notes) == len(sheets)
+
+
+def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "own_data.md").read_text(encoding="utf-8")
+    scenario = next(
+        block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "net.xlsx" in block
+    )
+    lines = [("paris", "lyon", 1), ("paris", "lille", 1), ("lille", "lyon", 0.4)]
+    links = [[*ends, rate, "x"] for a, b, rate in lines for ends in ((a, b), (b, a))]
+    demands = [["Source", "Target", "Rate (Mbit/s)"], ["paris", "lyon", 1100], ["lille", "lyon", 250]]
+    write = sheet(
+        ["From", "To", "Capacity (Gbit/s)", "Owner"], *links, name="Links", more={"Demands": demands}
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    write(tmp_path / "mine" / "net.xlsx")  # type: ignore[operator]
+    Path("mine/workbook.toml").write_text(scenario)
+    done = planner("check", "mine/workbook.toml")
+    assert done.code == 0
+    assert f"```text\n{done.err}```" in page
