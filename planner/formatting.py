@@ -112,6 +112,8 @@ def amount_of(value: float, total: float, unit: str) -> str:
     scales = ({**LARGE_NUMBERS, unit: 1.0}, *UNIT_SCALES)
     scale = next((scale for scale in scales if unit in scale and shown and shown[0] in scale), None)
     part = value * scale[unit] / scale[shown[0]] if scale else value
+    if 0 < part < 1 and is_convertible(unit):
+        return f"{amount(value, unit)} of {whole}"
     return f"{part:,.10g} of {whole}"
 
 

@@ -31,9 +31,12 @@ def test_amounts_have_a_readable_size(value: float, unit: str, text: str) -> Non
         (3_000_000.0, 3_300_000.0, "clients", "3 of 3.3 million clients"),
         (733.0, 1_850.0, "clients", "733 of 1,850 clients"),
         (12.0, 15.0, "", "12 of 15"),
+        (0.2368, 18.0, "GB", "236.8 MB of 18 GB"),
     ],
 )
-def test_a_part_has_the_unit_of_its_total(value: float, total: float, unit: str, text: str) -> None:
+def test_a_part_has_the_unit_of_its_total_unless_it_is_far_smaller(
+    value: float, total: float, unit: str, text: str
+) -> None:
     assert formatting.amount_of(value, total, unit) == text
 
 
