@@ -181,6 +181,11 @@ def test_the_command_line_answers_as_python_does(tmp_path: Path) -> None:
     same(compared.to_dict(), "compare", name, "--designs", "ecmp,optimum", *changes, *limit)
     explained = planner.explain(name, design="optimum", candidates=2, **options)
     same(explained.to_dict(), "explain", name, "--design", "optimum", "--with", "candidates=2", *limit)
+    run = planner.solve(name, design="optimum", **options)
+    same(run.alone().to_dict(), "solve", name, "--design", "optimum", *limit)
+    simulated = planner.simulate(name, designs="ecmp", until_s=0.1, warm_up_s=0.05, **options)
+    times = ["--set", "simulation.until_s=0.1", "--set", "simulation.warm_up_s=0.05"]
+    same(simulated.to_dict(), "simulate", name, "--designs", "ecmp", *times, *limit)
     same(planner.check(name).to_dict(), "check", name)
     same(planner.recipes().to_dict(), "recipes")
     advice = planner.recipes(resources="partial", separation="layering")

@@ -43,7 +43,7 @@ def solve(
 
     with show_work(f"solving {scenario.name}"):
         result = run.solve(scenario, design=design)
-    alone = run.Comparison(system=result.system, problem=result.problem, runs=(result,))
+    alone = result.alone()
     if out is not None:
         save(scenario, alone, out, table_format)
     write_files(lambda: run_pages.comparison_page(alone, scenario), html, pictures)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
 
 _observers: ContextVar[tuple[Callable[[str], None], ...]] = ContextVar("observers", default=())
 
@@ -26,12 +28,20 @@ def observe_notes(observer: Callable[[str], None]) -> Iterator[None]:
         _observers.reset(token)
 
 
-def keep_notes(problem: Any, notes: tuple[str, ...]) -> Any:
+def keep_notes(problem: Made, notes: tuple[str, ...]) -> Made:
     """Return the problem with notes on its data, for reports; a problem that takes no attributes has none."""
     if notes:
         with contextlib.suppress(AttributeError, TypeError):
             object.__setattr__(problem, "data_notes", notes)
     return problem
+
+
+def make_with_notes(make: Callable[[], Made]) -> Made:
+    """Return a problem with the notes that were added while it was made."""
+    notes: dict[str, None] = {}
+    with observe_notes(lambda note: notes.update({note: None})):
+        problem = make()
+    return keep_notes(problem, tuple(notes))
 
 
 def notes_of(problem: Any) -> list[str]:

@@ -27,8 +27,7 @@ def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
     """Return the page of a result."""
     match result:
         case Run():
-            alone = Comparison(system=result.system, problem=result.problem, runs=(result,))
-            return run_pages.comparison_page(alone)
+            return run_pages.comparison_page(result.alone())
         case Comparison():
             return run_pages.comparison_page(result)
         case Explained():

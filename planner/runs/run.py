@@ -161,6 +161,10 @@ class Run(Result):
         """What the run says about the headline metric, in plain sentences."""
         return run_verdict(self)
 
+    def alone(self) -> Comparison:
+        """Return the comparison that has this run only."""
+        return Comparison(system=self.system, problem=self.problem, runs=(self,))
+
     def to_frame(self, table: str | None = None) -> pd.DataFrame:
         """Return a table of the plan by its name, or its first one; `plan.to_tables()` returns all.
 

@@ -91,8 +91,10 @@ class Explained(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `--json` prints it."""
-        whole = run.Comparison(system=self.run.system, problem=self.run.problem, runs=(self.run,)).to_dict()
-        return {**whole, "explanation": self.explanation.to_dict() if self.explanation else None}
+        return {
+            **self.run.alone().to_dict(),
+            "explanation": self.explanation.to_dict() if self.explanation else None,
+        }
 
 
 @verb

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from planner.contract.notes import add_note, keep_notes, observe_notes
+from planner.contract.notes import add_note, keep_notes, make_with_notes, notes_of
 from planner.contract.parameters import Parameter, check_parameters, parameters_of
 from planner.contract.plausibility import find_disproportions
 from planner.contract.problem import Series
@@ -71,14 +71,7 @@ def _read_source(
         return None, faults
     if source in system.problem.series:
         return lambda: _AdjustedSeries(make(), adjust), []
-
-    def make_with_notes() -> Any:
-        notes: dict[str, None] = {}
-        with observe_notes(lambda note: notes.update({note: None})):
-            problem = adjust(make())
-        return keep_notes(problem, tuple(notes))
-
-    return make_with_notes, []
+    return lambda: make_with_notes(lambda: adjust(make())), []
 
 
 def _adjust_problem(
@@ -90,7 +83,8 @@ def _adjust_problem(
     )
     if not values:
         return (None if faults else lambda: problem), faults
-    return (None if faults else lambda: system.problem.adjust(problem, **values)), faults
+    notes = tuple(notes_of(problem))
+    return (None if faults else lambda: keep_notes(system.problem.adjust(problem, **values), notes)), faults
 
 
 def _source_parameters(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:

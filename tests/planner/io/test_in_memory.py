@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import planner
+from planner.contract.notes import notes_of
 from planner.errors import InputError
 from planner.io.in_memory import to_graph
 from planner_models.brokering import Brokering
@@ -42,6 +43,16 @@ def test_an_edge_without_direction_is_a_link_each_way_in_our_units() -> None:
     assert links.loc[("c", "b"), "capacity_mbps"] == 5_000.0
     assert links.loc[("a", "b"), "latency_ms"] == 0.5
     assert problem.demands.to_dict(orient="records") == [{"source": "a", "target": "c", "rate_mbps": 3_000.0}]
+
+
+def test_what_is_converted_is_kept_with_the_problem_as_notes() -> None:
+    problem = Traffic.from_networkx(triangle(), {("a", "c"): 3.0}, unit="Gbit/s")
+    edges, demands = notes_of(problem)
+    assert edges.startswith("edges of the graph: read columns 'capacity_gbps' as capacity_mbps (times 1,000)")
+    assert "'latency_us' as latency_ms (divided by 1,000)" in edges
+    assert demands == "demands: read columns 'rate (Gbit/s)' as rate_mbps (times 1,000)"
+    result = planner.solve(problem, design="ecmp", changes={"problem.scale": 0.5})
+    assert notes_of(result.problem) == notes_of(problem)
 
 
 @pytest.mark.parametrize("attribute", ["capacity_mbps", "bandwidth_mbps", "Capacity (Mbit/s)"])

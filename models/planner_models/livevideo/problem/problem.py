@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
+from planner.contract.notes import make_with_notes
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_table, take_tables, to_graph
@@ -80,15 +81,24 @@ class LiveVideo(VideoTables):
         if not graph.is_directed():
             raise InputError("graph: its edges have no direction; video goes one way, from tier to tier")
         attributes = {"capacity_mbps": capacity, "cost": cost, "latency_ms": latency}
-        clusters, links = take_graph(graph, nodes=CLUSTERS, links=LINKS, attributes=attributes, unit=unit)
-        if isinstance(requests, Mapping):
-            rows = [(*map(str, key[:2]), key[2], clients) for key, clients in requests.items()]
-            requests = pd.DataFrame(rows, columns=["group", "channel", "bitrate_kbps", "clients"])
-        wanted = take_table(REQUESTS, requests, where="requests")
-        if objects is None:
-            objects = wanted[["channel", "bitrate_kbps"]].drop_duplicates(ignore_index=True)
-        given = {"clusters": clusters, "links": links, "objects": objects, "requests": wanted}
-        return cls.from_tables({**given, **tables})
+
+        def make() -> LiveVideo:
+            clusters, links = take_graph(graph, nodes=CLUSTERS, links=LINKS, attributes=attributes, unit=unit)
+            data = requests
+            if isinstance(requests, Mapping):
+                rows = [(*map(str, key[:2]), key[2], clients) for key, clients in requests.items()]
+                data = pd.DataFrame(rows, columns=["group", "channel", "bitrate_kbps", "clients"])
+            wanted = take_table(REQUESTS, data, where="requests")
+            requested = wanted[["channel", "bitrate_kbps"]].drop_duplicates(ignore_index=True)
+            given = {
+                "clusters": clusters,
+                "links": links,
+                "objects": requested if objects is None else objects,
+                "requests": wanted,
+            }
+            return cls.from_tables({**given, **tables})
+
+        return make_with_notes(make)
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Return clusters and links as a graph."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.contract.notes import make_with_notes
 from planner.contract.tables import (
     Table,
     file_name,
@@ -235,10 +236,14 @@ class Traffic:
         raises    InputError with every fault
         """
         attributes = {"capacity_mbps": capacity, "weight": weight, "cost": cost, "latency_ms": latency}
-        nodes, links = take_graph(graph, nodes=NODES, links=LINKS, attributes=attributes, unit=unit)
-        names = nodes["node"].tolist()
-        pairs = take_pairs(DEMANDS, demands, names=names, unit=unit, where="demands")
-        return cls(nodes=nodes, links=links, demands=pairs)
+
+        def make() -> Traffic:
+            nodes, links = take_graph(graph, nodes=NODES, links=LINKS, attributes=attributes, unit=unit)
+            names = nodes["node"].tolist()
+            pairs = take_pairs(DEMANDS, demands, names=names, unit=unit, where="demands")
+            return cls(nodes=nodes, links=links, demands=pairs)
+
+        return make_with_notes(make)
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Return the network as a graph; `graph.graph["demands"]` has the rates by pair, Mbit/s."""
