@@ -54,8 +54,9 @@ def read_json(table: Table, file: TableFile) -> RawTable:
                 raise InputError(
                     f"{file.name} row {place}: {abbreviate(name)} is a list or an object, must be a value"
                 )
-    names = list(dict.fromkeys(name for record in records for name in record))
-    require_header(file.name, names or [""])
+    # a list without records has no names of columns either
+    names = list(dict.fromkeys(name for record in records for name in record)) or list(table.columns)
+    require_header(file.name, names)
     match = find_columns(table, file, names, file.name)
     frame = pd.DataFrame(
         {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
