@@ -137,6 +137,27 @@ def test_export_takes_a_problem(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "model.lp").stat().st_size > 0
 
 
+DURATIONS: dict[str, dict[str, Any]] = {
+    "brokering": {"windows": 2},
+    "livevideo": {"until_s": 6.0},
+    "multicast": {"duration_s": 5.0},
+    "traffic": {"until_s": 0.05, "warm_up_s": 0.02},
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_simulate_takes_a_problem(name: str) -> None:
+    simulation = find_system(name).studies.simulation
+    if simulation is None:
+        with pytest.raises(InputError, match="this system has no simulation in time"):
+            planner.simulate(sample(name))
+        return
+    able = simulation.designs or tuple(design.name for design in find_system(name).designs)
+    result = planner.simulate(sample(name), designs=able[0], **DURATIONS[name])
+    assert list(result.to_frame().index) == [able[0]]
+    require_presentable(result)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_explain_takes_a_problem(name: str) -> None:

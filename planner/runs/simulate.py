@@ -82,7 +82,10 @@ class SimulatedDesigns(Result):
         """Return the first metrics of each design."""
         frame, shown = self.to_frame(), self.metrics[:MOST_SUMMARIZED]
         rows = [("", *frame.index)]
-        rows += [(f"{one.label}, {one.unit}", *map(number, frame[one.name])) for one in shown]
+        rows += [
+            (f"{one.label}, {one.unit}" if one.unit else one.label, *map(number, frame[one.name]))
+            for one in shown
+        ]
         head = f"{self.system.name}: {sizes(self.problem.size())}, simulated in time"
         errors = [f"{run.label}: {run.error}" for run in self.runs if run.error is not None]
         return [head, *errors, *aligned(rows)]
