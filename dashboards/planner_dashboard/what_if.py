@@ -209,7 +209,7 @@ def _show_upload(restored: str) -> str:
         f"**{table.name}**" + (" (optional)" if table.name in system.problem.optional_tables else "")
         for table in system.problem.tables
     )
-    st.markdown(f"CSV or Parquet, a file for each table: {needed}")
+    st.markdown(f"A file for each table (CSV, Excel, Parquet, JSON, ...), or a workbook: {needed}")
     with st.popover("Columns of the tables"):
         for table in system.problem.tables:
             columns = "\n".join(

@@ -149,8 +149,8 @@ class FaultyRows(InputError):
 def check_rows(table: Table, frame: pd.DataFrame, *, where: str, first_row: int) -> pd.DataFrame:
     """Return a frame with the table's columns, types and defaults; raise FaultyRows with every fault."""
     frame, faults = _check_table(table, frame, where, first_row)
-    frame.attrs |= {"where": where, "first_row": first_row}
     if faults:
+        frame.attrs |= {"where": where, "first_row": first_row}
         raise FaultyRows(frame, faults)
     return frame
 

@@ -112,6 +112,7 @@ def read_table(table: Table, file: Path | TableFile) -> pd.DataFrame:
         frame = check_rows(table, convert_units(frame, match), where=match.where, first_row=raw.first_row)
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
+    frame.attrs |= {"where": match.where, "first_row": raw.first_row}
     if raw.traits:
         add_note(f"{match.where}: {', '.join(raw.traits)}")
     for note in (*match.notes(), *find_unusual(table, frame, match.where)):
