@@ -7,7 +7,8 @@ A page's commands run in order in an empty folder. A fenced block is an output w
 block, or has the comment `<!-- output -->` in front; after `<!-- output varies -->` its numbers are not
 compared. It may be an excerpt: it then begins at the line that its first line shows, whatever the numbers
 are, and `...` stands for lines that are left out. A paragraph that names a file, such as `mine/links.csv`,
-in front of a block means that the block is that file. Lines that show times are not compared.
+in front of a block means that the block is that file. A ```sh block after `<!-- not run -->` is not run.
+Lines that show times are not compared.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ WIDTH: Final = 84
 FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE: Final = re.compile(r"`([\w./-]+\.(?:toml|csv))`[^`]*$")
 MARKS: Final = ("<!-- output -->", "<!-- output varies -->")
+NOT_RUN_MARK: Final = "<!-- not run -->"
 VARYING: Final = re.compile(r"\s*(Time|Compiling|estimated time|compiling)\b")
 NOT_RUN: Final = ("dashboard", "--cluster", "doctor", "reproduce", "--measure", "simulate")
 """Commands that serve until they are stopped, need other machines, or take minutes."""
@@ -116,7 +118,9 @@ def steps(text: str) -> Iterator[tuple[str, str] | str | Shown]:
         between = text[end : found.start()].strip()
         language, body = found[1], found[2]
         file = FILE.search(between.split("\n\n")[-1])
-        if language == "sh":
+        if language == "sh" and between.endswith(NOT_RUN_MARK):
+            command = ""
+        elif language == "sh":
             for line in body.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
                 if words[:1] == ["planner"] and not any(word in words for word in NOT_RUN):

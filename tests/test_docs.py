@@ -148,6 +148,15 @@ def test_the_python_of_a_page_runs(path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
+def test_the_outputs_that_pages_show_are_those_of_the_commands() -> None:
+    """`python docs/outputs.py` brings them up to date."""
+    done = subprocess.run(
+        [sys.executable, str(DOCS / "outputs.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 class Links(HTMLParser):
     """Collects the links of a page, and the anchors that others may link to."""
 
