@@ -70,7 +70,7 @@ def show_part(part: Part, console: Console = console) -> None:
         if number and part.tables[number - 1].caption:
             console.print()
         for piece in _pieces(table, console.width):
-            console.print(_rich(piece))
+            console.print(_rich(piece, console.width))
     _print_lines(lines(part.notes), console)
 
 
@@ -93,15 +93,7 @@ def _pieces(table: Table, width: int) -> Iterator[Table]:
     if not fixed or len(table.columns) <= fixed + 1:
         yield table
         return
-    cells = table.cells()
-    widths = []
-    for place, column in enumerate(table.columns):
-        lengths = [len(row[place].text) for row in cells]
-        if column.wrap and not column.numeric:
-            most = WIDEST_HEADER if place < fixed else 12
-            lengths = [min(most, length) for length in lengths]
-        narrowest = NARROWEST if place >= fixed else 0
-        widths.append(max([narrowest, *_label_widths(column.label, column.unit), *lengths]) + 3)
+    widths = _widths(table, width)
     available = width - sum(widths[:fixed]) + 3 - 2  # no space after the last column; both edges take one
     piece: list[int] = []
     left = available
@@ -112,6 +104,32 @@ def _pieces(table: Table, width: int) -> Iterator[Table]:
         piece.append(place)
         left -= widths[place]
     yield _columns_of(table, piece, is_last=True)
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Return the letters that each column needs, with the space after it.
+
+    Row headers are narrower, down to their longest words, where a column of figures would not fit beside
+    them.
+    """
+    fixed, cells = table.row_headers, table.cells()
+    widths = []
+    for place, column in enumerate(table.columns):
+        lengths = [len(row[place].text) for row in cells]
+        if column.wrap and not column.numeric:
+            most = WIDEST_HEADER if place < fixed else 12
+            lengths = [min(most, length) for length in lengths]
+        narrowest = NARROWEST if place >= fixed else 0
+        widths.append(max([narrowest, *_label_widths(column.label, column.unit), *lengths]) + 3)
+    missing = sum(widths[:fixed]) + max(widths[fixed:], default=0) + 2 - 3 - width
+    for place in reversed(range(fixed)):
+        if missing > 0 and table.columns[place].wrap:
+            words = [word for row in cells for word in row[place].text.split()]
+            longest = min(WIDEST_HEADER, max(map(len, words), default=0))
+            cut = max(0, min(missing, widths[place] - 3 - longest))
+            widths[place] -= cut
+            missing -= cut
+    return widths
 
 
 def _label_widths(label: str, unit: str) -> list[int]:
@@ -128,7 +146,7 @@ def _columns_of(table: Table, places: Sequence[int], *, is_last: bool) -> Table:
     )
 
 
-def _rich(table: Table) -> RichTable:
+def _rich(table: Table, width: int) -> RichTable:
     shown = RichTable(
         title=RichText(printable(table.title)) if table.title else None,
         title_justify="left",
@@ -138,16 +156,18 @@ def _rich(table: Table) -> RichTable:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
-    cells = table.cells()
+    cells, widths = table.cells(), _widths(table, width)
+    # where even one column of figures does not fit beside the row headers, it is folded rather than cut
+    fits = not table.row_headers or sum(widths) - 1 <= width
     for place, column in enumerate(table.columns):
         label = column.label + (f"\n{column.unit}" if column.unit else "")
         shown.add_column(
             RichText(printable(label)),
             justify="right" if column.numeric else "left",
-            no_wrap=column.numeric or not column.wrap,
+            no_wrap=fits and (column.numeric or not column.wrap),
             overflow="fold",
             ratio=column.share,
-            min_width=_header_width(cells, place) if place < table.row_headers and column.wrap else None,
+            min_width=widths[place] - 3 if place < table.row_headers and column.wrap else None,
         )
     for place, row in enumerate(cells):
         shown.add_row(
@@ -155,11 +175,6 @@ def _rich(table: Table) -> RichTable:
             end_section=place in table.lines_after,
         )
     return shown
-
-
-def _header_width(cells: Sequence[Sequence[Text]], place: int) -> int:
-    """Return the least width of a column of row headers, so that other columns do not squeeze it."""
-    return max((min(WIDEST_HEADER, len(row[place].text)) for row in cells), default=0)
 
 
 @contextlib.contextmanager

@@ -83,3 +83,25 @@ def test_no_cell_of_a_split_table_is_cut(width: int) -> None:
     text = shown.export_text()
     assert all(name in text for name in names)
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_figure_is_cut_beside_long_row_headers(width: int) -> None:
+    """A table of one column of figures cannot be split: its row headers break at words instead."""
+    scope = "for partitions given in turn, entries shared by edge switches"
+    table = Table(
+        columns=[Column(label="", wrap=False), Column(label=""), Column(label="a_long_design", numeric=True)],
+        rows=[
+            ["Aggregation entries max", scope, "hierarchical partitioning"],
+            ["Bound", "", "2,232,000 Mbit/s"],
+        ],
+        row_headers=2,
+    )
+    shown = Console(width=width, file=io.StringIO(), record=True)
+    terminal.show_part(Part(tables=[table]), shown)
+    text = shown.export_text()
+    letters = "".join(text.split())
+    for cell in ("hierarchicalpartitioning", "2,232,000Mbit/s") if width == 80 else ("2,232,000",):
+        assert cell in letters
+    assert sum(letter.isdigit() for letter in text) == 7
+    assert max(map(len, text.splitlines())) <= width
