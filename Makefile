@@ -60,6 +60,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.livevideo_scale --quick
 	$(BIN)/python -m benchmarks.sweeps --quick
 	$(BIN)/python -m benchmarks.first_use
+	$(BIN)/python -m benchmarks.time_limits --quick
 
 lock: $(READY)
 	$(PIP) install pip-tools
