@@ -147,34 +147,51 @@ def _plain_default(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def runs_page(runs: Mapping[str, Sequence[Any]], columns: Sequence[str] | None, width: int) -> Page:
+def runs_page(
+    runs: Mapping[str, Sequence[Any]],
+    columns: Sequence[str] | None,
+    width: int,
+    headlines: Sequence[str] = (),
+) -> Page:
     """Return stored runs, a row each, with the names that filters and columns are written with.
 
-    runs     values by column
-    columns  those to show; default: those in which runs differ, and their outcome, as far as `width`
-             letters allow
+    runs       values by column
+    columns    those to show; default: those in which runs differ, and their outcome, as far as `width`
+               letters allow
+    headlines  columns of the metrics that the systems are about, shown by default
     """
-    texts = {name: [plain(value) for value in runs[name]] for name in columns or _usual_columns(runs, width)}
+    chosen = columns or _usual_columns(runs, width, headlines)
+    texts = {name: [plain(value) for value in runs[name]] for name in chosen}
     shown = [
-        Column(label=name, numeric=all(isinstance(value, int | float | None) for value in runs[name]))
+        Column(
+            label=name,
+            numeric=all(isinstance(value, int | float | None) for value in runs[name]),
+            wrap=name not in ("label", "status", "constraints"),
+        )
         for name in texts
     ]
     rows = [list(row) for row in zip(*texts.values(), strict=True)]
     return Page(title="Runs", parts=[Part(tables=[Table(columns=shown, rows=rows)])])
 
 
-def _usual_columns(runs: Mapping[str, Sequence[Any]], width: int) -> list[str]:
-    """Return the default columns; settings that vary are left out from the last on to fit the width."""
-    varying = [name for name, values in runs.items() if "." in name and _is_distinct(values)]
+def _usual_columns(runs: Mapping[str, Sequence[Any]], width: int, headlines: Sequence[str]) -> list[str]:
+    """Return the default columns that fit the width.
+
+    Details are left out first, the digest before all, then settings that vary, from the last on.
+    """
+    settings = [name for name in runs if "." in name and not name.startswith("metric.")]
+    varying = [name for name in settings if _is_distinct(runs[name])]
     first = [name for name in ("scenario", "label") if name == "label" or _is_distinct(runs[name])]
-    last = ["status", "constraints", "objective", "gap", "violations", "seconds", "digest"]
+    outcome = [name for name in headlines if name in runs] or ["objective"]
+    last = ["status", "constraints", *outcome]
+    details = ["gap", "violations", "seconds", "digest"]
 
     def letters(name: str) -> int:
         return 3 + max(len(name), max((len(plain(value)) for value in runs[name]), default=0))
 
-    while varying and sum(map(letters, [*first, *varying, *last])) > width:
-        varying.pop()
-    return [*first, *varying, *last]
+    while (details or varying) and sum(map(letters, [*first, *varying, *last, *details])) > width:
+        (details or varying).pop()
+    return [*first, *varying, *last, *details]
 
 
 def _is_distinct(values: Sequence[Any]) -> bool:

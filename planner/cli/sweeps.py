@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -168,8 +169,21 @@ def runs(
     from planner.reports import terminal
 
     count = len(next(iter(values.values())))
-    terminal.show(runs_page(values, columns and list(values), terminal.console.width))
+    shown = None if columns is None else list(values)
+    terminal.show(runs_page(values, shown, terminal.console.width, _headlines(values)))
     say(f"{count:,} of {total:,} runs" + ("; --limit shows more" if count < total else ""))
+
+
+def _headlines(values: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the columns of the headline metrics of all systems among stored runs."""
+    systems = set(values.get("system", ()))
+    if not systems:
+        return []
+    from planner.scenarios.description_cache import describe_all
+    from planner.store.record import column_of
+
+    names = [name for one in describe_all() if one["system"] in systems for name in one["headline"]]
+    return list(dict.fromkeys(column_of(name) for name in names))
 
 
 def _salvage(store: Path) -> None:

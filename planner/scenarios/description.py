@@ -30,6 +30,7 @@ def describe(system: System) -> dict[str, Any]:
         "system": system.name,
         "question": system.question,
         "source": system.source,
+        "headline": [metric.name for metric in system.ranks],
         "tables": [_table(table, system.problem.optional_tables) for table in system.problem.tables],
         "plan_tables": [_table(table, ()) for table in system.plan.tables],
         "sources": ["tables", "generate", *system.problem.sources],

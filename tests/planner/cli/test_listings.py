@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from planner import cli
+from planner.cli.listings import runs_page
 from planner.store.store import Store
 
 HEAVY = {"pandas", "numba", "scipy", "streamlit", "pyomo", "highspy", "ortools", "planner_models"}
@@ -15,6 +16,7 @@ HEAVY = {"pandas", "numba", "scipy", "streamlit", "pyomo", "highspy", "ortools",
 SCRIPT = """
 import sys
 from planner import cli
+from planner.cli.listings import runs_page
 from planner.scenarios import description_cache
 description_cache.SETTLED_AFTER_S = 0.0  # these files may be as new as the test
 for words in {commands}:
@@ -58,3 +60,29 @@ def test_stored_runs_are_listed_without_frames(tmp_path: Path) -> None:
 def test_stored_runs_as_json_need_no_frames(tmp_path: Path) -> None:
     Store(tmp_path / "store", write=True).close()
     assert loaded(tmp_path, ["runs", str(tmp_path / "store"), "--json"]) == []
+
+
+def test_stored_runs_show_what_their_system_is_about() -> None:
+    """Details make room for whole names on a narrow terminal; the headline metrics stay."""
+    runs = {
+        "scenario": ["a/b"] * 2,
+        "label": ["a_design_of_a_long_name", "other"],
+        "problem.scale": [1.0, 2.0],
+        "status": ["optimal", "within gap"],
+        "constraints": ["met", "violated"],
+        "objective": [1.0, 2.0],
+        "metric.objective": [1.0, 2.0],
+        "served": [33_400, 30_820],
+        "gap": [0.0, 1e-4],
+        "violations": [0, 10],
+        "seconds": [1.1, 0.4],
+        "digest": ["4187f72d5764ce86", "8e3d6f543d31c338"],
+    }
+    for width, last in ((85, "served"), (200, "digest")):
+        [part] = runs_page(runs, None, width, ["served"]).parts
+        [table] = part.tables
+        labels = [column.label for column in table.columns]
+        assert labels[:5] == ["label", "problem.scale", "status", "constraints", "served"]
+        assert labels[-1] == last
+    [part] = runs_page(runs, None, 200).parts
+    assert "objective" in [column.label for column in part.tables[0].columns]
