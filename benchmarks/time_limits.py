@@ -2,7 +2,7 @@
 
     python -m benchmarks.time_limits [--quick]
 
-A decision is made and its plan is checked and measured, in this process. The processor's time is told beside
+A decision is made and its plan is checked and measured, in this process. The processor's time stands beside
 the wall time: it depends least on what else the machine does. Compiling is not counted; the goal is at most
 1.5 s beyond the limit. Asserted: every run ends with a plan that is within its bound.
 """
