@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,7 +44,8 @@ def starter_text(system: System, command: str, *, path: str = ".") -> str:
     for design in chosen:
         lines += ["", f"# {design.about}", f"[designs.{design.name}]", *_comments(design.parameters)]
     if others:
-        lines += ["", *_folded("# Other designs: " + ", ".join(design.name for design in others))]
+        names = "# Other designs: " + ", ".join(design.name for design in others)
+        lines += ["", *textwrap.wrap(names, WIDTH, subsequent_indent="#   ")]
     lines += ["", "[solver]", "# time_limit_s = 60    # a plan found within the limit comes with its bound"]
     return "\n".join(lines) + "\n"
 
@@ -63,13 +65,4 @@ def _comments(parameters: Mapping[str, Parameter]) -> list[str]:
     for name, rule in shown[:MOST_PARAMETERS]:
         line = f"# {_entry(name, rule.default)}    # {rule.about}"
         lines.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 4].rsplit(' ', 1)[0]} ...")
-    return lines
-
-
-def _folded(text: str) -> list[str]:
-    lines = [""]
-    for word in text.split(" "):
-        if len(lines[-1]) + len(word) >= WIDTH:
-            lines.append("#  ")
-        lines[-1] += word if not lines[-1] else f" {word}"
     return lines
