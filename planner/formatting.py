@@ -159,6 +159,11 @@ def plain(value: Any) -> str:
     return number(value) if isinstance(value, int | float) else json.dumps(value, default=str)
 
 
+def split_names(text: str) -> list[str]:
+    """Return the names between commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def few(values: Sequence[str], most: int = 8) -> str:
     """Return values between commas; of more than `most`, the first ones and the last."""
     return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])

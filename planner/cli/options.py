@@ -183,11 +183,6 @@ def _with_signature(
     return function
 
 
-def labels_of(designs: str | None) -> list[str] | None:
-    """Return the names between commas; None for no text."""
-    return None if designs is None else [label.strip() for label in designs.split(",") if label.strip()]
-
-
 def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]:
     """Return keys and their values; raise InputError for every text that is not KEY=VALUE."""
     changes, faults = {}, []

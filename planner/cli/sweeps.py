@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli import completion
-from planner.cli.options import HtmlOption, JsonOption, Solver, axes_of, labels_of, with_solver
+from planner.cli.options import HtmlOption, JsonOption, Solver, axes_of, with_solver
 from planner.cli.output import answer, print_json, say, say_line, write_files
+from planner.formatting import split_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +154,7 @@ def runs(
         _salvage(store)
 
     exported = csv is not None or parquet is not None
-    wanted = None if columns in (None, "all") else labels_of(columns)
+    wanted = None if columns in (None, "all") else split_names(columns)
     most = limit if limit is not None else None if exported or as_json else MAX_LISTED
     with Store(store) as opened:
         if exported:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from planner.contract.problem import Problem
 from planner.errors import InputError, did_you_mean
+from planner.formatting import split_names
 from planner.options import Options
 from planner.scenarios.catalogue import find_system_of, system_names
 from planner.scenarios.scenario import Scenario, load, set_key, with_document, with_options
@@ -127,7 +128,7 @@ def labels_of(designs: Designs | None) -> list[str] | None:
     if designs is None:
         return None
     if isinstance(designs, str):
-        return [label.strip() for label in designs.split(",") if label.strip()]
+        return split_names(designs)
     labels = list(designs)
     wrong = [label for label in labels if not isinstance(label, str)]
     if wrong:
