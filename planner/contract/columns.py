@@ -37,7 +37,7 @@ class ColumnMatch:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every given column has one of our names."""
+        """Return whether every given column has one of our names."""
         return not self.ignored and all(ours == given for ours, given in self.names.items())
 
     def notes(self) -> list[str]:

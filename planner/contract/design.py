@@ -92,7 +92,7 @@ class Design(Generic[ProblemT, PlanT]):
 
     @property
     def function(self) -> str:
-        """Where the deciding function is imported from, such as `package.designs.optimum.route`."""
+        """The import path of the deciding function, such as `package.designs.optimum.route`."""
         return f"{self.decide.__module__}.{self.decide.__qualname__}"
 
     @property

@@ -38,7 +38,7 @@ GROUP_NAMES: Final = {
 
 @dataclass(frozen=True)
 class NumberStyle:
-    """How numbers are written: the decimal mark, and the marks between thousands."""
+    """The style in which numbers are written: the decimal mark, and the marks between thousands."""
 
     decimal: str = "."
     thousands: frozenset[str] = frozenset()

@@ -215,12 +215,12 @@ class Checked(Result):
 
     @property
     def is_valid(self) -> bool:
-        """Whether the plan violates no constraint."""
+        """Return whether the plan violates no constraint."""
         return not len(self.violations)
 
     @property
     def verdict(self) -> str:
-        """Whether the plan meets all constraints, in one sentence."""
+        """Say in one sentence whether the plan meets all constraints."""
         if self.plan is None:
             return "The problem is valid."
         count = len(self.violations)

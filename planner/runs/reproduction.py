@@ -92,7 +92,7 @@ class Reproduction(Result):
 
     @property
     def verdict(self) -> str:
-        """How many of the target's values have each verdict, in one sentence."""
+        """Count the target's values by verdict, in one sentence."""
         counts = [f"{count} {verdict}" for verdict, count in self.counts().items() if count]
         return f"{self.name}: {', '.join(counts) or self.error or 'no values'}"
 
@@ -137,7 +137,7 @@ class Reproductions(Result):
 
     @property
     def verdict(self) -> str:
-        """How many values of all targets have each verdict, in one sentence."""
+        """Count the values of all targets by verdict, in one sentence."""
         counts = Counter(str(row.verdict) for one in self.targets for row in one.rows)
         return ", ".join(f"{counts[str(verdict)]} {verdict}" for verdict in Verdict if counts[str(verdict)])
 

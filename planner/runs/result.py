@@ -1,4 +1,4 @@
-"""What every result of a verb can do: show itself briefly, as a chart, in a notebook, and as a report."""
+"""Base of the results of all verbs: short text, chart, display in a notebook, and report."""
 
 from __future__ import annotations
 

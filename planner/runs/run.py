@@ -158,7 +158,7 @@ class Run(Result):
 
     @property
     def verdict(self) -> str:
-        """What the run says about the headline metric, in plain sentences."""
+        """Describe the run by its headline metric, in plain sentences."""
         return run_verdict(self)
 
     def alone(self) -> Comparison:
@@ -294,7 +294,7 @@ class Comparison(Result):
 
     @property
     def verdict(self) -> str:
-        """What the comparison says about the headline metric, in plain sentences."""
+        """Compare the designs by the headline metric, in plain sentences."""
         return comparison_verdict(self)
 
     @cached_property

@@ -59,7 +59,7 @@ class Explained(Result):
 
     @property
     def verdict(self) -> str:
-        """What the run says about the headline metric, in plain sentences."""
+        """Describe the run by its headline metric, in plain sentences."""
         return self.run.verdict
 
     def to_frame(self, section: str | None = None) -> pd.DataFrame:
