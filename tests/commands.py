@@ -1,13 +1,17 @@
-"""Runs the command line in this process, as a shell would."""
+"""Runs the command line in this process, as a shell would, or only parses it."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from unittest import mock
+
+import typer
 
 from planner import cli
 
@@ -36,3 +40,17 @@ def planner(*arguments: object) -> Done:
         except SystemExit as leaving:
             code = int(leaving.code or 0)
     return Done(code=code, out=out.getvalue(), err=err.getvalue())
+
+
+def parse(words: list[str]) -> Any:
+    """Parse a command line as the shell's planner would, without running it; raise for a wrong one.
+
+    Returns the context, whose `params` are the values of the command's arguments and options.
+    """
+    assert words[0] == "planner", f"not a command of planner: {shlex.join(words)}"
+    command: Any = typer.main.get_command(cli.app)
+    rest = words[1:]
+    while hasattr(command, "commands"):
+        assert rest[0] in command.commands, f"no such command: {shlex.join(words)}"
+        command = command.commands[rest.pop(0)]
+    return command.make_context(words[0], list(rest))

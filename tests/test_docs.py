@@ -13,15 +13,13 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import typer
 
-from planner import cli
 from planner.scenarios.catalogue import system_names
 from planner.scenarios.shipped import scenario_names
+from tests.commands import parse
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -59,17 +57,6 @@ def command_lines(text: str) -> Iterator[list[str]]:
             words = shlex.split(line, comments=True)
             if words:
                 yield words
-
-
-def parse(words: list[str]) -> None:
-    """Parse a command line as the shell's planner would, without running it; raise for a wrong one."""
-    assert words[0] == "planner", f"not a command of planner: {shlex.join(words)}"
-    command: Any = typer.main.get_command(cli.app)
-    rest = words[1:]
-    while hasattr(command, "commands"):
-        assert rest[0] in command.commands, f"no such command: {shlex.join(words)}"
-        command = command.commands[rest.pop(0)]
-    command.make_context(words[0], list(rest))
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
