@@ -44,9 +44,22 @@ class Points:
 class NetworkMap:
     """Network of nodes and links; a value colours the links.
 
-    nodes  node, optionally latitude and longitude, or x and y; a column group colours nodes
-    links  tail, head, value; the two directions between two nodes are drawn side by side
-    limit  the value at which a link is full; None: the largest value
+    nodes         node, optionally latitude and longitude, or x and y (y upwards); optionally
+                  label  the name that is shown; default: the node
+                  group  colours nodes, and names the box that a fabric draws around them, such as a pod
+                  value  colours a node as its load, in percent of what it can carry
+                  size   relative area
+                  lost   what users lose at this node, in `lost_unit`
+                  note   further words for a pointer over it, such as "14 of 20 Gbit/s"
+    links         tail, head, value; the two directions between two nodes are drawn side by side; optionally
+                  element  name of the element that a click selects; default: none
+                  width    such as the capacity, in `width_unit`; default: all alike
+                  lost     what the link drops, in `lost_unit`
+                  note     further words for a pointer over it
+    value         what colours the links, in words, and its unit
+    limit         the value at which a link is full; None: the largest value
+    link_kind     kind of the elements that links are (`ElementKind.name`); "" for none
+    node_kind     kind of the elements that nodes are, by the name in `node`; "" for none
     """
 
     title: str
@@ -55,6 +68,10 @@ class NetworkMap:
     value: str
     unit: str = ""
     limit: float | None = None
+    width_unit: str = ""
+    lost_unit: str = ""
+    link_kind: str = ""
+    node_kind: str = ""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -66,7 +83,10 @@ class NetworkMap:
 class Timeline:
     """Gantt chart: the activities of each lane over time.
 
-    frame  lane, start, end, what
+    frame  lane, start, end, what; optionally
+           element  name of the element that a click selects
+           note     further words for a pointer over it
+    kind   kind of the elements that activities are (`ElementKind.name`); "" for none
     """
 
     title: str
@@ -74,6 +94,7 @@ class Timeline:
     unit: str
     lanes: str
     what: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,6 +17,7 @@ from typing_extensions import TypeVar
 
 from planner.contract.design import Design, PlanT, ProblemT, observe_all
 from planner.contract.drawing import Drawing
+from planner.contract.elements import ElementKind
 from planner.contract.metrics import MOST_TABLE_METRICS, SIGNALLING_METRICS, Headline, Metric
 from planner.contract.plan import Plan, Violations
 from planner.contract.plausibility import Proportion
@@ -62,6 +63,8 @@ class ProblemType(Generic[ProblemT]):
     adjust           (problem, **parameters) -> problem: parameters of `[problem]` for all
                      sources, such as a scale; a source's own parameters of the same name come first
     proportions      sums of columns that are usually in proportion; tables where they are not get a warning
+    draw             (problem) -> drawings of the problem itself, without a plan: links have the value NaN
+    elements         what a user can point at and change
     sample           returns a tiny problem that reaches every compiled kernel of the designs: the engine
                      decides it once per process before it measures time; None without such kernels
     """
@@ -75,6 +78,8 @@ class ProblemType(Generic[ProblemT]):
     presets: Mapping[str, Callable[..., ProblemT]] = field(default_factory=dict)
     adjust: Callable[..., ProblemT] = observe_all
     proportions: tuple[Proportion, ...] = ()
+    draw: Callable[[ProblemT], Sequence[Drawing]] | None = None
+    elements: tuple[ElementKind[ProblemT], ...] = ()
     sample: Callable[[], ProblemT] | None = None
 
 
@@ -92,7 +97,7 @@ class PlanType(Generic[ProblemT, PlanT]):
     measure      (problem, plan, previous plan or None) -> a value for every metric
     realize      (true problem, observed problem, plan) -> the plan as it plays out in truth, such as
                  the same split ratios applied to another demand
-    draw         (problem, plan) -> drawings: a map, a timeline, a distribution
+    draw         (problem, plan) -> drawings; the first one is the picture of the plan: a map, a timeline
     to_networkx  (problem, plan) -> the network with what the plan puts on its links; None without a network
     """
 
