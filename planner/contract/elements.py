@@ -102,9 +102,12 @@ class ElementKind(Generic[ProblemT]):
               is unknown. The problem is the one that the design observed
     costs     (problem, action) -> cost of an upgrade of each element by name, in `cost_unit`; an element
               without a cost is absent. None: the tables have no costs
+    adds      (problem, action, name) -> what an upgrade adds, in words: "10 Gbit/s each way"; None: the words
+              of the action say it
     ranking   (problem, decided, action, options) -> element names, those that may gain most by an upgrade
-              first, each with an upper bound of the gain in the headline metric, or None; elements that gain
-              nothing are absent. None: all elements in the order of `names`
+              first, each with an upper bound of the gain in `System.gain_metric(decided.metrics)`, or None
+              where there is no bound; elements that gain nothing are absent. The problem is the one that
+              the design observed. None: all elements in the order of `names`, without bounds
     """
 
     name: str
@@ -113,6 +116,7 @@ class ElementKind(Generic[ProblemT]):
     describe: Callable[[ProblemT, Decided, str, Options], ElementReport] | None = None
     costs: Callable[[ProblemT, Action], Mapping[str, float]] | None = None
     cost_unit: str = ""
+    adds: Callable[[ProblemT, Action, str], str] | None = None
     ranking: Callable[[ProblemT, Decided, Action, Options], Mapping[str, float | None]] | None = None
 
     def require(self, problem: ProblemT, name: str) -> str:

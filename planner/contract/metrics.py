@@ -39,6 +39,8 @@ class Headline:
     losses     verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
     fallbacks  verb by the name of each metric that counts what is served in a worse way, where no user
                loses by it, e.g. {"groups_by_unicast": "uses unicast for"}
+    growth     name of the metric that says by which factor all demand can grow before something is lost;
+               "" where there is none. Upgrades improve it where nothing is lost
     table      names of the metrics that a table shows first, at most eight; () for the first eight
     """
 
@@ -49,6 +51,7 @@ class Headline:
     then_words: str = ""
     losses: Mapping[str, str] = field(default_factory=dict)
     fallbacks: Mapping[str, str] = field(default_factory=dict)
+    growth: str = ""
     table: tuple[str, ...] = ()
 
 

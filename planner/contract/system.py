@@ -173,6 +173,21 @@ class System(Generic[ProblemT, PlanT]):
         headline = self.plan.headline
         return tuple(self.metric(name) for name in (headline.metric, headline.then) if name)
 
+    def losses(self, metrics: Mapping[str, float | None]) -> dict[str, float]:
+        """Return the value of each metric of losses that is above 0, but for rounding."""
+        headline = self.plan.headline
+        least = max(1e-6 * (metrics.get(headline.total) or 0.0), 1e-9)
+        values = {name: metrics.get(name) or 0.0 for name in headline.losses}
+        return {name: value for name, value in values.items() if value > least}
+
+    def gain_metric(self, metrics: Mapping[str, float | None]) -> Metric:
+        """Return the metric that an upgrade should improve: `Headline.growth` where nothing is lost.
+
+        metrics  of the plan before the upgrade
+        """
+        growth = self.plan.headline.growth
+        return self.metric(growth) if growth and not self.losses(metrics) else self.headline
+
     @property
     def table_metrics(self) -> tuple[Metric, ...]:
         """Metrics that a table shows unless all are requested."""

@@ -144,10 +144,7 @@ class Run(Result):
     @cached_property
     def constraints(self) -> Constraints:
         """Whether the plan meets all constraints in truth, and what users lose."""
-        headline, words = self.system.plan.headline, self.system.plan.limits
-        least = 1e-6 * (self.metrics.get(headline.total) or 0.0)
-        values = {name: self.metrics.get(name) or 0.0 for name in headline.losses}
-        lost = {name: value for name, value in values.items() if value > max(least, 1e-9)}
+        words, lost = self.system.plan.limits, self.system.losses(self.metrics)
         violated = []
         for limit, rows in self.violations.frame.groupby("limit", sort=False):
             worst = float((rows["amount"] - rows["allowed"]).abs().max())

@@ -81,6 +81,7 @@ HEADLINE: Final = Headline(
     verb="delivers",
     total="offered_mbps",
     losses={"lost_mbps": "loses", "shed_mbps": "sheds"},
+    growth="concurrent_flow",
     table=(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
         *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
