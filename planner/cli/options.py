@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -33,6 +34,14 @@ SetOption = Annotated[
         metavar="KEY=VALUE",
         help="Change a key of the scenario, e.g. problem.scale=2. Repeatable.",
         autocompletion=completion.complete_change,
+    ),
+]
+AtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at",
+        metavar="'WINDOW KEY=VALUE'",
+        help="Change the problem from a window on, e.g. '9:00 problem.fail_links=[\"a<->b\"]'. Repeatable.",
     ),
 ]
 OutOption = Annotated[
@@ -195,6 +204,24 @@ def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]
     if faults:
         raise InputError(*faults)
     return changes
+
+
+EVENT: Final = re.compile(r"\s*(?P<window>\S.*?)\s+(?P<change>\w+(?:\.\w+)+\s*=.*)", re.DOTALL)
+
+
+def events_of(given: list[str] | None) -> dict[str, dict[str, Any]]:
+    """Return keys and their values by window; raise InputError for each text that is no WINDOW KEY=VALUE."""
+    events: dict[str, dict[str, Any]] = {}
+    faults = []
+    for text in given or []:
+        match = EVENT.fullmatch(text)
+        if match is None:
+            faults.append(f"--at {text}: must be WINDOW KEY=VALUE, such as '9:00 problem.scale=2'")
+        else:
+            events.setdefault(match["window"], {}).update(changes_of([match["change"]], "--at"))
+    if faults:
+        raise InputError(*faults)
+    return events
 
 
 def axes_of(given: list[str] | None) -> dict[str, list[Any]]:

@@ -9,6 +9,7 @@ import typer
 
 from planner.cli.options import (
     AllMetricsOption,
+    AtOption,
     DesignOption,
     DesignsOption,
     FormatOption,
@@ -17,6 +18,7 @@ from planner.cli.options import (
     OutOption,
     PicturesOption,
     changes_of,
+    events_of,
     on_scenario,
 )
 from planner.cli.output import answer, save, say, show_work, write_files
@@ -83,6 +85,7 @@ def roll(
     scenario: Scenario,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the finished windows.")],
     designs: DesignsOption = None,
+    at: AtOption = None,
     table_format: FormatOption = "parquet",
     as_json: JsonOption = False,
 ) -> None:
@@ -90,13 +93,22 @@ def roll(
 
     Such problems are the windows of a trace, or a series of demand matrices.
 
+    With --at, a link fails or another adjustment changes from a window on.
+
     After an interruption, the same command continues with the first unfinished window.
     """
     from planner.reports import run_pages, terminal
     from planner.runs import rolling
 
     with terminal.progress("windows") as advance:
-        result = rolling.roll(scenario, designs=designs, out=out, table_format=table_format, advance=advance)
+        result = rolling.roll(
+            scenario,
+            designs=designs,
+            out=out,
+            table_format=table_format,
+            events=events_of(at),
+            advance=advance,
+        )
     before = sum(window.kept for window in result)
     say(f"saved {len(result)} windows in {out}" + (f", of which {before} existed before" if before else ""))
     page = run_pages.windows_page(scenario.system, result.windows)

@@ -12,6 +12,7 @@ roll started again continues from the last plan.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import logging
@@ -39,8 +40,17 @@ from planner.options import Algorithm, Options, Service
 from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run, entries, evaluate
-from planner.scenarios.arguments import Designs, Source, as_scenario, labels_of, solver_options, verb
-from planner.scenarios.scenario import Entry, Scenario
+from planner.scenarios.arguments import (
+    Designs,
+    Source,
+    as_scenario,
+    labels_of,
+    plain_value,
+    solver_options,
+    verb,
+)
+from planner.scenarios.scenario import Entry, Scenario, set_key, with_document
+from planner.scenarios.sources import AdjustedSeries, read_events
 
 log = logging.getLogger(__name__)
 
@@ -199,6 +209,7 @@ def roll(
     out: str | Path | None = None,
     table_format: TableFormat = "parquet",
     changes: Mapping[str, Any] | None = None,
+    events: Mapping[str, Mapping[str, Any]] | None = None,
     options: Options | None = None,
     backend: str | None = None,
     algorithm: Algorithm | None = None,
@@ -216,6 +227,7 @@ def roll(
     designs       as in `compare`; default: all of the scenario, or the system's default design
     out           folder of the finished windows, which the same call does not repeat after an interruption;
                   default: none, and the result has the plans
+    events        changes from a window on, by its label: {"9:00": {"problem.fail_links": ["a<->b"]}}
 
     raises  InputError for a source of one problem, and for a folder of another roll
     """
@@ -231,9 +243,13 @@ def roll(
             raise InputError(
                 "out: windows are stored for a scenario only, whose source gives the series again"
             )
+    if series is None and events:
+        source = with_events(as_scenario(source), events)
     scenario = as_scenario(source, changes=changes, designs=designs, options=given)
-    if series is not None and scenario.raw["problem"]:
-        raise InputError("changes: problems in memory are taken as they are; change them before")
+    if series is not None:
+        if scenario.raw["problem"]:
+            raise InputError("changes: problems in memory are taken as they are; change them before")
+        series = _with_events_in_memory(series, scenario, events or {})
     rolling = start_roll(
         scenario,
         designs=labels_of(designs),
@@ -247,6 +263,36 @@ def roll(
         if advance is not None:
             advance(len(windows), sum(one.exit_code > 0 for one in windows), len(rolling))
     return Rolled(system=scenario.system, windows=tuple(windows))
+
+
+def with_events(scenario: Scenario, events: Mapping[str, Mapping[str, Any]]) -> Scenario:
+    """Return the scenario with changes that apply from a window of its series on.
+
+    events  dotted keys of the scenario and their values, by the label of the window
+    raises  InputError for keys that are no adjustments of the problem, and where there is no series
+    """
+    if not events:
+        return scenario
+    document = copy.deepcopy(dict(scenario.raw))
+    own = document.setdefault("events", {})
+    for window, changes in events.items():
+        own.setdefault(window, {})
+        for key, value in changes.items():
+            set_key(own[window], key, plain_value(value))
+    return with_document(scenario, document)
+
+
+def _with_events_in_memory(
+    series: Series, scenario: Scenario, events: Mapping[str, Mapping[str, Any]]
+) -> Series:
+    document: dict[str, Any] = {}
+    for window, changes in events.items():
+        for key, value in changes.items():
+            set_key(document.setdefault(window, {}), key, plain_value(value))
+    found, faults = read_events(scenario.system, document, scenario.folder)
+    if faults:
+        raise InputError(*faults)
+    return AdjustedSeries(series, scenario.system.problem.adjust, events=found) if found else series
 
 
 def start_roll(
@@ -266,6 +312,8 @@ def start_roll(
     """
     chosen = entries(scenario, designs) if designs or scenario.designs else entries(scenario)[:1]
     series = _series(scenario) if series is None else series
+    if isinstance(series, AdjustedSeries):
+        series.require_windows()
     if out is not None:
         make_folder(out)
         _store_scenario(out / "scenario.toml", scenario.to_toml(out))

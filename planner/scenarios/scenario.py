@@ -25,9 +25,9 @@ from planner.io.toml import parse_toml
 from planner.options import OPTION_NAMES, Options
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import scenario_file, scenario_names
-from planner.scenarios.sources import problem_factory, relocate_paths
+from planner.scenarios.sources import Events, problem_factory, read_events, relocate_paths
 
-SECTIONS: Final = ("system", "problem", "designs", "solver", "simulation", "sweep")
+SECTIONS: Final = ("system", "problem", "events", "designs", "solver", "simulation", "sweep")
 SWEPT_SECTIONS: Final = ("problem", "designs", "solver")
 PROBLEM_FOLDER: Final = "problem"
 """Subfolder for the tables of a problem that was given in memory."""
@@ -52,6 +52,7 @@ class Scenario:
     make_problem  returns the problem; raises InputError where the source gives a series
     make_series   returns the consecutive problems; None where the source gives one problem
     sweep         values of a sweep by dotted key
+    events        adjustments of the problem from a window of the series on, by its label
     problem       the problem in memory that [problem] adjusts; None where its source gives the problem
     """
 
@@ -65,6 +66,7 @@ class Scenario:
     make_series: Callable[[], Series] | None = None
     simulation: Mapping[str, Any] = field(default_factory=dict)
     sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    events: Events = field(default_factory=dict)
     problem: Any = None
 
     def entry(self, label: str) -> Entry:
@@ -143,7 +145,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
     faults = [f"{key}: no such key" + did_you_mean(key, SECTIONS) for key in raw if key not in SECTIONS]
     faults += [
         f"{section} must be a table: write [{section}]"
-        for section in ("problem", "designs", "solver", "simulation", "sweep")
+        for section in SECTIONS[1:]
         if not isinstance(raw.get(section, {}), dict)
     ]
     system, more = _read_system(raw)
@@ -151,6 +153,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
     faults += [*more, *option_faults]
     entries: tuple[Entry, ...] = ()
     simulation: Mapping[str, Any] = {}
+    events: Events = {}
     make_problem: Callable[[], Any] | None = None
     make_series: Callable[[], Series] | None = None
     if system is not None:
@@ -160,9 +163,18 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
         if isinstance(raw.get("simulation", {}), dict):
             simulation, more = _simulation(system, raw.get("simulation", {}), folder)
             faults += more
-        if isinstance(raw.get("problem", {}), dict):
-            make_problem, more = problem_factory(system, raw, folder, problem)
+        if isinstance(raw.get("events", {}), dict):
+            events, more = read_events(system, raw.get("events", {}), folder)
             faults += more
+        if isinstance(raw.get("problem", {}), dict):
+            make_problem, more = problem_factory(system, raw, folder, problem, events)
+            faults += more
+            if (
+                events
+                and make_problem is not None
+                and raw["problem"].get("source") not in system.problem.series
+            ):
+                faults.append("events: problem.source gives one problem, but events need a series")
             if make_problem is not None and raw["problem"].get("source") in system.problem.series:
                 make_series, make_problem = make_problem, _refuse_single_problem(name)
     axes, more = sweep_axes(raw.get("sweep", {}))
@@ -188,6 +200,7 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
         make_series=make_series,
         simulation=simulation,
         sweep=axes,
+        events=events,
         problem=problem,
     )
 

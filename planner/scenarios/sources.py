@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from planner.contract.parameters import Parameter, check_parameters, parameters_
 from planner.contract.plausibility import find_disproportions
 from planner.contract.problem import Series
 from planner.contract.system import System
-from planner.errors import did_you_mean
+from planner.errors import InputError, did_you_mean
 from planner.io.layout import TableFile, parse_layouts
 from planner.io.table_files import locate_tables, read_problem
 
@@ -22,8 +21,12 @@ LAYOUT_SECTIONS: Final = ("tables", "columns")
 """Keys of a source of tables that say how its files are to be read."""
 
 
+Events = Mapping[str, Mapping[str, Any]]
+"""Adjustments of the problem that apply from a window of a series on, by the window's label."""
+
+
 def problem_factory(
-    system: System, raw: Mapping[str, Any], folder: Path, problem: Any = None
+    system: System, raw: Mapping[str, Any], folder: Path, problem: Any = None, events: Events | None = None
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     """Return a function that makes the document's problem or series of problems, and the faults.
 
@@ -31,16 +34,43 @@ def problem_factory(
 
     folder   base of relative paths
     problem  a problem in memory, in place of a source
+    events   of a series
     """
     if problem is not None:
         return _adjust_problem(system, raw.get("problem", {}), folder, problem)
     if "problem" not in raw:
         return None, ["problem: is missing: write [problem] with a source"]
-    return _read_source(system, dict(raw["problem"]), folder)
+    return _read_source(system, dict(raw["problem"]), folder, events or {})
+
+
+def read_events(system: System, given: Mapping[str, Any], folder: Path) -> tuple[Events, list[str]]:
+    """Return the events in [events], and the faults: an event changes adjustments of the problem only."""
+    events: dict[str, Mapping[str, Any]] = {}
+    faults: list[str] = []
+    for window, changes in given.items():
+        where = f"events.{window}"
+        if not isinstance(changes, Mapping) or not isinstance(changes.get("problem", {}), Mapping):
+            faults.append(f"{where} must be a table of changes, such as problem.{_any_adjustment(system)}")
+            continue
+        faults += [f"{where}.{key}: an event changes [problem] only" for key in changes if key != "problem"]
+        values, more = check_parameters(
+            system.problem.adjust,
+            changes.get("problem", {}),
+            where=f"{where}.problem",
+            what="a problem in a series",
+            folder=folder,
+        )
+        events[window] = values
+        faults += more
+    return events, faults
+
+
+def _any_adjustment(system: System) -> str:
+    return next(iter(parameters_of(system.problem.adjust)), "scale")
 
 
 def _read_source(
-    system: System, given: dict[str, Any], folder: Path
+    system: System, given: dict[str, Any], folder: Path, events: Events
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     """Return a function that makes the problem or series of a source, and the faults."""
     readers = {**system.problem.sources, **system.problem.series}
@@ -56,7 +86,6 @@ def _read_source(
     adjustments, faults = check_parameters(
         system.problem.adjust, common, where="problem", what="the problem", folder=folder
     )
-    adjust = partial(system.problem.adjust, **adjustments)
     make: Callable[[], Any] | None = None
     if source == "tables":
         make, more = _from_tables(system, given, folder)
@@ -70,8 +99,8 @@ def _read_source(
     if faults or make is None:
         return None, faults
     if source in system.problem.series:
-        return lambda: _AdjustedSeries(make(), adjust), []
-    return lambda: make_with_notes(lambda: adjust(make())), []
+        return lambda: AdjustedSeries(make(), system.problem.adjust, adjustments, events), []
+    return lambda: make_with_notes(lambda: system.problem.adjust(make(), **adjustments)), []
 
 
 def _adjust_problem(
@@ -97,17 +126,35 @@ def _source_parameters(system: System, source: str, given: Mapping[str, Any]) ->
 
 
 @dataclass(frozen=True)
-class _AdjustedSeries:
-    """A series with the same adjustment of every problem."""
+class AdjustedSeries:
+    """A series with the same adjustments of every problem, and those of events from their window on."""
 
     series: Series
-    adjust: Callable[[Any], Any]
+    adjust: Callable[..., Any]
+    adjustments: Mapping[str, Any] = field(default_factory=dict)
+    events: Events = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return ((label, self.adjust(problem)) for label, problem in self.series)
+        adjustments = dict(self.adjustments)
+        for label, problem in self.series:
+            adjustments |= self.events.get(label, {})
+            yield label, self.adjust(problem, **adjustments)
 
     def __len__(self) -> int:
         return len(self.series)
+
+    def require_windows(self) -> None:
+        """Raise InputError for each event at a window that the series does not have."""
+        if not self.events:
+            return
+        labels = [label for label, _ in self.series]
+        faults = [
+            f"events.{window}: no such window" + did_you_mean(window, labels)
+            for window in self.events
+            if window not in labels
+        ]
+        if faults:
+            raise InputError(*faults)
 
 
 def _bind_parameters(

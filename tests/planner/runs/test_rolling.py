@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from planner.errors import InputError
 from planner.runs import rolling, run
 from planner.scenarios.scenario import load
 from tests.commands import planner
@@ -176,3 +177,73 @@ def test_a_damaged_window_is_said_and_computed_again(
     columns = [name for name in before if name not in ("seconds", "gap")]
     pd.testing.assert_frame_equal(again[columns], before[columns])
     assert path.stat().st_size == pytest.approx(len(content), rel=0.2)
+
+
+# --- events -------------------------------------------------------------------------------
+
+EVENT = '["s<->a"]'
+
+
+def test_an_event_is_the_same_change_by_hand_from_its_window_on(scenario: Path, tmp_path: Path) -> None:
+    done = planner(
+        *("roll", scenario, "--out", tmp_path / "out", "--designs", "optimum", "--table-format", "csv"),
+        *("--at", f"9:00 problem.fail_links={EVENT}", "--at", "10:00 problem.fail_links=[]"),
+    )
+    assert done.code == 0, done.err
+    failed = load(scenario, changes={"problem.fail_links": ["s<->a"]})
+    for place, by_hand in enumerate((load(scenario), failed, failed, load(scenario))):
+        assert by_hand.make_series is not None
+        problem = dict(list(by_hand.make_series()))[["8:00", "9:00", "../x", "10:00"][place]]
+        found = run.evaluate(by_hand.system, problem, by_hand.entry("optimum"), options=by_hand.options)
+        row = metrics(tmp_path / "out" / "optimum").iloc[place]
+        for name in ("delivered_mbps", "shed_mbps", "max_utilization"):
+            assert row[name] == pytest.approx(found.metrics[name]), (place, name)
+    assert 'fail_links = ["s<->a"]' in (tmp_path / "out" / "scenario.toml").read_text().replace(
+        "\n", ""
+    ).replace('[    "s<->a",]', EVENT)
+    again = planner("roll", scenario, "--out", tmp_path / "out", "--designs", "optimum")
+    assert "has the plans of another scenario" in again.err, "the folder keeps what happened in it"
+    assert again.code == 1
+
+
+def test_events_in_a_scenario_and_in_python_are_the_same(scenario: Path, tmp_path: Path) -> None:
+    given = {"9:00": {"problem.scale": 0.5}}
+    in_python = rolling.roll(str(scenario), designs="ecmp", events=given)
+    other = tmp_path / "events.toml"
+    other.write_text(scenario.read_text() + '[events."9:00"]\nproblem.scale = 0.5\n')
+    in_file = rolling.roll(str(other), designs="ecmp")
+    drop = {"columns": "seconds"}
+    pd.testing.assert_frame_equal(in_python.metrics.drop(**drop), in_file.metrics.drop(**drop))
+    assert in_python.metrics["offered_mbps"].tolist() == [3, 3, 6, 4.5]
+    series = load(scenario).make_series
+    assert series is not None
+    in_memory = rolling.roll(dict(list(series())), designs="ecmp", events=given)
+    pd.testing.assert_frame_equal(in_memory.metrics.drop(**drop), in_file.metrics.drop(**drop))
+
+
+@pytest.mark.parametrize(
+    ("at", "line"),
+    [
+        ("9:0 problem.scale=2", "events.9:0: no such window; did you mean '9:00'?"),
+        (
+            "9:00 problem.sclae=2",
+            "events.9:00.problem.sclae: no such parameter of a problem in a series; did",
+        ),
+        ("9:00 problem.scale=x", "events.9:00.problem.scale is 'x', must be"),
+        ("9:00 problem.path=x", "events.9:00.problem.path: no such parameter"),
+        ("9:00 designs.ecmp=2", "events.9:00.designs: an event changes [problem] only"),
+        ("9:00", "--at 9:00: must be WINDOW KEY=VALUE, such as '9:00 problem.scale=2'"),
+        ('9:00 problem.fail_links=["s<->q"]', "s<->q"),
+    ],
+)
+def test_a_wrong_event_is_one_line(at: str, line: str, scenario: Path, tmp_path: Path) -> None:
+    done = planner("roll", scenario, "--out", tmp_path / "out", "--at", at)
+    assert done.code == 1
+    assert line in done.err + done.out
+
+
+def test_events_need_a_series(scenario: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"events: problem\.source gives one problem, but events need a series"
+    ):
+        rolling.roll("traffic/abilene", events={"1": {"problem.scale": 2}})
