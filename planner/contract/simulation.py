@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from planner.contract.drawing import Drawing
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Headline, Metric
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,14 +31,20 @@ class SimulationResult:
 class Simulation:
     """Simulation of a system's problems in time.
 
-    run      (problem, *, design, information, decision_parameters, options, **parameters) ->
+    run       (problem, *, design, information, decision_parameters, options, **parameters) ->
              SimulationResult; `design` decides in every round, on observations made with
              `information`, with its `decision_parameters`. The other arguments are the parameters of a
              scenario's [simulation]
-    metrics  figures of a run
-    designs  names of the designs that can control it; empty: all
+    metrics   figures of a run
+    headline  the metric that a run is about, and how a sentence gives it; None: the first one, by its label
+    designs   names of the designs that can control it; empty: all
     """
 
     run: Callable[..., SimulationResult]
     metrics: tuple[Metric, ...]
+    headline: Headline | None = None
     designs: tuple[str, ...] = field(default=())
+
+    def metric(self, name: str) -> Metric:
+        """Return the metric of that name."""
+        return next(metric for metric in self.metrics if metric.name == name)

@@ -240,7 +240,7 @@ def checked_page(result: Checked) -> Page:
 
 
 def simulation_page(result: SimulatedDesigns) -> Page:
-    """Return the figures of a simulation, a column for each design, and how its controllers fared."""
+    """Return the verdict on a simulation, its figures, and how its controllers fared."""
     runs = result.runs
     done = [run for run in runs if run.result is not None]
     rows: list[list[Text | str]] = [
@@ -268,6 +268,7 @@ def simulation_page(result: SimulatedDesigns) -> Page:
     )
     notes = [Text(f"{run.label}: {run.error}", "bad") for run in runs if run.error is not None]
     drawings = [drawing for run in done if run.result for drawing in run.result.drawings]
+    verdict = result.verdict
 
     def figures() -> list[go.Figure]:
         from planner.reports import charts
@@ -281,7 +282,14 @@ def simulation_page(result: SimulatedDesigns) -> Page:
     return Page(
         title=f"{result.system.name}, simulated in time",
         about=result.system.question,
-        parts=[Part(tables=[table], notes=notes, figures=figures)],
+        parts=[
+            Part(
+                sentences=[Text(verdict, "strong")] if verdict else [],
+                tables=[table],
+                notes=notes,
+                figures=figures,
+            )
+        ],
     )
 
 

@@ -22,6 +22,7 @@ from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs.files import make_folder, save_scenario
 from planner.runs.result import Result, aligned
 from planner.runs.run import entries, prepare
+from planner.runs.verdict import simulation_verdict
 from planner.scenarios.arguments import (
     Designs,
     Source,
@@ -78,8 +79,13 @@ class SimulatedDesigns(Result):
         ]
         return pd.DataFrame(rows).set_index("design")
 
+    @property
+    def verdict(self) -> str:
+        """What the simulation says about each design, the best one first, in plain sentences."""
+        return simulation_verdict(self)
+
     def summary(self) -> list[str]:
-        """Return the first metrics of each design."""
+        """Return the verdict and the first metrics of each design."""
         frame, shown = self.to_frame(), self.metrics[:MOST_SUMMARIZED]
         rows = [("", *frame.index)]
         rows += [
@@ -88,7 +94,7 @@ class SimulatedDesigns(Result):
         ]
         head = f"{self.system.name}: {sizes(self.problem.size())}, simulated in time"
         errors = [f"{run.label}: {run.error}" for run in self.runs if run.error is not None]
-        return [head, *errors, *aligned(rows)]
+        return [self.verdict, head, *errors, *aligned(rows)]
 
     @property
     def exit_code(self) -> int:
@@ -108,7 +114,12 @@ class SimulatedDesigns(Result):
             }
             for run in self.runs
         ]
-        return {"system": self.system.name, "problem": {"size": self.problem.size()}, "runs": runs}
+        return {
+            "system": self.system.name,
+            "problem": {"size": self.problem.size()},
+            "verdict": self.verdict,
+            "runs": runs,
+        }
 
 
 def _outcomes(result: SimulationResult) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from planner.contract.metrics import Headline
 from planner.contract.proof import Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
 from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase, sizes
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from planner.contract.metrics import Metric
     from planner.contract.system import System
     from planner.runs.run import Comparison, Run
+    from planner.runs.simulate import SimulatedDesigns
 
 SAME: Final = 1e-6  # relative difference of values that a sentence calls equal
+SMALL: Final = 1e-9  # amount of a loss that a sentence leaves out
 PROVEN: Final = 1e-4  # relative distance to the bound that a sentence calls proven
 MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of their own
 
@@ -59,13 +62,42 @@ def windows_verdict(system: System, windows: Mapping[str, Sequence[Mapping[str, 
         parts = [f"{says} ({_amount(worst(values), metric)} in the worst)"]
         for name, verb in headline.losses.items():
             lost = sum(row.get(name) or 0.0 for row in rows) / len(rows)
-            if lost > 1e-9:
+            if lost > SMALL:
                 parts.append(f"{phrase(verb, _amount(lost, system.metric(name)))} in the mean")
         violating = sum(bool(row["violations"]) for row in rows)
         if violating:
             parts.append(f"violates constraints in {sizes({'windows': violating})}")
         lines.append((-mean if metric.better == "more" else mean, " and ".join(parts) + "."))
     return " ".join(says for _, says in sorted(lines, key=lambda line: line[0]))
+
+
+def simulation_verdict(result: SimulatedDesigns) -> str:
+    """Return the verdict on a simulation: the headline and the losses of each design, the best one first."""
+    simulation = result.system.studies.simulation
+    done = {run.label: run.result.metrics for run in result.runs if run.result is not None}
+    if simulation is None or not simulation.metrics:
+        return ""
+    first = simulation.metrics[0]
+    headline = simulation.headline or Headline(metric=first.name, verb=f"has {{}} as {first.label.lower()}")
+    metric = simulation.metric(headline.metric)
+    lines: list[tuple[float, str]] = []
+    for label, figures in done.items():
+        value = figures.get(metric.name)
+        if value is None:
+            continue
+        says = f"{label} {phrase(headline.verb, _amount(value, metric))}"
+        then = figures.get(headline.then) if headline.then else None
+        if then is not None:
+            says += f", {headline.then_words} {_amount(then, simulation.metric(headline.then))}"
+        worse = {**headline.losses, **headline.fallbacks}
+        lost = [
+            phrase(verb, _amount(figures[name] or 0.0, simulation.metric(name)))
+            for name, verb in worse.items()
+            if (figures.get(name) or 0.0) > SMALL
+        ]
+        lines.append((-value if metric.better == "more" else value, " and ".join([says, *lost]) + "."))
+    failed = [f"{run.label}: {run.error}".rstrip(".") + "." for run in result.runs if run.error is not None]
+    return " ".join([*(says for _, says in sorted(lines, key=lambda line: line[0])), *failed])
 
 
 def headline_values(run: Run) -> tuple[float, ...]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
+from planner.contract.simulation import SimulationResult
 from planner.errors import InputError, PlanRejected
 from planner.options import Options
 from planner.reports import run_pages
 from planner.runs.run import Comparison, Run, evaluate
+from planner.runs.simulate import SimulatedDesign, SimulatedDesigns
 from planner.runs.verdict import windows_verdict
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import Entry
 from tests.planner.runs.toy_system import Admitted, Link, entry, toy
 
 SYSTEM = toy()
@@ -258,3 +263,36 @@ def test_a_series_says_mean_worst_and_what_is_lost() -> None:
         "in the mean and violates constraints in 1 window. half delivers 500 Mbit/s in the mean of 1 window "
         "(500 Mbit/s in the worst) and sheds 500 Mbit/s in the mean."
     )
+
+
+def test_a_simulation_has_a_verdict() -> None:
+    system = find_system("multicast")
+    figures = {"host_traffic_mbps": 71_490.0, "groups_by_unicast": 170.0}
+    runs = [
+        _simulated("partitioned", figures),
+        _simulated("per_switch", {"host_traffic_mbps": 60_308.0, "groups_by_unicast": 0.0}),
+        SimulatedDesign(entry=Entry(label="x", design=system.designs[0]), error=InputError("no time")),
+    ]
+    simulation = system.studies.simulation
+    assert simulation is not None
+    result = SimulatedDesigns(system=system, problem=None, metrics=simulation.metrics, runs=tuple(runs))
+    assert result.verdict == (
+        "per_switch needs 60.31 Gbit/s of host traffic in the mean. partitioned needs 71.49 Gbit/s of host "
+        "traffic in the mean and uses unicast for 170 groups. x: no time."
+    )
+
+
+def _simulated(label: str, figures: dict[str, float | None]) -> SimulatedDesign:
+    design = find_system("multicast").designs[0]
+    result = SimulationResult(metrics=figures, tables={}, rounds=pd.DataFrame())
+    return SimulatedDesign(entry=Entry(label=label, design=design), result=result)
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_the_headline_of_a_simulation_names_its_metrics(name: str) -> None:
+    simulation = find_system(name).studies.simulation
+    if simulation is None or simulation.headline is None:
+        return
+    headline, known = simulation.headline, {metric.name for metric in simulation.metrics}
+    named = {headline.metric, *headline.losses, *headline.fallbacks}
+    assert named | ({headline.then} if headline.then else set()) <= known

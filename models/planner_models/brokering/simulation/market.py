@@ -14,7 +14,7 @@ from planner.arrays import Floats
 from planner.contract import control_loop
 from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.brokering.designs.learning_bidders import (
@@ -263,5 +263,12 @@ def run(
 SIMULATION: Final = Simulation(
     run=run,
     metrics=RUN_METRICS,
+    headline=Headline(
+        metric="paid_per_hour",
+        verb="pays {} in the mean",
+        then="median_score",
+        then_words="for a median score of",
+        losses={"unserved": "leaves {} unserved"},
+    ),
     designs=tuple(design.name for design in DESIGNS if design.name != "learning_bidders"),
 )

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.contract.design import Design
+from planner.contract.metrics import Headline
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.errors import InputError, did_you_mean
 from planner.options import Options
@@ -120,4 +121,15 @@ def _find_rows(parameter: str, wanted: Sequence[str], names: Sequence[str], faul
     return [names.index(name) for name in wanted if name in names]
 
 
-SIMULATION: Final = Simulation(run=run, metrics=METRICS, designs=get_args(Control))
+SIMULATION: Final = Simulation(
+    run=run,
+    metrics=METRICS,
+    headline=Headline(
+        metric="delivered_kbps",
+        verb="delivers {} to a client in the mean",
+        then="join_s",
+        then_words="with a median join time of",
+        losses={"overload_mbit": "overloads links by {} in all"},
+    ),
+    designs=get_args(Control),
+)

@@ -12,7 +12,7 @@ from pydantic import Field
 from planner.contract import control_loop
 from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.multicast.information.realize import realize
@@ -162,5 +162,10 @@ def simulate_churn(
 SIMULATION: Final = Simulation(
     run=simulate_churn,
     metrics=METRICS,
+    headline=Headline(
+        metric="host_traffic_mbps",
+        verb="needs {} of host traffic in the mean",
+        fallbacks={"groups_by_unicast": "uses unicast for"},
+    ),
     designs=("partitioned_aggregated", "partitioned", "per_switch", "chosen_copies"),
 )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from planner.contract.design import Design
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.traffic.problem.problem import Traffic
@@ -102,4 +102,13 @@ def run(
     )
 
 
-SIMULATION: Final = Simulation(run=run, metrics=METRICS)
+SIMULATION: Final = Simulation(
+    run=run,
+    metrics=METRICS,
+    headline=Headline(
+        metric="throughput_mbps",
+        verb="delivers {} in the mean",
+        then="mean_completion_s",
+        then_words="with a mean completion time of",
+    ),
+)
