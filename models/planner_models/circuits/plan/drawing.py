@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.contract.drawing import Distribution, Drawing, Timeline
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.plan.service import Service
-from planner_models.circuits.problem.drawing import PAIR, draw_ring, offered_load
+from planner_models.circuits.problem.drawing import PAIR, Ints, draw_ring, offered_load
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import Racks
 
@@ -55,6 +55,7 @@ def draw_timeline(
     wanted: NDArray[np.float64],
     left: NDArray[np.float64],
     note: Callable[[int, int], str],
+    elements: Callable[[Ints, Ints], Sequence[str]] | None = None,
     title: str = "Circuits by sending rack",
 ) -> Timeline:
     """Return the circuits of a table `configurations` by sending rack.
@@ -64,6 +65,7 @@ def draw_timeline(
 
     wanted, left  (n, n) demand, and what is left over
     note          (source, target) -> words for a pair of rows of `racks`
+    elements      (sources, targets) -> names of the elements that circuits are; default: the pairs
     """
     n = len(racks.racks)
     lanes = np.arange(n)
@@ -84,7 +86,9 @@ def draw_timeline(
             "start": start,
             "end": start + days["duration_us"].to_numpy(float)[order],
             "what": racks.names[target].astype(str),
-            "element": np.where(wanted[source, target] > 0, racks.name_ends(source, target), ""),
+            "element": np.where(
+                wanted[source, target] > 0, (elements or racks.name_ends)(source, target), ""
+            ),
         }
     )
     pair = source * n + target

@@ -194,17 +194,22 @@ def rank_racks(
     total = float(np.maximum(left, 0.0).sum())
     if total <= ROUNDING * max(1.0, float(problem.bits.sum())) and problem.window_us is not None:
         return {}
-    may_gain: NDArray[np.bool_] = ~problem.is_failed
     if action.parameter == "circuit_factors":
-        rate = problem.racks["circuit_mbps"].to_numpy(float)
-        paired = (problem.bits > 0) | (problem.bits.T > 0)
-        may_gain &= (paired & (rate[None, :] > rate[:, None])).any(axis=1)
+        may_gain = has_faster_peers(problem, problem.bits > 0)
     else:
-        may_gain &= problem.packet_mbps > 0
+        may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
     own = left.sum(axis=1) + left.sum(axis=0)
     bound = None if problem.window_us is None else total / problem.window_us
     order = np.argsort(-own, kind="stable")
     return {str(problem.names[rack]): bound for rack in order if may_gain[rack]}
+
+
+def has_faster_peers(racks: Racks, pairs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return (n,) whether each rack works and has, in one of the pairs (n, n), a rack faster than itself."""
+    rate = racks.racks["circuit_mbps"].to_numpy(float)
+    works = ~racks.is_failed
+    found: NDArray[np.bool_] = works & ((pairs | pairs.T) & works & (rate > rate[:, None])).any(axis=1)
+    return found
 
 
 ELEMENTS: Final = (

@@ -14,7 +14,8 @@ from planner.formatting import amount
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import Racks
 
-MOST_PAIRS: Final = 400  # links that can still be told apart in a ring
+Ints = NDArray[np.int64]
+MOST_PAIRS: Final = 400  # links that a ring can show
 MBIT: Final = 1e6  # bits
 PAIR: Final = "rack pair"
 RACK: Final = "rack"
@@ -52,6 +53,7 @@ def draw_ring(
     *,
     title: str,
     note: Callable[[int, int], str],
+    elements: Callable[[Ints, Ints], Sequence[str]] | None = None,
     load: NDArray[np.float64] | None = None,
     left_bits: NDArray[np.float64] | None = None,
 ) -> NetworkMap:
@@ -59,21 +61,22 @@ def draw_ring(
 
     Links of racks that have failed are left out. What is left over is in percent of demand.
 
-    wanted_bits  (n, n) demand
+    wanted_bits  (n, n) demand; or (n, n + 1) with that to any rack last, which has no link
     note         (source, target) -> words for a pair of rows of `racks`
+    elements     (sources, targets) -> names of the elements that links are; default: the pairs
     load         (n,) load of racks, %; None for unknown
     left_bits    (n, n) demand that is left over; None where there is no plan
     """
     n, names = len(racks.racks), racks.names.astype(str)
     down = racks.is_failed
-    source, target = np.nonzero(np.where(np.outer(~down, ~down), wanted_bits, 0.0))
+    source, target = np.nonzero(np.where(np.outer(~down, ~down), wanted_bits[:, :n], 0.0))
     bits = wanted_bits[source, target]
     if len(bits) > MOST_PAIRS:
         title += f", the {MOST_PAIRS:,} pairs with the most demand of {len(bits):,}"
         kept = np.sort(np.argsort(-bits, kind="stable")[:MOST_PAIRS])
         source, target, bits = source[kept], target[kept], bits[kept]
     angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n  # clockwise, the first at the top
-    sends, receives = wanted_bits.sum(axis=1), wanted_bits.sum(axis=0)
+    sends, receives = wanted_bits.sum(axis=1), wanted_bits[:, :n].sum(axis=0)
     nodes = pd.DataFrame(
         {
             "node": names,
@@ -91,7 +94,7 @@ def draw_ring(
             "tail": names[source],
             "head": names[target],
             "value": np.nan,
-            "element": racks.name_ends(source, target),
+            "element": (elements or racks.name_ends)(source, target),
             "width": bits / MBIT,
             "note": [note(int(i), int(j)) for i, j in zip(source, target, strict=True)],
         }

@@ -201,16 +201,15 @@ class Circuits(Racks):
         """
         if factor == 1 and not pairs:
             return self
-        factors = factor * self.pair_factors(pairs or {}, self.demands)
 
         def scaled(frame: pd.DataFrame) -> pd.DataFrame:
-            return frame.assign(bits=frame["bits"] * factors[self.rows_of(frame)])
+            return frame.assign(bits=frame["bits"] * (factor * self.pair_factors(pairs or {}, frame)))
 
-        coflows = self.coflows
+        demands, coflows = scaled(self.demands), self.coflows
         if coflows is not None:
             coflows = scaled(coflows)
             coflows = coflows[coflows["bits"] > 0]
-        return replace(self, demands=scaled(self.demands), coflows=coflows)
+        return replace(self, demands=demands, coflows=coflows)
 
     def with_bits(self, bits: NDArray[np.float64]) -> Circuits:
         """Return the same network and pairs with other demands, one a row of `demands`; no coflows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -69,7 +69,12 @@ PacketFactors = Annotated[
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Racks:
-    """The table `racks` of a problem as arrays. A rate of 1 Mbit/s is 1 bit/us."""
+    """The table `racks` of a problem as arrays. A rate of 1 Mbit/s is 1 bit/us.
+
+    any_rack  what stands for any rack in the place of a target, whose row is then -1; "": nothing does
+    """
+
+    any_rack: ClassVar[str] = ""
 
     racks: pd.DataFrame
 
@@ -101,22 +106,22 @@ class Racks:
         return every
 
     def pair_factors(self, factors: Mapping[str, float], ends: pd.DataFrame) -> NDArray[np.float64]:
-        """Return (n, n) the factor of each pair of racks, 1 where there is none.
+        """Return (rows,) the factor of each row of a table of pairs, 1 where there is none.
 
-        ends    table of pairs with demand, to find the nearest name
         raises  InputError for every name that is no pair of racks
         """
-        every, faults = np.ones((len(self.racks), len(self.racks))), []
+        source, target = self.rows_of(ends)
+        every, faults = np.ones((len(self.racks), len(self.racks) + 1)), []  # the last column: target -1
         for name, factor in factors.items():
             pair = self.find_pair(name)
             if pair is None or pair[0] == pair[1]:
-                near = did_you_mean(name, self.name_ends(*self.rows_of(ends)))
+                near = did_you_mean(name, self.name_ends(source, target))
                 faults.append(f"demand_factors: '{name}' is no pair of racks{near}")
             else:
                 every[pair] = factor
         if faults:
             raise InputError(*faults)
-        return every
+        return every[source, target]
 
     def _require_racks(self, parameter: str, names: Iterable[str]) -> None:
         """Raise InputError for every name of an adjustment that is no rack."""
@@ -157,17 +162,18 @@ class Racks:
 
     def name_ends(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> list[str]:
         """Return the names of some pairs of rows of `racks`, such as r0->r1; no two have the same."""
-        names = [_quote(str(name)) for name in self.names]
+        names = [*(_quote(str(name)) for name in self.names), self.any_rack]
         return [f"{names[i]}->{names[j]}" for i, j in zip(source.tolist(), target.tolist(), strict=True)]
 
     def find_pair(self, name: str) -> tuple[int, int] | None:
         """Return the rows of `racks` of the pair of a name that `name_ends` writes; None for another name."""
-        known = {_quote(str(rack)): row for row, rack in enumerate(self.names)}
+        rows = {_quote(str(rack)): row for row, rack in enumerate(self.names)}
+        targets = {self.any_rack: -1, **rows} if self.any_rack else rows
         parts = name.split("->")
         for place in range(1, len(parts)):
-            ends = known.get("->".join(parts[:place])), known.get("->".join(parts[place:]))
-            if ends[0] is not None and ends[1] is not None:
-                return ends[0], ends[1]
+            source, target = "->".join(parts[:place]), "->".join(parts[place:])
+            if source in rows and target in targets:
+                return rows[source], targets[target]
         return None
 
     @cached_property
