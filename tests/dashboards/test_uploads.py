@@ -166,7 +166,7 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
         "traffic", [uploaded("links.csv", LINKS), uploaded("demands.csv", DEMANDS)], tmp_path
     )
     question = Question(scenario=UPLOADED, upload=digest, designs=("ecmp",), changes={"problem.scale": 0.5})
-    answer = worker.compare(question, tmp_path / digest, tmp_path / "out", None)
+    answer = worker.compare(question, tmp_path / digest, tmp_path / "out")
     assert answer.designs[0].figures.metrics["max_utilization"] == pytest.approx(0.4)
     with zipfile.ZipFile(io.BytesIO(what_if.zip_folder(answer.folder))) as archive:
         archive.extractall(tmp_path / "unzipped")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.contract.drawing import Drawing, NetworkMap, Timeline
+from planner.contract.drawing import Drawing, NetworkMap
 from planner.contract.metrics import Metric
 from planner.contract.system import System
 from planner.formatting import amount_or_number, number, sizes
@@ -55,8 +55,6 @@ def _show(
     if isinstance(drawing, NetworkMap):
         whole = before if isinstance(before, NetworkMap) else None
         found = pictures.show_network(drawing, key=key, before=whole, selected=name, height=HEIGHT)
-    elif isinstance(drawing, Timeline):
-        found = pictures.show_timeline(drawing, key=key, selected=name)
     else:
         rendering.show_drawing(drawing, key)
         return None
@@ -70,10 +68,6 @@ def show_two(before: Plan, after: Plan, mode: str) -> None:
         st.caption("One of the two plans has no picture.")
         return
     key = f"two {before.name} {after.name} {after.answer.question.scenario}"
-    if mode == DIFFERENCE and isinstance(one, NetworkMap) and isinstance(two, NetworkMap):
-        st.caption(session.escape_markdown(f"{after.name}, compared with {before.name}"))
-        pictures.show_difference(one, two, key=key)
-        return
     for place, (column, plan) in enumerate(zip(st.columns(2), (before, after), strict=True)):
         with column:
             st.caption(session.escape_markdown(f"{plan.name}: {plan.design.headline}"))
