@@ -61,7 +61,7 @@ def _show(
     return None if found is None else (found.kind, found.name)
 
 
-def show_two(before: Plan, after: Plan, mode: str) -> None:
+def show_two(before: Plan, after: Plan, mode: str) -> None:  # noqa: ARG001
     """Show two plans as a difference on one map, or side by side."""
     one, two = before.design.picture, after.design.picture
     if one is None or two is None:
