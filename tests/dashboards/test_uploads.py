@@ -159,9 +159,9 @@ def test_a_table_is_guessed_by_its_name_alone() -> None:
 
 
 def test_a_download_includes_its_tables(tmp_path: Path) -> None:
-    from planner_dashboard import comparisons, 
-from planner_dashboard.what_if import details
+    from planner_dashboard import comparisons
     from planner_dashboard.question import UPLOADED, Question
+    from planner_dashboard.what_if import details
 
     digest, _ = worker.upload(
         "traffic", [uploaded("links.csv", LINKS), uploaded("demands.csv", DEMANDS)], tmp_path
