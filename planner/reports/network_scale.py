@@ -1,4 +1,4 @@
-"""Colours of a network's picture: five bands of values, for light and dark pages."""
+"""Colours of a network's picture: five bands of values, or of changes, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.contract.drawing import NetworkMap
 from planner.formatting import number
 
-SHARES: Final = (0.4, 0.6, 0.8, 1.0)
-"""Of the limit: where a band ends and the next begins."""
+SHARES_OF_LIMIT: Final = (0.4, 0.6, 0.8, 1.0)
+"""Where a band ends and the next begins."""
+SHARES_OF_LARGEST: Final = (0.2, 0.4, 0.6, 0.8)
+SMALL_CHANGE, LARGE_CHANGE = 0.02, 0.2
+"""Changes, as shares of the limit or of the largest value: below the first one, values are about the same."""
 PALETTES: Final = {
     "light": {
-        "bands": ["#c3cfda", "#8dbbe2", "#4a93cd", "#c96f00", "#8f0d2b"],
-        "less": ["#00654a", "#4fb39a"],
-        "more": ["#e0977f", "#9c2a10"],
-        "same": "#c3cfda",
+        "bands": ["#c3cfda", "#86b7e2", "#4490d0", "#b35f00", "#8f0d2b"],
+        "difference": ["#00654a", "#4fb39a", "#c3cfda", "#e0977f", "#9c2a10"],
+        "unknown": "#aab4be",
         "sea": "#e8eff4",
         "land": "#fcfbf8",
         "coast": "#bccad6",
@@ -32,10 +35,9 @@ PALETTES: Final = {
         "groups": ["#0072b2", "#b86b00", "#007d5a", "#b3468a", "#5b4bb7", "#7a6a00", "#a33d00", "#4d5a66"],
     },
     "dark": {
-        "bands": ["#465462", "#3f79ab", "#5f9fd4", "#dda136", "#ff9a86"],
-        "less": ["#8af0cd", "#2f9c7c"],
-        "more": ["#b5603f", "#ffb59d"],
-        "same": "#465462",
+        "bands": ["#465462", "#3b72a2", "#5790c4", "#d2932c", "#ffa896"],
+        "difference": ["#8af0cd", "#2f9c7c", "#465462", "#b5603f", "#ffb59d"],
+        "unknown": "#5d6974",
         "sea": "#12171d",
         "land": "#1d242c",
         "coast": "#3a4754",
@@ -44,7 +46,7 @@ PALETTES: Final = {
         "ink": "#eef1f4",
         "muted": "#a4afba",
         "paper": "#1d242c",
-        "lost": "#ff9a86",
+        "lost": "#ffa896",
         "groups": ["#5fb0e5", "#f0b54a", "#3fc79f", "#e593c2", "#a89cf0", "#d5c552", "#ff9a66", "#9aa7b3"],
     },
 }
@@ -55,33 +57,51 @@ PALETTES: Final = {
 class Scale:
     """Five bands of values.
 
-    edges   values at which the second to the fifth band begin
+    edges   values at which the second to the fifth band begin; the last edge belongs to the band below it
     labels  of the bands, in words
     """
 
     edges: tuple[float, ...]
     labels: tuple[str, ...]
 
+    def bands(self, values: pd.Series) -> NDArray[np.int64]:
+        """Return the band of each value, from 0; -1 where it is unknown."""
+        known = values.to_numpy(float)
+        band = np.searchsorted(np.array(self.edges), known, side="right") - (known == self.edges[-1])
+        return np.where(np.isnan(known), -1, band)
 
-def scale_of(drawing: NetworkMap, factor: float = 1.0) -> Scale:
+
+def scale_of(drawing: NetworkMap, *, largest: float | None = None) -> Scale:
     """Return the bands of a drawing's values: by its limit, or in fifths of the largest value.
 
-    factor  ratio of the values to those of the drawing
+    largest  value, where it is not that of the drawing
     """
     if drawing.limit is not None:
-        edges = tuple(float(factor * drawing.limit * share) for share in SHARES)
-        last = f"over {number(edges[3])}"
+        edges = tuple(drawing.limit * share for share in SHARES_OF_LIMIT)
     else:
-        values = pd.concat([drawing.links["value"], drawing.nodes.get("value", pd.Series(dtype=float))])
-        largest = float(values.max()) if values.notna().any() else 1.0
-        edges = tuple(float(factor * (largest or 1.0) * share) for share in (0.2, 0.4, 0.6, 0.8))
-        last = f"over {number(edges[3])}"
+        edges = tuple((largest_value(drawing) if largest is None else largest) * x for x in SHARES_OF_LARGEST)
     between = [f"{number(low)} to {number(high)}" for low, high in pairwise(edges)]
-    return Scale(edges=edges, labels=(f"under {number(edges[0])}", *between, last))
+    return Scale(edges=edges, labels=(f"under {number(edges[0])}", *between, f"over {number(edges[-1])}"))
 
 
-def bands_of(values: pd.Series, scale: Scale) -> pd.Series:
-    """Return the band of each value, from 0; -1 where it is unknown."""
-    band = np.searchsorted(np.array(scale.edges), values.to_numpy(float), side="right")
-    at_limit = values.to_numpy(float) == scale.edges[-1]
-    return pd.Series(np.where(values.isna(), -1, band - at_limit), index=values.index)
+def difference_scale(drawing: NetworkMap) -> Scale:
+    """Return the bands of changes of a drawing's values."""
+    whole = drawing.limit or largest_value(drawing)
+    small, large = SMALL_CHANGE * whole, LARGE_CHANGE * whole
+    return Scale(
+        edges=(-large, -small, small, large),
+        labels=(
+            f"less by over {number(large)}",
+            "less",
+            f"same within {number(small)}",
+            "more",
+            f"more by over {number(large)}",
+        ),
+    )
+
+
+def largest_value(drawing: NetworkMap) -> float:
+    """Return the largest value of links and nodes; 1 where all are 0 or unknown."""
+    columns = [drawing.links["value"]] + ([drawing.nodes["value"]] if "value" in drawing.nodes else [])
+    values = pd.concat(columns).dropna()
+    return (float(values.max()) if len(values) else 0.0) or 1.0

@@ -11,7 +11,7 @@ import streamlit as st
 
 from planner.reports.network_scale import PALETTES
 
-SCRIPTS: Final = ("view.js", "scene.js", "state.js", "paint.js", "picture.js")
+SCRIPTS: Final = ("view.js", "scene.js", "state.js", "paint.js", "player.js", "picture.js")
 """Put together into one script, in this order."""
 
 

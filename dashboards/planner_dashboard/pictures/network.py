@@ -1,8 +1,8 @@
-"""The picture of a network: a map, tiers or a fabric, in which links and nodes can be selected."""
+"""Pictures of a network in which elements can be selected: one plan, a change of plans, plans over time."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import streamlit as st
 from planner.contract.drawing import NetworkMap
 from planner_dashboard.pictures import payload
 from planner_dashboard.pictures.component import geometry_component, values_component
+from planner_dashboard.pictures.payload import Frame, MetricCurve
 
 HEIGHT: Final = 640
 
@@ -42,14 +43,36 @@ def show_network(
     selected  name of the element that is shown as selected
     height    at most, pixels; a narrow page has less
     """
-    parts = payload.parts_of(drawing, before)
-    geometry = json.loads(payload.geometry(parts, drawing))
-    data = payload.values(parts, drawing, before, selected, height)
+    network = payload.join(drawing) if before is None else payload.join(before, drawing)
+    return _show(network, key, payload.values(network, selected=selected, height=height))
+
+
+def show_difference(
+    before: NetworkMap, after: NetworkMap, *, key: str, selected: str = "", height: int = HEIGHT
+) -> Selected | None:
+    """Show the change of values between two plans on one map; arguments as those of `show_network`."""
+    network = payload.join(before, after)
+    return _show(network, key, payload.differences(network, selected=selected, height=height))
+
+
+def show_frames(
+    frames: Sequence[Frame],
+    *,
+    key: str,
+    curve: MetricCurve | None = None,
+    selected: str = "",
+    height: int = HEIGHT,
+) -> Selected | None:
+    """Show a player of moments, all sent at once, with the curve of a metric below it."""
+    network = payload.join(*(frame.drawing for frame in frames))
+    return _show(network, key, payload.frames_data(network, frames, curve, selected=selected, height=height))
+
+
+def _show(network: payload.Network, key: str, data: payload.Data) -> Selected | None:
+    name, geometry = payload.geometry(network)
     with st.container(gap=None):
-        geometry_component(key=f"{key} geometry", data={"key": key, "geometry": geometry})
-        answer = values_component(
-            key=key, data={"key": key, "geometry": geometry["id"], **data}, on_picked_change=_accept
-        )
+        geometry_component(key=f"{key} geometry", data={"key": key, "id": name, "geometry": geometry})
+        answer = values_component(key=key, data={"key": key, "id": name, **data}, on_picked_change=_accept)
     return _selected(answer.picked)
 
 

@@ -104,10 +104,9 @@ class Painter {
       if (state.isGone[i]) continue;
       const strip = this.strip(i);
       if (!this.isSeen(strip)) continue;
-      const band = state.band[i];
       const colour = state.colour(palette, i);
       const width = state.width(i) * this.thickness;
-      const key = `${String(band + 1).padStart(2, "0")}|${width.toFixed(1)}|${colour}`;
+      const key = `${String(state.drawingOrder(i)).padStart(2, "0")}|${width.toFixed(1)}|${colour}`;
       if (!layers.has(key)) layers.set(key, { colour, width, path: new Path2D() });
       layers.get(key).path.moveTo(strip[0], strip[1]);
       layers.get(key).path.lineTo(strip[2], strip[3]);
@@ -166,7 +165,8 @@ class Painter {
 
   #nodes() {
     const { context: c, scene, state, palette } = this;
-    const { group, size } = scene.geometry.nodes;
+    const { group } = scene.geometry.nodes;
+    const size = state.data.sizes;
     const plain = new Path2D();
     this.radius = new Float32Array(scene.names.length);
     const base = Math.max(1.2, 3.7 * this.thickness);
@@ -176,7 +176,7 @@ class Painter {
       const [x, y] = [this.px[i], this.py[i]];
       if (!this.isSeen([x, y, x, y])) continue;
       const isHot = this.look.isHotNode(i);
-      const colour = state.nodeBand && state.nodeBand[i] >= 0 ? palette.bands[state.nodeBand[i]] : null;
+      const colour = state.nodeColour(palette, i);
       const ofGroup = !colour && group && scene.isMap && scene.groups.length > 1;
       if (!colour && !ofGroup && !isHot && !state.isGoneNode[i]) {
         plain.moveTo(x + radius, y);
@@ -279,7 +279,7 @@ class Painter {
       const [x, y, r] = [this.px[i], this.py[i], Math.max(0.5, this.radius[i] - 1)];
       grid.add([x - r, y - r, x + r, y + r]);
     }
-    const first = [...state.important, ...scene.order];
+    const first = [...state.important, ...state.order];
     const done = new Set();
     const most = clamp((view.width * view.height) / 3200, 20, 260);
     let drawn = 0;

@@ -40,6 +40,7 @@ class Picture {
       });
     }
     this.hint = make("div", { className: "hint" }, this.frame);
+    this.below = make("div", {}, this.element);
     this.tip = make("div", { className: "tip", hidden: true }, this.element);
     this.live = make("div", { className: "unseen" }, this.element);
     this.live.setAttribute("aria-live", "polite");
@@ -55,19 +56,31 @@ class Picture {
       if (!sameBounds) this.view.bind(scene.bounds, scene.limits);
       this.hovered = this.focused = null;
     }
-    this.state = new State(data, scene);
-    const element = this.focused?.element;
-    this.focused = element ? this.state.find(element) ?? null : null;
-    this.hovered = null;
+    this.data = data;
     this.#size();
+    if (!data.frames) {
+      this.player?.close();
+      this.player = null;
+      this.#become(new State(data, scene));
+      return;
+    }
+    this.player ??= new Player(this.below, (frame) => this.#become(new State(this.data, this.scene, this.data.frames[frame])));
+    this.player.bind(data);
+  }
+
+  #become(state) {
+    const element = this.focused?.element;
+    this.state = state;
+    this.focused = element ? state.find(element) ?? null : null;
+    this.#hover(null);
     this.#describe();
     this.draw();
   }
 
   #size() {
     const width = this.frame.clientWidth;
-    if (!width || !this.state) return;
-    const height = Math.min(this.state.data.height, Math.max(320, Math.round(width * 1.2)));
+    if (!width || !this.data) return;
+    const height = Math.min(this.data.height, Math.max(320, Math.round(width * 1.2)));
     this.canvas.style.height = `${height}px`;
     this.view.resize(width, height);
   }
@@ -82,7 +95,8 @@ class Picture {
       const selected = this.state.data.selected;
       const { scene, state } = this;
       const isHotTarget = (target) =>
-        target && ((selected && target.element === selected) || target === this.hovered || target === this.focused);
+        target &&
+        ((selected && target.element === selected) || state.marks.has(target.element) || target === this.hovered || target === this.focused);
       const look = {
         palette: this.palette,
         font: this.font,
@@ -115,13 +129,16 @@ class Picture {
       const one = make("span", { className: "band" }, bands);
       const bar = make("span", { className: "bar" }, one);
       bar.style.height = `${3 + 1.25 * i}px`;
-      bar.style.background = this.palette.bands[i];
-      const last = i === 0 || i === data.labels.length - 1 ? ` ${data.unit}` : "";
-      one.append(label + last);
+      if (this.state.isDifference) bar.style.height = `${4 + 2 * Math.abs(i - 2)}px`;
+      bar.style.background = this.palette[data.colours][i];
+      const isEnd = i === 0 || i === data.labels.length - 1;
+      one.append(isEnd ? `${label} ${data.unitOfChange ?? data.unit}` : label);
     });
-    if (this.state.gone.length || data.goneNodes.length) this.#sign("failed", "⊗", this.palette.ink);
+    if (this.state.gone.length || this.state.frame.goneNodes.length) this.#sign(this.state.isDifference ? "gone" : "failed", "⊗", this.palette.ink);
+    if (data.new?.length) this.#sign("new", "━", this.palette.ink);
     if (this.state.nodeLost.size) this.#sign("traffic lost here", "◯", this.palette.lost);
     const words = [];
+    if (data.framesLeftOut) words.push(`${data.framesLeftOut} moments between those are not shown`);
     if (data.leftOut) words.push(`${data.leftOut.toLocaleString("en-US")} links with smaller values are not drawn`);
     words.push(this.state.listed.some((target) => this.state.canSelect(target)) ? "Click a line or a place to select it · drag to move" : "Drag to move");
     this.hint.textContent = words.join(" · ");
@@ -404,7 +421,7 @@ function make(tag, attributes, parent) {
 function update(key) {
   const wanted = REGISTRY.pending.get(key);
   if (!wanted) return;
-  const scene = REGISTRY.scenes.get(wanted.data.geometry);
+  const scene = REGISTRY.scenes.get(wanted.data.id);
   if (!scene) return;
   let picture = REGISTRY.pictures.get(wanted.root);
   if (!picture) {
@@ -416,7 +433,12 @@ function update(key) {
 
 REGISTRY.update = update;
 
-export default function showGeometry({ data, parentElement }) {
-  if (!REGISTRY.scenes.has(data.geometry.id)) REGISTRY.scenes.set(data.geometry.id, new Scene(data.geometry));
-  update(data.key);
+const MAX_SCENES = 12;
+
+export default function showGeometry({ data: { key, id, geometry } }) {
+  const scene = REGISTRY.scenes.get(id) ?? new Scene(id, JSON.parse(geometry));
+  REGISTRY.scenes.delete(id); // the latest comes last
+  REGISTRY.scenes.set(id, scene);
+  if (REGISTRY.scenes.size > MAX_SCENES) REGISTRY.scenes.delete(REGISTRY.scenes.keys().next().value);
+  update(key);
 }

@@ -1,9 +1,9 @@
 // A network ready to draw: decoded outlines, links with their places beside each other, and what can be selected.
 
 class Scene {
-  constructor(geometry) {
+  constructor(id, geometry) {
+    this.id = id;
     this.geometry = geometry;
-    this.id = geometry.id;
     this.isMap = Boolean(geometry.land);
     this.x = geometry.x;
     this.y = geometry.y;
@@ -19,19 +19,9 @@ class Scene {
       this.degree[tail]++;
       this.degree[this.heads[i]]++;
     });
-    this.order = [...this.names.keys()].sort((a, b) => this.rank(b) - this.rank(a) || a - b);
     this.#pair();
     this.#outline();
     this.boxes = this.isMap ? [] : this.#groupBoxes();
-  }
-
-  rank(node) {
-    return this.degree[node] + 100 * (this.geometry.nodes.size?.[node] ?? 0);
-  }
-
-  width(link) {
-    const share = this.geometry.links.width?.[link] ?? 0.45;
-    return 1.3 + 2.4 * share;
   }
 
   // Find the links between the same two nodes, and those that are one element.
