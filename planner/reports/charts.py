@@ -13,6 +13,7 @@ from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
 from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
+from planner.contract.layout import place_nodes
 from planner.errors import PlannerError
 from planner.extras import needed_by
 from planner.reports.chart_style import COLOURS, apply_style
@@ -186,7 +187,7 @@ def _points(points: Points) -> go.Figure:
 
 def _map(drawing: NetworkMap) -> go.Figure:
     links = drawing.frame.head(MOST_LINKS)
-    places = _places(drawing.nodes, links)
+    places = place_nodes(drawing.nodes, links)
     most = drawing.limit or float(links["value"].max() or 1.0)
     figure = go.Figure()
     start, end = places.loc[links["tail"]].to_numpy(), places.loc[links["head"]].to_numpy()
@@ -265,24 +266,6 @@ def _map(drawing: NetworkMap) -> go.Figure:
             xref="paper", yref="paper", x=0, y=0, showarrow=False,
         )  # fmt: skip
     return figure.update_layout(height=620, hovermode="closest")
-
-
-def _places(nodes: pd.DataFrame, links: pd.DataFrame) -> pd.DataFrame:
-    """Return x and y of each node: as given, by latitude and longitude, or by a network layout."""
-    named = nodes.set_index("node")
-    if {"x", "y"} <= set(named):
-        return named[["x", "y"]].astype(float)
-    if {"latitude", "longitude"} <= set(named) and named[["latitude", "longitude"]].notna().all().all():
-        narrow = math.cos(math.radians(float(named["latitude"].mean())))
-        return pd.DataFrame({"x": named["longitude"] * narrow, "y": named["latitude"]}, index=named.index)
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(named.index)
-    graph.add_edges_from(links[["tail", "head"]].itertuples(index=False))
-    small = len(graph) <= 150
-    found = nx.kamada_kawai_layout(graph) if small else nx.spring_layout(graph, seed=1, iterations=40)
-    return pd.DataFrame.from_dict(found, orient="index", columns=["x", "y"])
 
 
 def _timeline(drawing: Timeline) -> go.Figure:
