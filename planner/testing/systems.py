@@ -6,9 +6,9 @@
     def test_my_system():
         check_system(SYSTEM, problems=[small()])
 
-They check what every system must satisfy: tables that give the same problem again, plans that satisfy their
-guarantees, bounds that no plan exceeds, repeatable decisions, clear errors for bad tables, and a reference
-model with the same optimum.
+They check what every system must satisfy: tables that give the same problem again, elements with exact names
+and actions that adjust the problem, plans that satisfy their guarantees, bounds that no plan exceeds,
+repeatable decisions, clear errors for bad tables, and a reference model with the same optimum.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from planner.contract.drawing import Drawing, NetworkMap, Timeline
+from planner.contract.elements import ElementKind
 from planner.contract.metrics import SIGNALLING_METRICS, Metric
-from planner.contract.parameters import parameters_of
+from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.ranking import compare_ranks
 from planner.contract.studies import Decided
 from planner.contract.system import System
@@ -187,6 +189,8 @@ def _check_parameters(system: System) -> None:
 def _problem_cases(system: System, problem: Any) -> Cases:
     yield "its tables make the same problem again", partial(_check_problem_tables, system, problem)
     yield "without adjustments it stays as it is", partial(_check_adjust, system, problem)
+    for kind in system.problem.elements:
+        yield f"elements: {kind.name}", partial(_check_elements, system, problem, kind)
     for table in system.problem.tables:
         if table.name in problem.to_tables():
             yield f"bad tables: {table.name}", partial(_check_bad_tables, system, problem, table)
@@ -206,6 +210,35 @@ def _check_adjust(system: System, problem: Any) -> None:
     assert digest(same.to_tables()) == digest(problem.to_tables()), "adjust() alone changes the problem"
 
 
+def _check_elements(system: System, problem: Any, kind: ElementKind) -> None:
+    names = list(kind.names(problem))
+    repeated = [name for name in names if names.count(name) > 1]
+    assert not repeated, f"{kind.name} {repeated[0]} is named twice"
+    with_actions = [action.name for action in kind.actions]
+    assert len(set(with_actions)) == len(with_actions), f"two actions of a {kind.name} have one name"
+    for name in _first_and_another(names):
+        assert kind.require(problem, name) == name
+        for action in kind.actions:
+            done = action.apply({}, name)
+            assert action.is_done(done, name), f"{action.name}: is not done on {name}"
+            assert not action.undo(done, name), f"{action.name}: is not undone on {name}"
+            adjust = system.problem.adjust
+            values, refused = check_parameters(adjust, done, where="problem", what=f"{kind.name} {name}")
+            assert not refused, f"{action.name}: {refused[0]}"
+            assert isinstance(adjust(problem, **values), system.problem.type)
+            if kind.costs is not None:
+                unknown = set(kind.costs(problem, action)) - set(names)
+                assert not unknown, f"{action.name}: costs of {sorted(unknown)[0]}, which is no {kind.name}"
+    faults = _faults_of(partial(kind.require, problem, "?".join(names) + "?"))
+    assert _names(faults, kind.name), f"a {kind.name} that is not there has no error"
+
+
+def _first_and_another(names: Sequence[str]) -> list[str]:
+    """Return the first name and a random one."""
+    chosen = np.random.default_rng(1).integers(len(names)) if names else 0
+    return list(dict.fromkeys([names[0], names[int(chosen)]])) if names else []
+
+
 def _check_bad_tables(system: System, problem: Any, table: Any) -> None:
     tables = problem.to_tables()
     frame = tables[table.name]
@@ -223,9 +256,14 @@ def _check_bad_tables(system: System, problem: Any, table: Any) -> None:
 
 
 def _faults(system: System, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
+    return _faults_of(partial(system.problem.from_tables, tables))
+
+
+def _faults_of(call: Callable[[], Any]) -> tuple[str, ...]:
+    """Return the faults of a call's InputError, each of one line; () without one."""
     faults: tuple[str, ...] = ()
     try:
-        system.problem.from_tables(tables)
+        call()
     except InputError as error:
         faults = error.faults
     assert all("\n" not in fault for fault in faults), "a fault is longer than a line"
@@ -247,6 +285,9 @@ def _plan_cases(system: System, runs: _Runs) -> Cases:
         yield f"{name}: decides the same again", partial(_check_replay, runs, name)
         yield f"{name}: the number of threads changes nothing", partial(_check_threads, runs, name)
         yield f"{name}: is drawn, and explained", partial(_check_shown, runs, name)
+    yield "drawings without a plan name its elements", partial(_check_drawing_of_problem, runs)
+    for kind in system.problem.elements:
+        yield f"elements: {kind.name}: each action has a plan", partial(_check_actions, runs, kind)
     yield "no plan beats a bound", partial(_check_bounds, runs)
     yield "no plan beats the optimum", partial(_check_optimum, runs)
     if system.formulation is not None and any(design.name == "optimum" for design in system.designs):
@@ -311,19 +352,76 @@ def _check_shown(runs: _Runs, name: str) -> None:
         return
     system = runs.system
     if system.plan.draw is not None:
-        for drawing in system.plan.draw(runs.problem, run.plan):
-            assert drawing.title, "a drawing has no title"
+        _check_drawings(system, runs.problem, system.plan.draw(runs.problem, run.plan))
+    entry = runs.entry(name)
+    observed = entry.design.observe(runs.problem, **entry.information)
+    decided = Decided(
+        design=entry.design,
+        parameters=entry.parameters,
+        decision=run.decision,
+        metrics=system.plan.measure(observed, run.decision.plan, None),
+        baseline=run.plan,
+    )
     if system.studies.what_if is not None:
-        entry = runs.entry(name)
-        observed = entry.design.observe(runs.problem, **entry.information)
-        decided = Decided(
-            design=entry.design,
-            parameters=entry.parameters,
-            decision=run.decision,
-            metrics=system.plan.measure(observed, run.decision.plan, None),
-            baseline=run.plan,
-        )
         assert system.studies.what_if(observed, decided, options=runs.options).sentences
+    for kind in system.problem.elements:
+        _check_reports(kind, observed, decided, runs.options)
+
+
+def _check_reports(kind: ElementKind, observed: Any, decided: Decided, options: Options) -> None:
+    names = kind.names(observed)
+    if kind.describe is not None:
+        for element in _first_and_another(names):
+            report = kind.describe(observed, decided, element, options)
+            assert report.facts, f"{element}: has no facts"
+            for fact in report.facts:
+                is_known = fact.value is None or isinstance(fact.value, str) or math.isfinite(fact.value)
+                assert is_known, f"{element}: {fact.label} is {fact.value}: unknown is None"
+    for action in kind.with_role("upgrade"):
+        if kind.ranking is None:
+            break
+        ranking = kind.ranking(observed, decided, action, options)
+        unknown = set(ranking) - set(names)
+        assert not unknown, f"{action.name}: ranks {sorted(unknown)[0]}, which is no {kind.name}"
+        assert all(bound is None or bound > 0 for bound in ranking.values()), (
+            "a bound of a gain is not above 0"
+        )
+
+
+def _check_drawing_of_problem(runs: _Runs) -> None:
+    if runs.system.problem.draw is not None:
+        drawings = runs.system.problem.draw(runs.problem)
+        assert drawings, "a problem has no drawing"
+        _check_drawings(runs.system, runs.problem, drawings)
+
+
+def _check_drawings(system: System, problem: Any, drawings: Sequence[Drawing]) -> None:
+    names = {kind.name: set(kind.names(problem)) for kind in system.problem.elements}
+    for drawing in drawings:
+        assert drawing.title, "a drawing has no title"
+        drawn: list[tuple[str, pd.Series]] = []
+        if isinstance(drawing, NetworkMap):
+            known = set(drawing.nodes["node"])
+            assert set(drawing.links["tail"]) | set(drawing.links["head"]) <= known, "a link has no node"
+            if drawing.link_kind:
+                drawn.append((drawing.link_kind, drawing.links["element"]))
+            if drawing.node_kind:
+                drawn.append((drawing.node_kind, drawing.nodes["node"]))
+        elif isinstance(drawing, Timeline) and drawing.kind:
+            drawn.append((drawing.kind, drawing.frame["element"]))
+        for kind, elements in drawn:
+            assert kind in names, f"{drawing.title}: {kind} is no kind of elements"
+            unknown = {one for one in elements.dropna() if one} - names[kind]
+            assert not unknown, f"{drawing.title}: {sorted(unknown)[0]} is no {kind}"
+
+
+def _check_actions(runs: _Runs, kind: ElementKind) -> None:
+    system, entry = runs.system, runs.entry(runs.system.designs[0].name)
+    for name in _first_and_another(kind.names(runs.problem)):
+        for action in kind.actions:
+            adjusted = system.problem.adjust(runs.problem, **action.apply({}, name))
+            run = evaluate(system, adjusted, entry, options=runs.options)
+            assert run.plan is not None or run.proof.reasons, f"{action.name} on {name}: no plan, no reason"
 
 
 def _check_bounds(runs: _Runs) -> None:
