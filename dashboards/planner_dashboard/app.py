@@ -29,8 +29,7 @@ def main() -> None:
                 _page(module, title), title=title, url_path=address, icon=icon, default=address == "what_if"
             )
             for module, address, title, icon in PAGES
-        ],
-        position="top",
+        ]
     ).run()
 
 
@@ -38,8 +37,7 @@ def _page(module: str, title: str) -> Callable[[], None]:
     """Return a function that shows a page below its title; it imports the page at its first call."""
 
     def page() -> None:
-        if module != "what_if":  # whose heading is the verdict
-            st.title(title)
+        st.title(title)
         import_module(f"planner_dashboard.{module}").page()
 
     return page

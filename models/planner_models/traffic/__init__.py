@@ -22,12 +22,12 @@ share of all traffic on it, so that with arriving traffic $y_e$ a link passes $p
 $y$ follows from $p$ along the paths. With `overload = "max-min"` TCP slows the senders down instead.
 Demand that is not sent, for want of capacity or of a path, is shed and listed.
 
-Tables: `nodes(node, latitude?, longitude?)`, `links(tail, head, capacity_mbps, weight?, cost?,
-latency_ms?)`, `demands(source, target, rate_mbps)`; parallel links are rows with the same ends, and a
-link with capacity 0 is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`,
-`links(tail, head, parallel, load_mbps, utilization)`, over given paths `routes(source, target, path,
-rate_mbps)`, of design `weights` `weights(tail, head, parallel, weight)` and, where demand is left out,
-`shed(source, target, rate_mbps)`.
+Tables: `nodes(node, latitude?, longitude?, x?, y?, group?)`, `links(tail, head, capacity_mbps, weight?,
+cost?, latency_ms?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target, rate_mbps)`;
+parallel links are rows with the same ends, and a link with capacity 0 is down. A plan is
+`flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel, load_mbps,
+utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
+`weights(tail, head, parallel, weight)` and, where demand is left out, `shed(source, target, rate_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic
@@ -58,10 +58,12 @@ from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan import what_if
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.drawing import add_load, draw
+from planner_models.traffic.plan.elements import ELEMENTS
 from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.traffic.plan.plan import PLAN_TABLES, Routing, routing_from_tables
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
+from planner_models.traffic.problem.drawing import draw as draw_problem
 from planner_models.traffic.problem.problem import TABLES, Traffic
 from planner_models.traffic.problem.sources import SOURCES
 from planner_models.traffic.published import targets
@@ -82,6 +84,8 @@ SYSTEM = System(
         presets=generators.PRESETS,
         sample=generators.sample,
         adjust=adjust,
+        draw=draw_problem,
+        elements=ELEMENTS,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec
 
 import numpy as np
+import scipy.sparse as sp
 
 from planner.arrays import Bools
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.contract.tables import shorten_faults
 from planner.options import Options
-from planner_models.traffic.plan.plan import Routing, list_shed
+from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_target
 from planner_models.traffic.problem.problem import Traffic
 
 P = ParamSpec("P")
@@ -29,6 +30,10 @@ def shed_unreachable(decide: Decide[P]) -> Decide[P]:
         options = parameters.get("options")
         if isinstance(options, Options) and options.service == "all" and problem.unreachable.any():
             return refuse_demands(problem, problem.unreachable, "has no path")
+        if not len(problem.links):  # every plan delivers nothing
+            plan = routing_by_target(problem, sp.csr_array((len(problem.targets), 0)))
+            proof = Proof(status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0)
+            return Decision(plan=plan, proof=proof)
         decision = decide(problem.routable, *args, **parameters)
         return (
             decision if problem.routable is problem else shed_demands(problem, problem.unreachable, decision)

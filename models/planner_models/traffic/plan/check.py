@@ -109,11 +109,18 @@ def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
     return sum_by_index(demand, rate, len(problem.demands))
 
 
+def _largest_in_row(flow: sp.csr_array) -> Floats:
+    """Return the largest entry of each row, shape (C,); 0 where there are no links."""
+    if not flow.shape[1]:
+        return np.zeros(flow.shape[0])
+    return np.asarray(flow.max(axis=1).toarray().ravel())
+
+
 def _precision(problem: Traffic, flow: VerifiedFlow) -> Floats:
     """Return the precision of each demand's served rate, (K,), Mbit/s: that of its commodity's flow."""
-    precision = TOLERANCE * flow.flow_mbps.max(axis=1).toarray().ravel()
+    precision = TOLERANCE * _largest_in_row(flow.flow_mbps)
     if flow.by_demand or not len(flow.commodity):
-        return np.asarray(precision) if flow.by_demand else np.zeros(len(problem.demands))
+        return precision if flow.by_demand else np.zeros(len(problem.demands))
     row = np.minimum(np.searchsorted(flow.commodity, problem.target), len(flow.commodity) - 1)
     return np.where(flow.commodity[row] == problem.target, precision[row], 0.0)
 
@@ -127,7 +134,7 @@ def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
         row = np.where(
             flow.commodity[np.minimum(row, commodities - 1)] == problem.target[wanted], row, commodities
         )
-    largest = flow.flow_mbps.max(axis=1).toarray().ravel()
+    largest = _largest_in_row(flow.flow_mbps)
     size = max(1, MAX_PLACES // count)  # commodities at a time; a place is one of them at a node
     for first in range(0, commodities, size):
         part = flow.flow_mbps[first : first + size].tocoo()
@@ -176,7 +183,7 @@ def _require_weights(problem: Traffic, weights: pd.DataFrame, flow: VerifiedFlow
 def _require_same_flow(problem: Traffic, expected: sp.csr_array, flow: VerifiedFlow, table: str) -> None:
     """Raise PlanRejected where a demand's flow on a link, (K, E), is not the one that a table says."""
     difference = abs(flow.flow_mbps - expected).tocoo()
-    largest = np.maximum(*(one.max(axis=1).toarray().ravel() for one in (flow.flow_mbps, expected)))
+    largest = np.maximum(*map(_largest_in_row, (flow.flow_mbps, expected)))
     wrong = np.flatnonzero(difference.data > TOLERANCE * largest[difference.row])
     if len(wrong):
         first = wrong[np.argmax(difference.data[wrong])]
@@ -225,7 +232,7 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     flow = sp.coo_array((rate, (commodity, link)), shape=(len(names), len(problem.links))).tocsr()
     surplus = (flow @ problem.incidence.T).tocoo()  # (C, N): what each node injects, per commodity
     # the precision of a commodity is relative to its largest flow on a link
-    tolerance_mbps = TOLERANCE * flow.max(axis=1).toarray().ravel()
+    tolerance_mbps = TOLERANCE * _largest_in_row(flow)
     by_demand = "source" in flows
     served = _served_rates(problem, surplus, names, tolerance_mbps, by_demand=by_demand)
     if not by_demand:

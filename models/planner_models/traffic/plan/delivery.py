@@ -10,8 +10,9 @@ The rule is the same for every design, and belongs to the problem (`Traffic.over
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,10 +39,12 @@ def delivered_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
     overloaded = flow.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
     if not overloaded.any():
         return flow.served_mbps
-    return (_slowed_rates if problem.overload == "max-min" else _rates_after_drops)(problem, flow, overloaded)
+    if problem.overload == "max-min":
+        return _slowed_rates(problem, flow)
+    return _find_drops(problem, flow, overloaded).delivered_mbps
 
 
-def _slowed_rates(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> Floats:  # noqa: ARG001
+def _slowed_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
     from planner_models.traffic.plan.tcp_rates import max_min_rates  # compiled, and seldom needed
 
     served, by_demand = flow.served_mbps, flow.flow_mbps
@@ -59,12 +62,48 @@ def _slowed_rates(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> Fl
     return np.minimum(rate, served)
 
 
-def _rates_after_drops(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> Floats:
-    moves = _Moves(problem, flow, overloaded)
-    served = flow.served_mbps
-    delivered = served.copy()
-    delivered[moves.demand] *= moves.arriving_share(solve_drops(moves, problem.capacity_mbps, overloaded))
-    return np.minimum(delivered, served)
+class _Drops(NamedTuple):
+    """What overloaded links drop, (E,) Mbit/s, and what arrives of each demand, (K,) Mbit/s."""
+
+    dropped_mbps: Floats
+    delivered_mbps: Floats
+
+
+_drops: weakref.WeakKeyDictionary[VerifiedFlow, _Drops] = weakref.WeakKeyDictionary()
+
+
+def _find_drops(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> _Drops:
+    """Return what overloaded links drop; kept as long as the flow is in use: metrics and drawing need it."""
+    if flow not in _drops:
+        moves = _Moves(problem, flow, overloaded)
+        passed = solve_drops(moves, problem.capacity_mbps, overloaded)
+        delivered = flow.served_mbps.copy()
+        delivered[moves.demand] *= moves.arriving_share(passed)
+        _drops[flow] = _Drops(
+            dropped_mbps=moves.arriving_load(passed) * (1 - passed),
+            delivered_mbps=np.minimum(delivered, flow.served_mbps),
+        )
+    return _drops[flow]
+
+
+def dropped_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
+    """Return the traffic that each link drops, shape (E,), Mbit/s; none where senders slow down instead."""
+    overloaded = flow.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
+    if not overloaded.any() or problem.overload == "max-min":
+        return np.zeros(len(problem.links))
+    return _find_drops(problem, flow, overloaded).dropped_mbps
+
+
+def load_by_demand(problem: Traffic, flow: VerifiedFlow, links: Bools) -> Floats:
+    """Return the part of each demand in the load of some links, shape (K,), Mbit/s, which sums to it.
+
+    links  (E,) of which; a demand that passes several of them counts several times
+    """
+    found = np.zeros(len(problem.demands))
+    if links.any():
+        moves = _Moves(problem, flow, links)
+        found[moves.demand] = flow.served_mbps[moves.demand] * moves.expected_passes(links)
+    return found
 
 
 def surviving_flow(problem: Traffic, flow: VerifiedFlow) -> sp.csr_array:
@@ -188,6 +227,12 @@ class _Moves:
         at = _sum_powers(matrix, self.injected)
         arrives = _sum_powers(sp.csr_array(matrix.T), self.is_target.astype(float))
         return np.asarray(at[self.tail] * self.share * passed[self.link] * arrives[self.head])
+
+    def expected_passes(self, links: Bools) -> Floats:
+        """Return how often each of `demand` passes some links on average, shape (n,), where none drops."""
+        hops = np.where(links[self.link], self.share, 0.0)
+        here = sum_by_index(self.tail, hops, len(self.is_target))
+        return _sum_powers(sp.csr_array(self._pass(np.ones(len(links))).T), here)[self.source]
 
     def arriving_share(self, passed: Floats) -> Floats:
         """Return the share of each of `demand` that arrives at its target, (n,)."""

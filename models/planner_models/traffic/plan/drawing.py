@@ -1,16 +1,19 @@
-"""Drawings of a routing: a map and a distribution of link utilization."""
+"""Drawings of a routing: a picture of the network and a distribution of link utilization."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
-from planner.contract.drawing import Distribution, Drawing, NetworkMap
+from planner.contract.drawing import Distribution, Drawing
 from planner.io.in_memory import to_graph
 from planner_models.traffic.plan.check import verify_flow
-from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates
+from planner_models.traffic.plan.plan import SHED_TOLERANCE, Routing
+from planner_models.traffic.problem.drawing import draw_network
 from planner_models.traffic.problem.problem import Traffic
 
 if TYPE_CHECKING:
@@ -25,14 +28,24 @@ def add_load(problem: Traffic, plan: Routing) -> nx.MultiDiGraph:
 
 
 def draw(problem: Traffic, plan: Routing) -> Sequence[Drawing]:
-    """Draw a map of the network by utilization, and the distribution of all links' utilization."""
-    percent = 100 * verify_flow(problem, plan).load_mbps / problem.capacity_mbps
-    links = problem.links[["tail", "head"]].assign(value=percent)
-    nodes = problem.nodes.dropna(axis="columns", how="all")
+    """Draw the network by utilization and lost traffic, and the distribution of all links' utilization.
+
+    Links lose what they drop; nodes lose what their demands do not send: it is shed, or slowed down where
+    senders slow down on overloaded links.
+    """
+    flow = verify_flow(problem, plan)
+    sent = delivered_rates(problem, flow) if problem.overload == "max-min" else flow.served_mbps
+    unsent = problem.rate_mbps - sent
+    picture = draw_network(
+        problem,
+        "Links by utilization",
+        load_mbps=flow.load_mbps,
+        dropped_mbps=dropped_rates(problem, flow),
+        unsent_mbps=np.where(unsent > SHED_TOLERANCE * problem.rate_mbps, unsent, 0.0),
+    )
+    percent = 100 * flow.load_mbps / problem.capacity_mbps
     return (
-        NetworkMap(
-            title="Links by utilization", nodes=nodes, links=links, value="utilization", unit="%", limit=100.0
-        ),
+        picture,
         Distribution(
             title="Utilization of links",
             values={"links": pd.Series(percent)},

@@ -24,7 +24,7 @@ def adjust(
     fail_nodes: failures.FailNodes = (),
     fail_groups: failures.FailGroups = (),
     risk_groups: failures.RiskGroups = None,
-    down_rate: failures.DownRate = {},  # noqa: B006 - never changed
+    capacity_factors: failures.CapacityFactors = {},  # noqa: B006 - never changed
     fail_random_links: failures.RandomLinks = 0,
     fail_random_nodes: failures.RandomNodes = 0,
     fail_random_groups: failures.RandomGroups = 0,
@@ -42,8 +42,7 @@ def adjust(
     """Scale demands and capacities, then remove what fails; nodes stay in the table, without links.
 
     Named elements fail first; then groups, nodes and links are drawn, in this order, among those
-    that remain. Where one of several parallel links fails, those after it move up by one number.
-    Shares in `down_rate` are of scaled capacities.
+    that remain. Parallel links keep their numbers. Factors in `capacity_factors` are of scaled capacities.
 
     raises  InputError for names that match nothing, for more failures than there are elements, and,
             with `lost_demands` "error", for demands that lose their last path
@@ -52,13 +51,13 @@ def adjust(
     if overload != problem.overload:
         problem = replace(problem, overload=overload)
     random_failures = fail_random_links or fail_random_nodes or fail_random_groups
-    if not (fail_links or fail_nodes or fail_groups or down_rate or random_failures):
+    if not (fail_links or fail_nodes or fail_groups or capacity_factors or random_failures):
         return problem
     failed = failures.FailureSet(problem, risk_groups)
     failed.fail_links(fail_links)
     failed.fail_nodes(fail_nodes)
     failed.fail_groups(fail_groups)
-    share = failed.capacity_shares(down_rate)
+    factor = failed.capacity_factors(capacity_factors)
     random = np.random.default_rng(failure_seed)
     if not failed.faults:
         failed.draw_groups(fail_random_groups, random)
@@ -66,4 +65,4 @@ def adjust(
         failed.draw_links(fail_random_links, random)
     if failed.faults:
         raise InputError(*failed.faults)
-    return failures.remove_failed(problem, failed.link_down, share, lost_demands)
+    return failures.remove_failed(problem, failed.link_down, factor, lost_demands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,8 @@ class DuplexLines:
     """Groups of links that are upgraded and lost together.
 
     of_link  (E,) line of each link
-    names    of each of the L lines: the name of its link, with <-> where it has both directions
+    names    of each of the L lines, as parameters that name links take them, such as `fail_links`:
+             tail<->head, tail->head where it has one direction, #1 and so on where it is one of several
     """
 
     of_link: Ints
@@ -24,19 +26,30 @@ class DuplexLines:
     @classmethod
     def group(cls, problem: Traffic, *, both_ways: bool) -> DuplexLines:
         """Group each link with the opposite one of the same parallel number; else each link alone."""
-        if not both_ways:
-            return cls(of_link=np.arange(len(problem.links)), names=problem.link_labels)
-        ends = [np.minimum(problem.tail, problem.head), np.maximum(problem.tail, problem.head)]
-        _, first, line = np.unique(
-            np.stack([*ends, problem.parallel]), axis=1, return_index=True, return_inverse=True
-        )
-        line = line.ravel().astype(np.int64)
-        labels = [problem.link_labels[link] for link in first]
+        first = line = np.arange(len(problem.links))
+        if both_ways:
+            ends = [np.minimum(problem.tail, problem.head), np.maximum(problem.tail, problem.head)]
+            _, first, line = np.unique(
+                np.stack([*ends, problem.parallel]), axis=1, return_index=True, return_inverse=True
+            )
+            line = line.ravel().astype(np.int64)
+        count = len(first)
+        has_both = np.bincount(line, minlength=count) > 1
+        numbered = np.zeros(count, dtype=bool)
+        np.logical_or.at(numbered, line, problem.is_parallel)
+        tail, head = (problem.links[end].astype(str).to_numpy()[first] for end in ("tail", "head"))
+        number = problem.parallel[first]
         names = [
-            label if size == 1 else label.replace("->", "<->", 1)
-            for label, size in zip(labels, np.bincount(line), strict=True)
+            f"{one}{'<->' if both else '->'}{other}" + (f"#{k}" if several else "")
+            for one, other, both, several, k in zip(tail, head, has_both, numbered, number, strict=True)
         ]
         return cls(of_link=line, names=names)
+
+    @property
+    def unique(self) -> list[int]:
+        """The lines whose name no other line has."""
+        count = Counter(self.names)
+        return [line for line, name in enumerate(self.names) if count[name] == 1]
 
     def sum_over_links(self, of_links: Floats) -> Floats:
         """Return the sum over each line's links, shape (L,), of values per link, (E,)."""

@@ -34,21 +34,29 @@ RISK_GROUPS: Final = Table(
 FailLinks = Annotated[
     tuple[str, ...],
     Field(
-        description="links that fail: tail->head, or tail<->head for both ways; * ? [..] match any "
-        "names; #2 at the end means the second of parallel links, otherwise all of them fail"
+        description="links that fail: tail->head, or tail<->head for both ways; #2 at the end means the "
+        "second of parallel links, otherwise all of them fail; * ? [..] match any names where no link has "
+        "exactly this one"
     ),
 ]
 FailNodes = Annotated[
-    tuple[str, ...], Field(description="nodes that fail, with all their links; * ? [..] match")
+    tuple[str, ...],
+    Field(
+        description="nodes that fail, with all their links; * ? [..] match any names where no node has "
+        "exactly this one"
+    ),
 ]
 FailGroups = Annotated[tuple[str, ...], Field(description="groups of the table risk_groups that fail")]
 RiskGroups = Annotated[
     Path | None,
     Field(description="table of groups that fail together: group, member; a member is a link or a node"),
 ]
-DownRate = Annotated[
-    dict[str, float],
-    Field(description="links that slow down, named as in fail_links, and to what share of their capacity"),
+CapacityFactors = Annotated[
+    dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+    Field(
+        description="links whose capacity is multiplied, named as in fail_links, and by what; an exact name "
+        "counts before names with * ? [..], and of several the smallest"
+    ),
 ]
 RandomLinks = Annotated[
     int, Field(ge=0, description="number of further links that fail at random; both directions fail together")
@@ -91,23 +99,43 @@ class FailureSet:
 
     def match_links(self, name: str, where: str) -> Ints:
         """Return the links that match `tail->head` or `tail<->head`; record a fault where none does."""
+        if name in self._rows_by_line:
+            return self._rows_by_line[name]
         patterns = _expand_directions(name)
         if not patterns:
             self.faults.append(f"{where}: '{name}' is no link, write tail->head or tail<->head")
             return np.zeros(0, dtype=np.int64)
-        names = self._link_names, self._numbered_names
-        rows = {
-            row
-            for pattern in patterns
-            for row in (
-                [row for known in names for row, name in enumerate(known) if name == pattern]
-                or [row for known in names for row in _match_names(known, pattern)]
-            )
-        }
+        rows = self._links_named(patterns)
+        if not rows:
+            known = self._link_names, self._numbered_names
+            rows = {row for pattern in patterns for names in known for row in _match_names(names, pattern)}
         if not rows:
             near = did_you_mean(patterns[0], self.problem.link_labels)
             self.faults.append(f"{where}: '{name}' matches no link" + near)
         return np.array(sorted(rows), dtype=np.int64)
+
+    def is_exact(self, name: str) -> bool:
+        """Return whether links have exactly this name, so that it is no pattern."""
+        return name in self._rows_by_line or bool(self._links_named(_expand_directions(name)))
+
+    def _links_named(self, names: Sequence[str]) -> set[int]:
+        return {row for name in names for row in self._rows_by_name.get(name, ())}
+
+    @cached_property
+    def _rows_by_line(self) -> dict[str, Ints]:
+        """The links of each line whose name no other line has."""
+        lines = DuplexLines.group(self.problem, both_ways=True)
+        rows = np.split(np.argsort(lines.of_link, kind="stable"), np.cumsum(np.bincount(lines.of_link))[:-1])
+        return {lines.names[line]: rows[line] for line in lines.unique}
+
+    @cached_property
+    def _rows_by_name(self) -> dict[str, list[int]]:
+        """The links of each name, with and without their number."""
+        rows: dict[str, list[int]] = {}
+        for names in (self._link_names, self._numbered_names):
+            for row, name in enumerate(names):
+                rows.setdefault(name, []).append(row)
+        return rows
 
     def match_nodes(self, name: str, where: str) -> Ints:
         """Return the node of that name, or the nodes that match it; record a fault where none does."""
@@ -148,17 +176,17 @@ class FailureSet:
                 near = did_you_mean(name, groups)
                 self.faults.append(f"problem.fail_groups: no such group '{name}'{near}")
 
-    def capacity_shares(self, down_rate: Mapping[str, float]) -> Floats:
-        """Return the share of its capacity that remains to each link, shape (E,)."""
-        share = np.ones(len(self.problem.links))
-        for name, rest in down_rate.items():
-            rows = self.match_links(name, "problem.down_rate")
-            if not (math.isfinite(rest) and 0 < rest <= 1):
-                self.faults.append(
-                    f"problem.down_rate: '{name}' is {rest}, must be a share greater than 0 and at most 1"
-                )
-            share[rows] = np.minimum(share[rows], rest)
-        return share
+    def capacity_factors(self, factors: Mapping[str, float]) -> Floats:
+        """Return the factor of each link's capacity, shape (E,): that of its exact name, else of patterns."""
+        exact, matched = (np.full(len(self.problem.links), math.inf) for _ in range(2))
+        for name, factor in factors.items():
+            if not (math.isfinite(factor) and factor > 0):
+                self.faults.append(f"problem.capacity_factors: '{name}' is {factor}, must be greater than 0")
+            found = exact if self.is_exact(name) else matched
+            rows = self.match_links(name, "problem.capacity_factors")
+            found[rows] = np.minimum(found[rows], factor)
+        chosen = np.where(np.isfinite(exact), exact, matched)
+        return np.where(np.isfinite(chosen), chosen, 1.0)
 
     def draw_groups(self, count: int, random: np.random.Generator) -> None:
         """Fail `count` random groups, of those that have not failed entirely."""
@@ -236,11 +264,16 @@ def _match_names(names: Sequence[str], pattern: str) -> list[int]:
     return [row for row, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
 
 
-def remove_failed(problem: Traffic, down: Bools, share: Floats, lost_demands: LostDemandPolicy) -> Traffic:
-    """Return the problem on the links that are up, each with its share of the capacity."""
-    if down.all():
-        raise InputError("problem: failures leave no link")
-    links = problem.links.assign(capacity_mbps=problem.capacity_mbps * share)[~down]
+def remove_failed(problem: Traffic, down: Bools, factor: Floats, lost_demands: LostDemandPolicy) -> Traffic:
+    """Return the problem on the links that are up, with their capacities multiplied, shape (E,).
+
+    Parallel links keep their numbers.
+    """
+    links = problem.links
+    if (problem.is_parallel & down).any():
+        links = links.assign(parallel=np.where(problem.is_parallel, problem.parallel, 0).astype(float))
+    with np.errstate(over="ignore"):  # an infinite capacity is reported as a fault
+        links = links.assign(capacity_mbps=problem.capacity_mbps * factor)[~down]
     lost = problem.disconnected_demands(~down)
     demands = problem.demands
     if lost_demands != "shed" and lost.any():

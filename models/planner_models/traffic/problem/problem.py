@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
 MOST_WEIGHT: Final = 1e12
+MOST_PARALLEL: Final = 1e6
 PAIRS_PER_DEMAND: Final = 16  # of nodes, up to which a table of all pairs is faster than a search
 MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense at a time
 DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
@@ -54,9 +55,13 @@ NODES: Final = Table(
             "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
         ),
         "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+        "x": number("place in a drawing, from left to right", optional=True),
+        "y": number("place in a drawing, upwards", optional=True),
+        "group": label("part of the network that it belongs to, such as a pod"),
     },
     key=("node",),
 )
+NODES.columns["group"].required = False
 LINKS: Final = Table(
     name="links",
     about="a one-way link; two rows with the same ends are parallel links",
@@ -71,7 +76,24 @@ LINKS: Final = Table(
         "latency_ms": number(
             "one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True, usual=(1e-3, 2e3)
         ),
+        "parallel": number(
+            "which of the parallel links with these ends it is, from 1; 0: the next in the table's order",
+            at_least=0,
+            at_most=MOST_PARALLEL,
+            whole=True,
+            optional=True,
+        ),
+        "upgrade_cost": number(
+            "price of `upgrade_mbps` more capacity", at_least=0, at_most=MOST_WEIGHT, optional=True
+        ),
+        "upgrade_mbps": number(
+            "capacity that can be added at a time, Mbit/s; without it the link's own capacity",
+            more_than=0,
+            at_most=MOST_MBPS,
+            optional=True,
+        ),
     },
+    may_be_empty=True,  # where every link has failed; tables of users need a row
 )
 DEMANDS: Final = Table(
     name="demands",
@@ -99,7 +121,7 @@ RATE_INDEPENDENT: Final = {
         "weight",
         "incidence",
     ),
-    *("parallel", "link_labels", "demand_labels", "node_index", "link_weights"),
+    *("parallel", "is_parallel", "link_labels", "demand_labels", "node_index", "link_weights"),
     *("_pairs", "_pair_table", "_triples"),
 }
 """Attributes of a problem that stay valid when only its rates change."""
@@ -161,13 +183,14 @@ def _look_up(keys: Ints, known: Ints, row: Ints) -> Ints:
 class Traffic:
     """Demands over a capacitated directed network.
 
-    nodes    one row a node: node, latitude?, longitude?
-    links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?
+    nodes    one row a node: node, latitude?, longitude?, x?, y?, group?
+    links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?, parallel?, upgrade_cost?,
+             upgrade_mbps?
     demands  one row a pair: source, target, rate_mbps
     overload  what happens on overloaded links, see `planner_models.traffic.plan.delivery`
 
-    Links with capacity 0 are down: they are left out. Below, N, E and K are the numbers of rows; arrays
-    refer to nodes, links and demands by row.
+    Links with capacity 0 are down: they are left out. Where all links have failed there is none. Below, N, E
+    and K are the numbers of rows; arrays refer to nodes, links and demands by row.
 
     raises   InputError with every fault: a value out of range, a node that is not in `nodes`, a
              link or a demand from a node to itself, no link with a capacity
@@ -182,10 +205,11 @@ class Traffic:
         faults = validate_fields(self, TABLES)
         if not faults:
             faults += self._unknown_nodes()
+            faults += self._repeated_numbers()
         if faults:
             raise InputError(*faults)
         is_up = self.links["capacity_mbps"].to_numpy(float) > 0
-        if not is_up.any():
+        if len(is_up) and not is_up.any():
             raise InputError(
                 f"{file_name(self.links, 'links')}: capacity_mbps is 0 in every row: no link is up"
             )
@@ -193,7 +217,7 @@ class Traffic:
             links = self.links[is_up]
             links.attrs |= self.links.attrs
             object.__setattr__(self, "links", links)
-            for name in ("tail", "head"):  # of all links, as the validation needs them
+            for name in ("tail", "head", "parallel"):  # of all links, as the validation needs them
                 self.__dict__.pop(name, None)
 
     @classmethod
@@ -201,6 +225,8 @@ class Traffic:
         """Build the problem from tables nodes, links and demands; without `nodes`, take the links' ends."""
         tables = take_tables(TABLES, tables, optional=("nodes",))
         links = tables["links"]
+        if links.empty:
+            raise InputError(f"{file_name(links, 'links')}: holds no rows")
         nodes = tables.get("nodes")
         if nodes is None and {"tail", "head"} <= set(links):
             ends = pd.unique(pd.concat([links["tail"], links["head"]], ignore_index=True))
@@ -364,8 +390,19 @@ class Traffic:
 
     @cached_property
     def parallel(self) -> Ints:
-        """(E,) 1 for the first link between its ends, 2 for the second, ... in the table's order."""
-        return self.links.groupby(["tail", "head"]).cumcount().to_numpy(dtype=np.int64) + np.int64(1)
+        """(E,) 1 for the first link between its ends, 2 for the second, ...: as given, else as counted."""
+        counted = self.links.groupby(["tail", "head"]).cumcount().to_numpy(dtype=np.int64) + np.int64(1)
+        if "parallel" not in self.links:
+            return counted
+        given = self.links["parallel"].to_numpy(dtype=np.int64)
+        return np.where(given > 0, given, counted)
+
+    @cached_property
+    def is_parallel(self) -> Bools:
+        """(E,) whether a link has or had others with the same ends, so that its number tells it apart."""
+        size = self.links.groupby(["tail", "head"])["tail"].transform("size").to_numpy()
+        numbered = self.links["parallel"].to_numpy() > 0 if "parallel" in self.links else False
+        return np.asarray((size > 1) | numbered)
 
     @cached_property
     def demand_labels(self) -> list[str]:
@@ -482,3 +519,16 @@ class Traffic:
                 for row in loops
             ]
             yield from shorten_faults(faults, where, f"where {start} and {end} are the same")
+
+    def _repeated_numbers(self) -> Iterator[str]:
+        """Yield a fault for each link with the number of a parallel one."""
+        if "parallel" not in self.links:
+            return
+        links = self.links
+        ends = pd.DataFrame({"tail": self.tail, "head": self.head, "parallel": self.parallel})
+        faults = [
+            f"{row_name(links, 'links', row)}: parallel is {ends['parallel'].iloc[row]}, as of another link "
+            f"from {links['tail'].iloc[row]} to {links['head'].iloc[row]}, must differ"
+            for row in np.flatnonzero(ends.duplicated().to_numpy()).tolist()
+        ]
+        yield from shorten_faults(faults, file_name(links, "links"), "with the number of a parallel link")

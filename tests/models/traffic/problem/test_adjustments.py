@@ -25,7 +25,7 @@ def test_only_capacities_are_scaled() -> None:
 
 
 def test_slow_links_keep_their_share_of_scaled_capacity() -> None:
-    slow = SYSTEM.problem.adjust(RING, capacity_scale=3.0, down_rate={"b->c": 0.5})
+    slow = SYSTEM.problem.adjust(RING, capacity_scale=3.0, capacity_factors={"b->c": 0.5})
     assert dict(zip(slow.link_labels, slow.capacity_mbps, strict=True))["b->c"] == 6.0
 
 

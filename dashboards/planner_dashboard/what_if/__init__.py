@@ -1,5 +1,0 @@
-"""The what-if page: a question, its answer in a picture, and what to change."""
-
-from planner_dashboard.what_if.page import page
-
-__all__ = ["page"]

@@ -1,0 +1,93 @@
+"""Picture of a network: its nodes on a map, in the tiers of a fabric, or laid out by their links."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats
+from planner.contract.drawing import Drawing, NetworkMap
+from planner.contract.layout import place_nodes
+from planner.formatting import amount, amount_of
+from planner_models.traffic.problem.duplex_lines import DuplexLines
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+MOST_LINKS: Final = 20_000  # of a picture
+LINK: Final = "link"  # kinds of elements
+NODE: Final = "node"
+
+
+def draw(problem: Traffic) -> Sequence[Drawing]:
+    """Draw the network without a plan."""
+    return (draw_network(problem, "Links by capacity"),)
+
+
+def draw_network(
+    problem: Traffic,
+    title: str,
+    *,
+    load_mbps: Floats | None = None,
+    dropped_mbps: Floats | None = None,
+    unsent_mbps: Floats | None = None,
+) -> NetworkMap:
+    """Return the picture of the network: links by utilization, as wide as their capacity.
+
+    load_mbps     (E,) of each link; None without a plan
+    dropped_mbps  (E,) what each link drops
+    unsent_mbps   (K,) what each demand does not send
+    """
+    capacity, count = problem.capacity_mbps, len(problem.nodes)
+    lines = DuplexLines.group(problem, both_ways=True)
+    names = Counter(lines.names)
+    elements = np.array([name if names[name] == 1 else "" for name in lines.names], dtype=object)
+    links = pd.DataFrame(
+        {
+            "tail": problem.links["tail"].to_numpy(),
+            "head": problem.links["head"].to_numpy(),
+            "value": np.nan if load_mbps is None else 100 * load_mbps / capacity,
+            "element": elements[lines.of_link],
+            "width": capacity,
+        }
+    )
+    if dropped_mbps is not None:
+        links["lost"] = dropped_mbps
+    order = np.argsort(-(capacity if load_mbps is None else load_mbps / capacity), kind="stable")
+    chosen = np.sort(order[:MOST_LINKS])
+    if len(chosen) < len(links):
+        title += f", the first {len(chosen):,} of {len(links):,}"
+    links = links.iloc[chosen]
+    load = [None] * len(chosen) if load_mbps is None else load_mbps[chosen].tolist()
+    links["note"] = [
+        amount(full, "Mbit/s") if part is None else amount_of(part, full, "Mbit/s")
+        for part, full in zip(load, capacity[chosen].tolist(), strict=True)
+    ]
+    sent = sum_by_index(problem.source, problem.rate_mbps, count)
+    received = sum_by_index(problem.target, problem.rate_mbps, count)
+    nodes = problem.nodes.dropna(axis="columns", how="all").reset_index(drop=True)
+    nodes = nodes.assign(
+        size=sent + received,
+        note=[
+            f"{amount(out, 'Mbit/s')} start here, {amount(into, 'Mbit/s')} end here"
+            for out, into in zip(sent.tolist(), received.tolist(), strict=True)
+        ],
+    )
+    if unsent_mbps is not None:
+        nodes["lost"] = sum_by_index(problem.source, unsent_mbps, count)
+    if not {"latitude", "longitude"} <= set(nodes):
+        nodes[["x", "y"]] = place_nodes(nodes, problem.links).to_numpy()
+    return NetworkMap(
+        title=title,
+        nodes=nodes,
+        links=links.reset_index(drop=True),
+        value="utilization",
+        unit="%",
+        limit=100.0,
+        width_unit="Mbit/s",
+        lost_unit="Mbit/s",
+        link_kind=LINK,
+        node_kind=NODE,
+    )
