@@ -84,7 +84,7 @@ def scale_of(
 
     Values from a million on are converted to a larger unit, and shares are percentages.
     """
-    if not unit and name.endswith("share"):
+    if is_share(name, unit):
         return "", lambda value: "-" if _is_unknown(value) else f"{number(100 * (value or 0.0))}%"
     known = [abs(value) for value in values if value is not None and not math.isnan(value)]
     largest = max(known, default=0.0)
@@ -94,6 +94,11 @@ def scale_of(
     size = largest * scale[unit]
     shown, least = next((one, least) for one, least in reversed(scale.items()) if least <= size)
     return shown, lambda value: number(None if value is None else value * scale[unit] / least)
+
+
+def is_share(name: str, unit: str) -> bool:
+    """Return whether figures of a name are parts of a whole, which are shown in percent."""
+    return not unit and name.endswith(("share", "utilization"))
 
 
 def _is_unknown(value: float | None) -> bool:

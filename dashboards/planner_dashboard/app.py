@@ -29,7 +29,8 @@ def main() -> None:
                 _page(module, title), title=title, url_path=address, icon=icon, default=address == "what_if"
             )
             for module, address, title, icon in PAGES
-        ]
+        ],
+        position="top",
     ).run()
 
 
@@ -37,7 +38,8 @@ def _page(module: str, title: str) -> Callable[[], None]:
     """Return a function that shows a page below its title; it imports the page at its first call."""
 
     def page() -> None:
-        st.title(title)
+        if module != "what_if":  # whose heading is the verdict
+            st.title(title)
         import_module(f"planner_dashboard.{module}").page()
 
     return page

@@ -45,7 +45,8 @@ def show_field(
     if len(kinds) == 1 and kind.get("type") == "array":
         chosen = [str(one) for one in value or ()]
         choices = [*dict.fromkeys([*chosen, *options])]
-        picked = st.multiselect(options=choices, default=chosen, accept_new_options=True, **given)
+        # where the names are known, a text selects one of them and never several
+        picked = st.multiselect(options=choices, default=chosen, accept_new_options=not options, **given)
         return tuple(_parse(text, [kind.get("items", {})]) for text in picked)
     if kind.get("type") == "object":
         return value  # tables of values are for scenario files

@@ -10,7 +10,7 @@ import multiprocessing
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -29,10 +29,12 @@ class Workers:
     """The worker processes, the same for all sessions of a server."""
 
     def __init__(self, count: int, memory_mb: int) -> None:
-        self.are_started = False
+        self.are_started = self.is_closed = False
         self.count, self._memory_mb = count, memory_mb
         self._lock = threading.Lock()
         self._pool = self._new_pool()
+        self._jobs: weakref.WeakSet[Job] = weakref.WeakSet()
+        self._spare: Job | None = None
 
     def _new_pool(self) -> ProcessPool:
         # workers are forks of one process that has loaded everything: a stopped one is replaced at
@@ -51,9 +53,30 @@ class Workers:
         self, function: Callable[..., Any], *arguments: Any, time_limit_s: float = TIME_LIMIT_S
     ) -> Job:
         """Submit a call; it waits while all workers are busy. The first one starts them, in seconds."""
+        job = self._schedule(function, arguments, time_limit_s)
+        with self._lock:
+            self._jobs.add(job)
+            if self._spare is not None and len(self._pending()) >= self.count:
+                self._spare.cancel()
+        return job
+
+    def submit_spare(
+        self, function: Callable[..., Any], *arguments: Any, time_limit_s: float = TIME_LIMIT_S
+    ) -> Job | None:
+        """Submit a call that is cancelled when a visitor's needs its worker; None while any is pending."""
+        with self._lock:
+            if self.is_closed or self._pending():
+                return None
+        self._spare = self._schedule(function, arguments, time_limit_s)
+        return self._spare
+
+    def _pending(self) -> list[Job]:
+        return [job for job in self._jobs if job.is_pending]
+
+    def _schedule(self, function: Callable[..., Any], arguments: Sequence[Any], time_limit_s: float) -> Job:
         with self._lock:  # of the sessions' threads
             if not self._pool.active:  # pebble gives up when a worker ends while none has a task
-                self.close()
+                self._stop()
                 self._pool = self._new_pool()
             pool = self._pool
             future = pool.schedule(function, args=list(arguments), timeout=time_limit_s)
@@ -62,6 +85,10 @@ class Workers:
 
     def close(self) -> None:
         """Stop all workers, also busy ones."""
+        self.is_closed = True
+        self._stop()
+
+    def _stop(self) -> None:
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
 

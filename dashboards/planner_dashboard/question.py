@@ -209,6 +209,8 @@ def value_text(value: Any) -> str:
     """Return a value in the syntax of TOML; a plain word has no quotes."""
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml(one) for one in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items()) + "}"
     is_word = (
         isinstance(value, str)
         and PLAIN_WORD.fullmatch(value)

@@ -17,6 +17,7 @@ from planner_dashboard.session import escape_markdown
 if TYPE_CHECKING:
     from plotly import graph_objects as go
 
+    from planner.contract.drawing import Drawing
     from planner.contract.metrics import Metric
     from planner_dashboard.worker import Answer
 
@@ -29,8 +30,6 @@ STYLES: Final = {
     "bad": "color: #d73027",
     "dim": "opacity: 0.6",
 }
-TILE_WIDTH: Final = 225
-"""Pixels of a headline figure."""
 MAX_HEADER_WIDTH: Final = 210
 CONFIG: Final[dict[str, Any]] = {"displaylogo": False}
 
@@ -59,6 +58,13 @@ def _parse(figure: str) -> go.Figure:
     import plotly.io  # not before there is a chart: it takes as long as the forms
 
     return plotly.io.from_json(figure)
+
+
+def show_drawing(drawing: Drawing, key: str) -> None:
+    """Show one drawing as a chart."""
+    from planner.reports import charts  # not before there is a chart, as above
+
+    show_chart(charts.chart(drawing), key)
 
 
 def show_tabs(key: str, *views: tuple[str, Callable[[], object]]) -> None:
@@ -100,22 +106,6 @@ def show_lines(sentences: Sequence[Text | str]) -> None:
             st.caption(plain)
         else:
             st.markdown(item + (f"**{plain}**" if line.kind == "strong" else plain))
-
-
-def show_headlines(answer: Answer) -> None:
-    """Show each design's headline figure, how its search ended, and what users lose by its plan."""
-    with st.container(horizontal=True):
-        for design in answer.designs:
-            with st.container(border=True, width=TILE_WIDTH, gap="xxsmall"):
-                st.caption(escape_markdown(design.label))
-                st.markdown(f"#### {escape_markdown(design.headline)}")
-                if design.then:
-                    st.markdown(escape_markdown(design.then))
-                st.caption("search: " + escape_markdown(design.figures.status.text))
-                for loss in design.losses:
-                    st.markdown(f":red[{escape_markdown(loss)}]")
-                if not design.losses and design.figures.constraints.kind == "good":
-                    st.markdown(":green[all constraints met]")
 
 
 def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metric]) -> None:

@@ -81,13 +81,14 @@ def _load() -> None:
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        from planner_dashboard import question, what_if  # noqa: F401 - the page
+        from planner_dashboard import question, session, warming, what_if  # noqa: F401 - the page
 
         question.form_fields(question.unchanged_scenario(question.FIRST_SCENARIO))
     finally:
         sys.setswitchinterval(usual)
     # streamlit collects garbage after every run of a page: it need not visit permanent objects
     gc.freeze()
+    warming.warm_workers(session.workers())
 
 
 if __name__ == "__main__":

@@ -5,29 +5,33 @@ from __future__ import annotations
 import resource
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from planner.contract.drawing import NetworkMap
+from planner.contract import progress
+from planner.contract.drawing import Drawing
+from planner.contract.elements import ElementReport
 from planner.contract.metrics import Metric
 from planner.contract.notes import notes_of
 from planner.errors import SolverFailure
 from planner.formatting import amount_or_number, phrase, sizes
-from planner.io.table_files import find_tables
 from planner.reports import run_pages
 from planner.reports.document import Part, Text, no_figures
 from planner.reports.run_pages import DesignFigures
+from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Entry, Scenario
-from planner_dashboard import uploads
+from planner_dashboard import comparisons, uploads
 from planner_dashboard.question import Question
 from planner_dashboard.uploads import UploadedFile
 
 if TYPE_CHECKING:
+    from planner.contract.system import System
     from planner.runs.run import Comparison, Run
 
 OUT_OF_MEMORY: Final = (
@@ -40,6 +44,12 @@ KEPT_MB: Final = 512.0
 MAX_ROWS: Final = 2_000
 """Rows of a plan's table that a page shows; the download has all of them."""
 
+MAX_NAMES: Final = 20_000
+"""Elements of a kind whose names a page offers."""
+
+PROGRESS_S: Final = 0.2
+"""Time between two reports of a search."""
+
 RenderedParts = Sequence[tuple[Part, Sequence[str]]]
 """Parts of a page, each with its charts as JSON."""
 
@@ -48,26 +58,19 @@ RenderedParts = Sequence[tuple[Part, Sequence[str]]]
 class DesignAnswer:
     """One design's answer.
 
-    figures    its column in the tables of metrics
-    headline   its headline figure with the unit, or why there is none
-    then       its figure of the second rank, with words before it; "" for none
-    losses     what users lose, and the constraints that its plan violates, with amounts; empty: nothing
-    sentences  its verdict, what the design is, how its search ended, and what its plan violates
-    charts     drawings of its plan: plotly figures as JSON
-    links      the links of its map, as lists of failures name them
-    tables     the first rows of its plan's tables, and their numbers of rows
-    changes    differences from the baseline's plan, where there is one
+    figures   its column in the tables of metrics
+    headline  its headline figure with the unit, or why there is none
+    then      its figure of the second rank, with words before it; "" for none
+    losses    what users lose, and the constraints that its plan violates, with amounts; empty: nothing
+    picture   the picture of its plan; None without a plan, or where the system draws none
     """
 
     figures: DesignFigures
     headline: str
     then: str
     losses: Sequence[str]
-    sentences: Sequence[Text | str]
-    charts: Sequence[str]
-    links: Sequence[str]
-    tables: Mapping[str, tuple[pd.DataFrame, int]]
-    changes: Mapping[str, tuple[pd.DataFrame, int]]
+    picture: Drawing | None
+    has_plan: bool
     can_explain: bool
 
     @property
@@ -79,25 +82,55 @@ class DesignAnswer:
 class Answer:
     """The answer to a question.
 
-    notes      why designs have no plan, and what was converted or ignored of the data
-    charts     plotly figures of the comparison as JSON
+    sentences   of the verdict, the best design first, then what users lose by it
+    best        label of the best design; "" where none has a plan
+    notes       why designs have no plan, and what was converted or ignored of the data
     references  the metrics whose proven bounds shares are taken of
-    folder     of what can be downloaded
-    seconds    wall time of the answer, without compiling
-    compile_s  wall time of compiling kernels, once for each worker
+    whole       the picture of the problem without the failures of the question; None where there are none
+    elements    names of the elements that a user may change, by their kind
+    folder      of the stored comparison
+    seconds     wall time of the answer, without compiling
+    compile_s   wall time of compiling kernels, once for each worker
     """
 
     question: Question
     system: str
     size: str
-    verdict: str
+    sentences: Sequence[Sentence]
+    best: str
     designs: Sequence[DesignAnswer]
     notes: Sequence[Text | str]
-    charts: Sequence[str]
     references: Sequence[Metric]
+    whole: Drawing | None
+    elements: Mapping[str, Sequence[str]]
     folder: Path
     seconds: float
     compile_s: float
+
+    @property
+    def verdict(self) -> str:
+        """The sentences of the verdict as one text."""
+        return " ".join(one.text for one in self.sentences)
+
+    def design(self, label: str) -> DesignAnswer | None:
+        """Return the answer of a design; None where it was not asked for."""
+        return next((one for one in self.designs if one.label == label), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignDetails:
+    """What a page shows of a design's plan on request.
+
+    sentences  its verdict, what the design is, how its search ended, and what its plan violates
+    charts     drawings of its plan but the first: plotly figures as JSON
+    tables     the first rows of its plan's tables, and their numbers of rows
+    changes    differences from the plan before, where there is one
+    """
+
+    sentences: Sequence[Text | str]
+    charts: Sequence[str]
+    tables: Mapping[str, tuple[pd.DataFrame, int]]
+    changes: Mapping[str, tuple[pd.DataFrame, int]]
 
 
 def limit_memory(limit_mb: int) -> None:
@@ -141,74 +174,124 @@ def load_scenario(question: Question, tables: Path) -> Scenario:
     return replace(scenario, make_problem=cache(scenario.make_problem))
 
 
-def compare(
-    question: Question, tables: Path, out: Path, baseline: Path | None, activity: Path | None = None
-) -> Answer:
-    """Run the designs of a question.
+def compare(question: Question, tables: Path, out: Path, activity: Path | None = None) -> Answer:
+    """Run the designs of a question, and store the comparison for what a page shows on request.
 
     tables    folder of the uploaded tables
-    out       folder for downloads
-    baseline  folder of the answer to compare to
+    out       folder of the stored comparison
     activity  file for the words that a page shows while this takes long; beside it, in a file `.found`, are
               the verdicts on finished designs, which a page shows where there is no answer
     """
-    from planner.reports import html
-    from planner.runs import files, run
+    from planner.runs import run, verdict
 
     start = time.perf_counter()
     scenario = load_scenario(question, tables)
     labels = list(question.designs) or None
     compile_s = _compile(scenario, run.entries(scenario, labels), activity)
-    result = _run_designs(scenario, labels, None if activity is None else activity.with_suffix(".found"))
-    shutil.rmtree(out, ignore_errors=True)
-    files.save_runs(scenario, result.runs, out)
-    if question.upload:  # the download includes its tables
-        for table in find_tables(
-            scenario.system.problem.tables, tables, scenario.system.problem.optional_tables
-        ).values():
-            shutil.copy(table.path, out / table.path.name)
-        (out / "scenario.toml").write_text(scenario.to_toml(tables), encoding="utf-8")
-    page = run_pages.comparison_page(result, scenario)
-    html.write(page, out / "report.html")
+    result = _run_designs(scenario, labels, activity)
+    comparisons.store(result, scenario, question, tables, out)
     designs = []
-    # the page ends with a part for each design, and one for the scenario
-    parts = page.parts[-1 - len(result.runs) : -1]
-    for one, figures, part in zip(result.runs, run_pages.figures_of(result), parts, strict=True):
+    for one, figures in zip(result.runs, run_pages.figures_of(result), strict=True):
         own_s = compile_s[one.label] + (figures.compile_s or 0.0)
-        designs.append(_design_answer(one, replace(figures, compile_s=own_s), part, baseline))
+        designs.append(_design_answer(one, replace(figures, compile_s=own_s)))
     all_s = sum(one.figures.compile_s or 0.0 for one in designs)
+    best = verdict.best_run(result)
+    whole = _whole_problem(question, tables, scenario)
     return Answer(
         question=question,
         system=result.system.name,
         size=sizes(result.problem.size()),
-        verdict=result.verdict,
+        sentences=verdict.comparison_sentences(result),
+        best="" if best is None else best.label,
         designs=designs,
         notes=[
             *(line for one in result.runs if one.plan is None for line in run_pages.trouble(one)),
             *notes_of(result.problem),
         ],
-        charts=[figure.to_json() for figure in page.parts[0].charts],
         references=run_pages.references_of(result),
+        whole=None if whole is None else _first(result.system.problem.draw, whole),
+        elements=_element_names(result.system, result.problem if whole is None else whole),
         folder=out,
         seconds=time.perf_counter() - start - all_s,
         compile_s=all_s,
     )
 
 
-def _run_designs(scenario: Scenario, labels: list[str] | None, found: Path | None) -> Comparison:
+def _whole_problem(question: Question, tables: Path, scenario: Scenario) -> Any:
+    """Return the problem of a scenario without its failures; None where nothing has failed."""
+    actions = [action for kind in scenario.system.problem.elements for action in kind.with_role("failure")]
+    failed = {f"problem.{action.parameter}" for action in actions if action.value is None}
+    raw = scenario.raw["problem"]
+    given = [key for key in sorted(failed) if raw.get(key.removeprefix("problem."))]
+    if not given:
+        return None
+    return (
+        replace(question, changes={**question.changes, **dict.fromkeys(given, ())})
+        .load(tables)
+        .make_problem()
+    )
+
+
+def _element_names(system: System, problem: Any) -> dict[str, Sequence[str]]:
+    """Return the names of all elements by kind; of a kind with very many, none: pictures select them."""
+    found = {kind.name: kind.names(problem) for kind in system.problem.elements}
+    return {kind: tuple(names) if len(names) <= MAX_NAMES else () for kind, names in found.items()}
+
+
+def _first(draw: Callable[..., Sequence[Drawing]] | None, *arguments: Any) -> Drawing | None:
+    """Return the first drawing; None where there is none."""
+    return next(iter(draw(*arguments)), None) if draw else None
+
+
+def _run_designs(scenario: Scenario, labels: list[str] | None, activity: Path | None) -> Comparison:
     """Run designs; one that runs out of memory fails alone, and verdicts are written as they are found."""
     from planner.runs import run
 
     runs: list[Run] = []
     for entry in run.entries(scenario, labels):
-        try:
-            runs += run.compare(scenario, designs=[entry.label]).runs
-        except MemoryError:
-            problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
-            runs.append(run.Run(system=scenario.system, problem=problem, entry=entry, error=error))
-        if found is not None:
-            found.write_text("\n".join(one.verdict for one in runs if one.error is None), encoding="utf-8")
+        with _show_progress(scenario.system, entry.label, activity):
+            try:
+                runs += run.compare(scenario, designs=[entry.label]).runs
+            except MemoryError:
+                problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
+                runs.append(run.Run(system=scenario.system, problem=problem, entry=entry, error=error))
+        if activity is not None:
+            verdicts = "\n".join(one.verdict for one in runs if one.error is None)
+            activity.with_suffix(".found").write_text(verdicts, encoding="utf-8")
     return run.Comparison(system=scenario.system, problem=scenario.make_problem(), runs=tuple(runs))
+
+
+@contextmanager
+def _show_progress(system: System, label: str, activity: Path | None) -> Iterator[None]:
+    """Write the incumbent and the bound of a design to a file while its search runs."""
+    if activity is None:
+        yield
+        return
+    activity.write_text(f"solving with {label}", encoding="utf-8")
+    written = 0.0
+
+    def write(state: progress.Progress) -> None:
+        nonlocal written
+        now = time.monotonic()
+        if now >= written + PROGRESS_S:
+            written = now
+            activity.write_text(f"solving with {label}: {_progress_words(system, state)}", encoding="utf-8")
+
+    with progress.observe(write):
+        yield
+    activity.unlink(missing_ok=True)
+
+
+def _progress_words(system: System, state: progress.Progress) -> str:
+    """Return an incumbent and its bound in words: `38.1 Gbit/s found, at most 38.6 Gbit/s is possible`."""
+    metric = system.metric(state.metric)
+    extreme = "most" if metric.better == "more" else "least"
+    words = []
+    if state.objective is not None:
+        words.append(f"{amount_or_number(state.objective, metric.unit)} found")
+    if state.bound is not None:
+        words.append(f"at {extreme} {amount_or_number(state.bound, metric.unit)} possible")
+    return ", ".join([f"{metric.label[0].lower()}{metric.label[1:]}", *words])
 
 
 def _compile(scenario: Scenario, entries: Sequence[Entry], activity: Path | None) -> dict[str, float]:
@@ -234,31 +317,20 @@ def render(parts: Sequence[Part]) -> RenderedParts:
     ]
 
 
-def _design_answer(one: Run, figures: DesignFigures, part: Part, baseline: Path | None) -> DesignAnswer:
-    from planner.runs.plan_diff import compare_plans
+def _design_answer(one: Run, figures: DesignFigures) -> DesignAnswer:
     from planner.runs.verdict import headline_values
 
-    tables = {} if one.plan is None else one.plan.to_tables()
-    differences: Mapping[str, pd.DataFrame] = {}
-    if baseline is not None and one.plan is not None:
-        earlier = {
-            path.stem: pd.read_parquet(path)
-            for path in sorted((baseline / one.label / "plan").glob("*.parquet"))
-        }
-        differences = compare_plans(one.system, earlier, tables)
-    ranked = zip(one.system.ranks, headline_values(one), strict=False)
+    system = one.system
+    ranked = zip(system.ranks, headline_values(one), strict=False)
     shown = [amount_or_number(value, metric.unit) for metric, value in ranked]
     return DesignAnswer(
         figures=figures,
         headline=shown[0] if shown else one.status,
-        then=" ".join([one.system.plan.headline.then_words, *shown[1:]]) if shown[1:] else "",
+        then=" ".join([system.plan.headline.then_words, *shown[1:]]) if shown[1:] else "",
         losses=_losses(one),
-        sentences=part.sentences,
-        charts=[figure.to_json() for figure in part.charts],
-        links=_map_links(one),
-        tables={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in tables.items()},
-        changes={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in differences.items()},
-        can_explain=one.system.studies.what_if is not None and one.plan is not None,
+        picture=None if one.plan is None else _first(system.plan.draw, one.problem, one.plan),
+        has_plan=one.plan is not None,
+        can_explain=system.studies.what_if is not None and one.plan is not None,
     )
 
 
@@ -278,14 +350,45 @@ def _losses(one: Run) -> list[str]:
     ]
 
 
-def _map_links(one: Run) -> Sequence[str]:
-    if one.plan is None or one.system.plan.draw is None:
-        return ()
-    for drawing in one.system.plan.draw(one.problem, one.plan):
-        if isinstance(drawing, NetworkMap):
-            pairs = zip(drawing.links["tail"].astype(str), drawing.links["head"].astype(str), strict=True)
-            return sorted({"<->".join(sorted(pair)) for pair in pairs})[:MAX_ROWS]
-    return ()
+def details(folder: Path, label: str, before: Path | None) -> DesignDetails:
+    """Return what a page shows of a design's plan in a stored comparison.
+
+    before  folder of the comparison whose plan of the same design is the plan before; None for none
+    """
+    from planner.runs.plan_diff import compare_plans
+
+    one = comparisons.load(folder)[label]
+    part = run_pages.plan_part(one, is_alone=True)
+    tables = {} if one.plan is None else one.plan.to_tables()
+    differences: Mapping[str, pd.DataFrame] = {}
+    if before is not None and one.plan is not None:
+        earlier = next((run.plan for run in comparisons.load(before) if run.label == label), None)
+        if earlier is not None:
+            differences = compare_plans(one.system, earlier.to_tables(), tables)
+    return DesignDetails(
+        sentences=part.sentences,
+        charts=[figure.to_json() for figure in part.charts],
+        tables={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in tables.items()},
+        changes={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in differences.items()},
+    )
+
+
+def charts(folder: Path) -> list[str]:
+    """Return the charts of a stored comparison: plotly figures as JSON."""
+    page = run_pages.comparison_page(comparisons.load(folder))
+    return [figure.to_json() for figure in page.parts[0].charts]
+
+
+def describe(folder: Path, label: str, kind_name: str, name: str) -> ElementReport | None:
+    """Return what a plan of a stored comparison does with an element; None where it says nothing."""
+    from planner.runs.what_if import decided_of
+
+    one = comparisons.load(folder)[label]
+    kind = next(kind for kind in one.system.problem.elements if kind.name == kind_name)
+    if kind.describe is None or one.plan is None or name not in kind.names(one.problem):
+        return None
+    observed = one.entry.design.observe(one.problem, **one.entry.information)
+    return kind.describe(observed, decided_of(one, observed), name, one.options)
 
 
 def explain(question: Question, tables: Path, label: str) -> Part:
@@ -356,9 +459,3 @@ def upload(system: str, files: Sequence[UploadedFile], folder: Path) -> tuple[st
     except BaseException:
         shutil.rmtree(own)
         raise
-
-
-def without_content(answer: Answer) -> Answer:
-    """Return the answer without tables and charts, as a baseline needs it."""
-    designs = [replace(design, charts=(), tables={}, changes={}) for design in answer.designs]
-    return replace(answer, designs=designs, charts=())

@@ -73,6 +73,19 @@ def _plain(one: Description, scenarios: list[str], sections: list[str] | None) -
     return {key: value for key, value in {**one, "scenarios": scenarios}.items() if key in wanted}
 
 
+THEME: Final = {
+    "light.primaryColor": "#1f6fb5",
+    "light.backgroundColor": "#ffffff",
+    "light.secondaryBackgroundColor": "#f4f6f8",
+    "light.textColor": "#1b2733",
+    "dark.primaryColor": "#79b4e6",
+    "dark.backgroundColor": "#10161d",
+    "dark.secondaryBackgroundColor": "#1a232d",
+    "dark.textColor": "#e6ebf0",
+}
+"""Colours of the dashboard, light and dark, by streamlit's options."""
+
+
 def dashboard(
     stores: Annotated[
         list[Path] | None,
@@ -136,6 +149,7 @@ def dashboard(
         *("--client.showErrorDetails", "none"),
         *("--logger.level", "error"),
         *("--server.fileWatcherType", "none"),
+        *(word for name, value in THEME.items() for word in (f"--theme.{name}", value)),
     ]
     os.execve(sys.executable, command, {**os.environ, **settings})
 

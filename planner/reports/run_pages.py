@@ -55,7 +55,7 @@ def comparison_page(
     if len(chosen) < len(system.metrics):
         table = metrics_table(figures, system.metrics, references=references)
         parts.append(Part(title="All metrics", tables=[table], detail=True, folded=True))
-    parts += [_plan_part(run, is_alone=len(runs) == 1) for run in runs]
+    parts += [plan_part(run, is_alone=len(runs) == 1) for run in runs]
     return Page(
         title=f"{system.name}: {scenario.name}" if scenario else system.name,
         about=f"{system.question} {sizes(result.problem.size())}.",
@@ -135,7 +135,7 @@ def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
         about=f"{run.system.question} {sizes(run.problem.size())}.",
         parts=[
             *parts,
-            _plan_part(run, is_alone=True),
+            plan_part(run, is_alone=True),
             *_data_parts(run.problem),
             *_scenario_parts(scenario),
         ],
@@ -518,7 +518,7 @@ def _comparison_figures(result: Comparison) -> list[go.Figure]:
     return charts.comparison(result)
 
 
-def _plan_part(run: Run, *, is_alone: bool) -> Part:
+def plan_part(run: Run, *, is_alone: bool) -> Part:
     """Return what one design decided: drawings, violations and the plan's tables."""
     tables: list[Table] = []
     if len(run.violations):

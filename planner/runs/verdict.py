@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.metrics import Headline
@@ -22,27 +23,60 @@ PROVEN: Final = 1e-4  # relative distance to the bound that a sentence calls pro
 MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of their own
 
 
-def run_verdict(run: Run, bounds: Sequence[float] | None = None) -> str:
-    """Return the verdict on one run.
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a verdict; `is_loss` where it says what users lose by the best plan."""
 
-    bounds  the tightest bounds of the headline's ranks that are valid in truth, where another run proves them
-    """
-    values = headline_values(run)
-    if not values:
-        return f"{run.label}: {_missing(run)}."
-    bounds = proven_bounds(run) if bounds is None else bounds
-    says = f"{run.label} {_headline(run, values, bounds)}"
-    return ". ".join([says, *(f"It {loss}" for loss in [*_losses(run), *_fallbacks(run)])]) + "."
+    text: str
+    is_loss: bool = False
+
+
+def run_verdict(run: Run) -> str:
+    """Return the verdict on one run."""
+    return _joined(_run_sentences(run, proven_bounds(run)))
 
 
 def comparison_verdict(comparison: Comparison) -> str:
     """Return the verdict on a comparison: the best design, whether it is proven, and the others' distance."""
+    return _joined(comparison_sentences(comparison))
+
+
+def comparison_sentences(comparison: Comparison) -> list[Sentence]:
+    """Return the sentences of the verdict on a comparison: the best design first, then what it loses."""
+    best = best_run(comparison)
+    if best is None:
+        return [Sentence(f"{run.label}: {_missing(run)}.") for run in comparison.runs[:MOST_DESIGNS]]
+    others = sorted((run for run in comparison.runs if run is not best and headline_values(run)), key=_rank)
+    return [
+        *_run_sentences(best, tightest_bounds(comparison.runs)),
+        *(Sentence(text) for text in _others(best, others)),
+    ]
+
+
+def best_run(comparison: Comparison) -> Run | None:
+    """Return the run with the best plan by the headline's ranks; None where no run has a plan."""
     planned = [run for run in comparison.runs if headline_values(run)]
-    if not planned:
-        return " ".join(f"{run.label}: {_missing(run)}." for run in comparison.runs[:MOST_DESIGNS])
-    best = min(planned, key=lambda run: (_rank(run), not run.constraints.met, run.proof.bound is None))
-    others = sorted((run for run in planned if run is not best), key=_rank)
-    return " ".join([run_verdict(best, tightest_bounds(comparison.runs)), *_others(best, others)])
+    key = lambda run: (_rank(run), not run.constraints.met, run.proof.bound is None)  # noqa: E731
+    return min(planned, key=key, default=None)
+
+
+def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
+    """Return what a run reaches, and what it loses.
+
+    bounds  the tightest bounds of the headline's ranks that are valid in truth
+    """
+    values = headline_values(run)
+    if not values:
+        return [Sentence(f"{run.label}: {_missing(run)}.")]
+    return [
+        Sentence(f"{run.label} {_headline(run, values, bounds)}."),
+        *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
+        *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),
+    ]
+
+
+def _joined(sentences: Sequence[Sentence]) -> str:
+    return " ".join(sentence.text for sentence in sentences)
 
 
 def windows_verdict(system: System, windows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,18 +154,22 @@ def explain(
     if before is None and system.studies.practice is not None:
         practice = system.design(system.studies.practice)
         before, name = practice.run(observed, options=options).plan, system.studies.practice_name
-    decided = Decided(
-        design=entry.design,
-        parameters=entry.parameters,
-        decision=made.decision,
-        metrics=system.plan.measure(observed, made.decision.plan, None),
-        baseline=before,
-        baseline_name=name,
-    )
+    decided = replace(decided_of(made, observed), baseline=before, baseline_name=name)
     accepted = inspect.signature(system.studies.what_if).parameters
     earlier = {"previous": before} if "previous" in accepted else {}
     explanation = system.studies.what_if(observed, decided, options=options, **earlier, **values)
     return Explained(run=made, explanation=explanation)
+
+
+def decided_of(made: Run, observed: Any) -> Decided:
+    """Return the decision of a run with a plan, measured on the problem that the design observed."""
+    assert made.decision is not None
+    return Decided(
+        design=made.entry.design,
+        parameters=made.entry.parameters,
+        decision=made.decision,
+        metrics=made.system.plan.measure(observed, made.decision.plan, None),
+    )
 
 
 def _plan_before(scenario: Scenario, problem: Any, previous: str | Path | Plan, options: Options) -> Any:

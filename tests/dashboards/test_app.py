@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,8 @@ from planner.formatting import percent
 from planner.scenarios import scenario as scenarios
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.shipped import scenario_names
-from planner_dashboard import design_space, question, session, what_if, worker
+from planner_dashboard import design_space, question, session, worker
+from planner_dashboard.what_if import details, pins
 
 APP = Path(planner_dashboard.__file__).with_name("app.py")
 TIME_LIMIT_S = 300.0
@@ -71,12 +73,32 @@ def wait_until(app: AppTest, is_done: Callable[[], bool]) -> AppTest:
 
 def wait_for_answer(app: AppTest) -> AppTest:
     def is_done() -> bool:
-        state = app.session_state
-        if "job answer" in state or "answer" not in state:
-            return False
-        return bool(state["answer"].question == state["question"])
+        return "job answer" not in app.session_state and answer_of(app) is not None
 
     return wait_until(app, is_done)
+
+
+def answer_of(app: AppTest) -> worker.Answer | None:
+    """Return the answer to the current question of a page; None while there is none."""
+    state = app.session_state
+    return state["answers"].get(state["history"].current) if "answers" in state else None
+
+
+def require_answer(app: AppTest) -> worker.Answer:
+    answer = answer_of(app)
+    assert answer is not None
+    return answer
+
+
+def open_parameters(app: AppTest) -> AppTest:
+    """Open the form of all parameters, which is not sent while it is closed."""
+    app.session_state[f"parameters {app.session_state['history'].current.scenario}"] = True
+    return app.run()
+
+
+def texts(app: AppTest) -> str:
+    """Return what the page shows as HTML: verdict, figures, facts."""
+    return " ".join(str(one.proto.body) for one in app.get("html"))
 
 
 def open_tab(app: AppTest, key: str, tab: str) -> AppTest:
@@ -87,22 +109,83 @@ def open_tab(app: AppTest, key: str, tab: str) -> AppTest:
 
 def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp", set="problem.scale=0.5"))
-    answer = app.session_state["answer"]
+    answer = require_answer(app)
     assert [design.label for design in answer.designs] == ["ecmp"]
     half = answer.designs[0].figures.metrics["max_utilization"]
-    codes = [str(code.value) for code in open_tab(app, "view", what_if.EXPORT).code]
+    codes = [str(code.value) for code in open_tab(app, "view", details.EXPORT).code]
     assert "planner compare traffic/abilene --designs ecmp --set problem.scale=0.5" in codes
-    scale = next(slider for slider in app.slider if slider.label == "Scale")
+    scale = next(slider for slider in open_parameters(app).slider if slider.label == "Scale")
     assert scale.value == 0.5
     scale.set_value(1.0)
     app.run()
     wait_for_answer(app)
-    whole = app.session_state["answer"].designs[0].figures.metrics["max_utilization"]
+    whole = require_answer(app).designs[0].figures.metrics["max_utilization"]
     assert whole == pytest.approx(2 * half)
-    assert app.session_state["answer"].designs[0].changes["flows"][1] > 0, "every flow has doubled"
     assert dict(app.query_params) == {"scenario": "traffic/abilene", "designs": "ecmp"}
+    assert "from" in texts(app), "figures say what they were before"
+    open_tab(app, "view", details.DESIGNS)
     label = find_system("traffic").metric("max_utilization").label
     assert "(+" in str(app.dataframe[0].value.loc[f"{label} ↓", "ecmp"])
+    open_tab(app, "view", details.PLAN)
+    app = wait_until(app, lambda: "found details" in app.session_state)
+    found = app.session_state["found details"][1]
+    assert found.changes["flows"][1] > 0, "every flow has doubled"
+
+
+def test_undo_and_redo_bring_back_questions_with_their_answers() -> None:
+    app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp"))
+    first = require_answer(app)
+    scale = next(slider for slider in open_parameters(app).slider if slider.label == "Scale")
+    scale.set_value(2.0)
+    wait_for_answer(app.run())
+    second = require_answer(app)
+    app.button(key="undo").click().run()
+    assert require_answer(app) is first, "the answer was kept"
+    assert next(slider for slider in app.slider if slider.label == "Scale").value == 1.0
+    app.button(key="redo").click().run()
+    assert require_answer(app) is second
+    chip = next(one for one in app.button if one.label.startswith("scale 2"))
+    chip.click().run()
+    assert require_answer(app) is first, "a click takes the change back"
+
+
+def test_elements_fail_are_doubled_and_restored_from_their_panel() -> None:
+    app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp,optimum"))
+    whole = require_answer(app)
+    name = whole.elements["link"][0]
+    app.session_state["selected"] = ("link", name)
+    app.run()
+    app.button(key=f"action link {name} Fail").click().run()
+    wait_for_answer(app)
+    failed = require_answer(app)
+    assert failed.question.changes == {"problem.fail_links": (name,)}
+    assert failed.whole is not None, "the picture shows what has failed"
+    assert name in failed.elements["link"], "what has failed can be restored"
+    assert "With " in texts(app)
+    app.button(key=f"action link {name} Fail").click().run()
+    assert require_answer(app) is whole
+
+
+def test_a_plan_is_pinned_with_a_name_and_restored_from_the_address() -> None:
+    app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp", set="problem.scale=2.0"))
+    app.button(key="pin").click().run()
+    (pin,) = app.session_state[pins.PINS]
+    assert pin.name == "scale 2.0"
+    kept = app.query_params["pin"]
+    again = pins.from_address({"pin": [kept] if isinstance(kept, str) else kept})
+    assert again == [pin]
+    with pytest.raises(InputError, match="no such scenario"):
+        pins.from_address({"pin": ["scenario=%2Fetc%2Fpasswd"]})
+
+
+def test_the_plan_before_and_other_designs_can_be_compared_with() -> None:
+    app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp,optimum"))
+    choice = app.selectbox(key="compare with")
+    assert choice.options[0] == "Compare with nothing"
+    choice.select("ecmp").run()
+    assert not app.exception
+    assert any("What changed" in one.value for one in app.subheader)
+    assert any("falls from" in one.value or "rises from" in one.value for one in app.markdown)
 
 
 def test_a_page_loads_its_scenario_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +199,7 @@ def test_a_page_loads_its_scenario_once(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(scenarios, "from_document", count)
     question.unchanged_scenario.cache_clear()
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp", set="problem.scale=0.5"))
-    next(slider for slider in app.slider if slider.label == "Scale").set_value(0.6)
+    next(slider for slider in open_parameters(app).slider if slider.label == "Scale").set_value(0.6)
     app.run()
     wait_for_answer(app)
     assert not app.error
@@ -128,21 +211,26 @@ def test_the_form_of_each_scenario_begins_without_changes(monkeypatch: pytest.Mo
     for name in scenario_names():
         app = page(scenario=name)
         assert not app.exception, name
-        assert app.session_state["question"] == question.Question(scenario=name), name
+        assert app.session_state["history"].current == question.Question(scenario=name), name
+        open_parameters(app)
+        assert not app.exception, name
+        assert app.session_state["history"].current == question.Question(scenario=name), name
 
 
-def test_the_answer_begins_with_question_and_verdict() -> None:
+def test_the_answer_begins_with_question_verdict_and_figures() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp,optimum", set="problem.scale=2.0"))
-    answer, system = app.session_state["answer"], find_system("traffic")
-    escape = session.escape_markdown
-    assert app.markdown[0].value == f"**{escape(system.question)}**"
-    assert escape("traffic/abilene; ") in app.caption[0].value
-    assert escape("scale: 2.0") in app.caption[0].value
-    assert app.info[0].value == escape(answer.verdict)
+    answer, system = require_answer(app), find_system("traffic")
+    shown = texts(app)
+    assert html.escape(system.question) in shown
+    for one in answer.sentences:
+        assert html.escape(one.text) in shown
+    (loss,) = [one.text for one in answer.sentences if one.is_loss]
+    assert f"<span class='planner-loss'>{html.escape(loss)}</span>" in shown
+    assert shown.index("planner-verdict") < shown.index("planner-figures")
+    assert any(one.label.startswith("scale 2") for one in app.button), "a change is a chip"
     ecmp = next(one for one in answer.designs if one.label == "ecmp")
-    assert ecmp.losses, "an overload is told beside the headline figure"
+    assert ecmp.losses, "an overload is said beside the headline figure"
     assert ecmp.figures.constraints.text == "violated"
-    assert {f":red[{escape(loss)}]" for loss in ecmp.losses} <= {line.value for line in app.markdown}
     rows = list(app.dataframe[0].value.index)
     labels = {metric.label for metric in system.metrics}
     assert sum(any(row.startswith(label) for label in labels) for row in rows) <= 8
@@ -153,21 +241,21 @@ def test_the_answer_begins_with_question_and_verdict() -> None:
 
 def test_strict_service_is_a_field_and_explains_why_nothing_fits() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="optimum"))
-    assert app.session_state["answer"].designs[0].losses, "soft service sheds"
-    service = next(box for box in app.selectbox if box.label == "Service")
+    assert require_answer(app).designs[0].losses, "soft service sheds"
+    service = next(box for box in open_parameters(app).selectbox if box.label == "Service")
     assert service.value == "best"
     service.set_value("all")
     app.run()
     app = wait_for_answer(app)
-    (design,) = app.session_state["answer"].designs
+    (design,) = require_answer(app).designs
     assert design.figures.status.text == "infeasible"
-    assert "of every demand fits" in app.info[0].value, "the verdict tells the reason"
+    assert "of every demand fits" in texts(app), "the verdict tells the reason"
     assert app.query_params["set"] == "solver.service=all"
 
 
 def test_a_plan_is_explained_on_request() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="optimum"))
-    open_tab(app, "view", "optimum")
+    open_tab(app, "view", details.LIMITS)
     next(button for button in app.button if button.label == "Explain").click()
     app.run()
     wait_until(app, lambda: "job explain" not in app.session_state)
@@ -180,7 +268,7 @@ def test_a_failed_question_is_one_line_and_the_page_lives_on() -> None:
     wait_until(app, lambda: bool(app.error))
     assert len(app.error) == 1
     assert "no such link" in app.error[0].value
-    app.sidebar.selectbox[0].select("traffic/germany50")
+    app.selectbox[0].select("traffic/germany50")
     app.run()
     wait_for_answer(app)
     assert not app.error
@@ -203,12 +291,12 @@ def test_a_hostile_address_is_one_line_and_changes_nothing(query: dict[str, str]
     assert not app.exception
     assert len(app.error) == 1
     assert message in app.error[0].value
-    assert not app.session_state["question"].changes
+    assert not app.session_state["history"].current.changes
 
 
 def test_a_question_needs_a_design() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp"))
-    app.sidebar.multiselect[0].set_value([])
+    open_parameters(app).multiselect[0].set_value([])
     app.run()
     assert "choose a design" in app.error[0].value
 

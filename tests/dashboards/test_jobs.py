@@ -125,7 +125,7 @@ def test_large_questions_do_not_harm_the_next(tmp_path: Path) -> None:
     try:
         for place, name in enumerate(LARGE):
             asked = Question(scenario=name, changes={"solver.time_limit_s": 20.0})
-            job = pool.submit(worker.compare, asked, tmp_path, tmp_path / str(place), None)
+            job = pool.submit(worker.compare, asked, tmp_path, tmp_path / str(place))
             wait_until(lambda job=job: not job.is_pending, 600.0)  # type: ignore[misc]
             answer = job.result()
             assert not any("ran out of memory" in str(note) for note in answer.notes), name
@@ -172,3 +172,25 @@ def test_workers_do_not_run_the_script_of_their_parent(
     finally:
         pool.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_visitor_takes_the_worker_of_a_spare_job() -> None:
+    pool = Workers(1, 1024)
+    try:
+        spare = pool.submit_spare(sleep, 600.0)
+        assert spare is not None
+        wait_until(lambda: not spare.is_waiting)
+        asked = pool.submit(sleep, 0.0)
+        wait_until(lambda: not asked.is_pending)
+        assert asked.result() > 0
+        assert spare.future.cancelled()
+        long = pool.submit(sleep, 600.0)
+        assert pool.submit_spare(sleep, 0.0) is None, "a visitor comes first"
+        long.cancel()
+        wait_until(lambda: not long.is_pending)
+        another = pool.submit_spare(sleep, 0.0)
+        assert another is not None
+        wait_until(lambda: not another.is_pending)
+    finally:
+        pool.close()
+    assert pool.submit_spare(sleep, 0.0) is None, "a closed pool starts no workers"

@@ -159,16 +159,18 @@ def test_a_table_is_guessed_by_its_name_alone() -> None:
 
 
 def test_a_download_includes_its_tables(tmp_path: Path) -> None:
-    from planner_dashboard import what_if
+    from planner_dashboard import comparisons
     from planner_dashboard.question import UPLOADED, Question
+    from planner_dashboard.what_if import details
 
     digest, _ = worker.upload(
         "traffic", [uploaded("links.csv", LINKS), uploaded("demands.csv", DEMANDS)], tmp_path
     )
     question = Question(scenario=UPLOADED, upload=digest, designs=("ecmp",), changes={"problem.scale": 0.5})
-    answer = worker.compare(question, tmp_path / digest, tmp_path / "out", None)
+    answer = worker.compare(question, tmp_path / digest, tmp_path / "out")
     assert answer.designs[0].figures.metrics["max_utilization"] == pytest.approx(0.4)
-    with zipfile.ZipFile(io.BytesIO(what_if.zip_folder(answer.folder))) as archive:
+    comparisons.write_files(answer.folder, tmp_path / "files")
+    with zipfile.ZipFile(io.BytesIO(details.zip_folder(tmp_path / "files"))) as archive:
         archive.extractall(tmp_path / "unzipped")
     from tests.commands import planner
 

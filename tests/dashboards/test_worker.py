@@ -39,12 +39,12 @@ def test_an_answer_and_its_explanation_load_the_scenario_once(
     question = Question(
         scenario="traffic/abilene", changes={"problem.scale": 0.5}, designs=("ecmp", "optimum")
     )
-    answer = worker.compare(question, tmp_path, tmp_path / "out", None)
+    answer = worker.compare(question, tmp_path, tmp_path / "out")
     explanation = worker.explain(pickle.loads(pickle.dumps(answer.question)), tmp_path, "optimum")
     assert loads == problems == ["traffic/abilene"]
     assert explanation.tables
     pickle.dumps((answer, explanation))  # both are sent to the page's process
-    worker.compare(Question(scenario="traffic/abilene", designs=("ecmp",)), tmp_path, tmp_path / "out", None)
+    worker.compare(Question(scenario="traffic/abilene", designs=("ecmp",)), tmp_path, tmp_path / "out")
     assert len(loads) == len(problems) == 2, "another question loads its own scenario"
 
 
@@ -63,7 +63,7 @@ def test_compiling_is_said_while_it_lasts_and_not_counted_as_time(
 
     monkeypatch.setattr(run, "prepare", prepare)
     question = Question(scenario="traffic/abilene", designs=("ecmp",))
-    answer = worker.compare(question, tmp_path, tmp_path / "out", None, activity)
+    answer = worker.compare(question, tmp_path, tmp_path / "out", activity)
     assert said == ["compiling (once)"]
     assert not activity.exists()
     assert answer.compile_s == pytest.approx(100.0, abs=10.0)
@@ -83,7 +83,7 @@ def test_a_design_that_runs_out_of_memory_fails_alone(
 
     monkeypatch.setattr(run, "evaluate", run_out)
     question = Question(scenario="traffic/abilene", designs=("ecmp", "optimum"))
-    answer = worker.compare(question, tmp_path, tmp_path / "out", None, tmp_path / "answer.activity")
+    answer = worker.compare(question, tmp_path, tmp_path / "out", tmp_path / "answer.activity")
     assert [one.label for one in answer.designs] == ["ecmp", "optimum"]
     assert answer.designs[1].figures.status.text == "SolverFailure"
     assert any("smaller problem" in str(note) for note in answer.notes)

@@ -8,7 +8,7 @@ before it. Queues that are enlarged before a circuit, and senders to which circu
 use circuits better. Flows to `any` rack are placed by the plan, as a distributed file system places
 replicas: `block_placement` has that formulation.
 
-Tables: `racks(rack, hosts, circuit_mbps, packet_mbps)`, `flows(flow, source_rack, target_rack, host,
+Tables: `racks(rack, hosts, circuit_mbps, packet_mbps, failed?)`, `flows(flow, source_rack, target_rack, host,
 start_us, bytes, after)` and `network(...)` in one row; 1 Mbit/s is 1 bit/us. A plan is the record of a run:
 `configurations(day, start_us, duration_us, source_rack, target_rack)`, `queues(at_us, source_rack,
 target_rack, packets)`, `settings(queue_packets, alpha, beta, packet_mbps,
@@ -38,10 +38,12 @@ from planner_models.circuitflows.designs.table import DESIGNS
 from planner_models.circuitflows.plan import what_if
 from planner_models.circuitflows.plan.check import check
 from planner_models.circuitflows.plan.drawing import draw
+from planner_models.circuitflows.plan.elements import ELEMENTS
 from planner_models.circuitflows.plan.metrics import METRICS, measure
 from planner_models.circuitflows.plan.plan import PLAN_TABLES, Operation, from_tables
 from planner_models.circuitflows.problem import generators
 from planner_models.circuitflows.problem.adjustments import adjust
+from planner_models.circuitflows.problem.drawing import draw_flows
 from planner_models.circuitflows.problem.plain_flows import from_flows
 from planner_models.circuitflows.problem.problem import TABLES, FlowsInTime
 from planner_models.circuitflows.published.targets import TARGETS
@@ -86,6 +88,8 @@ SYSTEM = System(
         from_tables=FlowsInTime.from_tables,
         presets={"mixed": generators.mixed, "strobe": generators.strobe, "dfsio": generators.dfsio},
         adjust=adjust,
+        draw=draw_flows,
+        elements=ELEMENTS,
         sample=generators.sample,
     ),
     plan=PlanType(

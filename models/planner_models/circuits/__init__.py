@@ -20,7 +20,7 @@ proven bound (`upper_bound`). The bound holds for the packet switch as a fluid t
 night. An observation of the demand may be limited by queues, old, noisy or coarse (`information`); the
 circuits that are scheduled on it serve the true demand.
 
-Tables: `racks(rack, circuit_mbps, packet_mbps)`, `demands(source_rack, target_rack, bits)`,
+Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `demands(source_rack, target_rack, bits)`,
 `switch(night_us, window_us?, shortest_day_us?, circuit_switches?, dark?)` and optionally
 `coflows(coflow, source_rack, target_rack, bits)`; 1 Mbit/s is 1 bit/us. A plan is
 `configurations(day, start_us, duration_us, source_rack, target_rack)` (with `switch` where there are
@@ -48,11 +48,13 @@ from planner_models.circuits.designs.table import DESIGNS
 from planner_models.circuits.information.realize import realize
 from planner_models.circuits.plan.check import check
 from planner_models.circuits.plan.drawing import draw
+from planner_models.circuits.plan.elements import ELEMENTS
 from planner_models.circuits.plan.metrics import METRICS, measure
 from planner_models.circuits.plan.plan import PLAN_TABLES, Schedule, from_tables
 from planner_models.circuits.plan.what_if import explain
 from planner_models.circuits.problem import generators, readers
 from planner_models.circuits.problem.adjustments import adjust
+from planner_models.circuits.problem.drawing import draw_demand
 from planner_models.circuits.problem.problem import OPTIONAL_TABLES, TABLES, Circuits
 
 COORDINATION = Coordination(
@@ -102,6 +104,8 @@ SYSTEM = System(
         series={"coflow_windows": readers.read_coflow_windows, "flow_windows": readers.read_flow_windows},
         presets={make.__name__: make for make in generators.PRESETS},
         adjust=adjust,
+        draw=draw_demand,
+        elements=ELEMENTS,
         sample=generators.sample,
     ),
     plan=PlanType(

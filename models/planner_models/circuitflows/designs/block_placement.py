@@ -64,21 +64,40 @@ def place_randomly(problem: FlowsInTime, *, seed: int) -> pd.DataFrame:
 
     source  Mukerjee 2018, 2.6.1
     """
-    free, n = np.flatnonzero(problem.target < 0), len(problem.racks)
+    free = np.flatnonzero(problem.target < 0)
     rng = np.random.default_rng(seed)
-    target = (problem.source[free] + rng.integers(1, n, size=len(free))) % n
-    return _placement_table(problem, free, target)
+    source, working = problem.source[free], np.flatnonzero(~problem.is_failed)
+    least: int | NDArray[np.int64] = 1  # not to its own rack
+    if problem.is_failed.any():
+        least = (~problem.is_failed[source]).astype(np.int64)
+    if (np.asarray(least) >= len(working)).any():  # whatever their racks are, these flows never begin
+        return place_in_ring(problem, shift=1)
+    turn = rng.integers(least, len(working), size=len(free))
+    return _placement_table(problem, free, working[(np.searchsorted(working, source) + turn) % len(working)])
 
 
 def place_in_ring(problem: FlowsInTime, *, shift: int) -> pd.DataFrame:
-    """Return every block of rack i in rack i + shift, as reHDFS does with a shift of 1.
+    """Return every block of rack i in rack i + shift, or the next that works: reHDFS with a shift of 1.
 
     source  Mukerjee 2018, 2.6.1
     """
     free, n = np.flatnonzero(problem.target < 0), len(problem.racks)
     if shift % n == 0:
         raise InputError(f"shift is {shift}, must not be a multiple of the {n} racks")
-    return _placement_table(problem, free, (problem.source[free] + shift) % n)
+    target = _next_racks(problem, shift)
+    return _placement_table(problem, free, target[problem.source[free]])
+
+
+def _next_racks(problem: FlowsInTime, shift: int) -> NDArray[np.int64]:
+    """Return (n,) the rack i + shift of each rack i, or the next one that works; any where none does."""
+    racks = np.arange(len(problem.racks))
+    first = (racks + shift) % len(racks)
+    target = first.copy()
+    for _ in racks:
+        passed = problem.is_failed[target] | (target == racks)
+        target = np.where(passed, (target + 1) % len(racks), target)
+    unusable = problem.is_failed[target] | (target == racks)
+    return np.where(unusable, first, target)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,8 +137,8 @@ def optimize_placement(
     n = len(problem.racks)
     blocks = np.round(solution.x[: n * n]).astype(int).reshape(n, n)
     free = np.flatnonzero(problem.target < 0)
-    target = np.empty(len(free), dtype=np.int64)
-    for rack in range(n):
+    target = _next_racks(problem, 1)[problem.source[free]]  # of failed racks, whose blocks are never sent
+    for rack in np.flatnonzero(~problem.is_failed):
         mine = np.flatnonzero(problem.source[free] == rack)
         # in turn, so that a file's blocks are spread too
         left, turn = blocks[rack].copy(), 0
@@ -131,7 +150,8 @@ def optimize_placement(
             turn += 1
     everywhere = problem.target.copy()
     everywhere[free] = target
-    needed = float(max_partners(problem.source, everywhere, n))
+    sent = problem.can_send(everywhere)
+    needed = float(max_partners(problem.source[sent], everywhere[sent], n))
     return Placement(
         placement=_placement_table(problem, free, target),
         proof=replace(proof, objective=needed),
@@ -152,7 +172,7 @@ def build_program(
     eye, ones = sp.eye_array(n), np.ones((1, n))
     send, receive = sp.kron(eye, ones), sp.kron(ones, eye)
     most = np.repeat(np.ceil(blocks / racks_each), n)
-    loads = np.floor((1 + balance) * np.ceil(total / n) + 1e-9)
+    loads = np.floor((1 + balance) * np.ceil(total / count_working(problem)) + 1e-9)
     each = -np.ones((n, 1))
     program = BlockProgram(blocks=pairs, sends=pairs, configurations=1)
     program.add("written", lower=blocks, upper=blocks, blocks=send)
@@ -161,14 +181,15 @@ def build_program(
     program.add("receives from", upper=0.0, sends=receive, configurations=each)
     program.add("balance", upper=loads, blocks=receive)
     taken = fixed_pairs(problem)
-    if can_avoid_two_way(n, racks_each) and not taken.any():
+    if can_avoid_two_way(count_working(problem), racks_each) and not taken.any():
         first, second = np.triu_indices(n, 1)
         both = np.tile(np.arange(len(first)), 2), np.concatenate([first * n + second, second * n + first])
         pairs_of = sp.csr_array((np.ones(2 * len(first)), both), shape=(len(first), pairs))
         program.add("apart", upper=1.0, sends=pairs_of)
     if used is not None:
         program.add("churn", upper=churn * total, blocks=np.where(used, 0.0, 1.0).reshape(1, pairs))
-    elsewhere = 1 - np.eye(n).ravel()
+    works = (~problem.is_failed).astype(float)
+    elsewhere = (np.outer(works, works) * (1 - np.eye(n))).ravel()
     return program.build(
         name="placement",
         cost={"configurations": 1.0},
@@ -189,19 +210,20 @@ def formulation(
 
     require_racks(problem, racks_each)
     w = blocks_to_place(problem)
-    n, mean = len(w), math.ceil(w.sum() / len(w))
+    working = np.flatnonzero(~problem.is_failed).tolist()
+    n, mean = len(working), math.ceil(w.sum() / len(working))
     m = pyo.ConcreteModel("placement")
-    m.racks = pyo.RangeSet(0, n - 1)
-    m.pairs = pyo.Set(initialize=[(i, j) for i in range(n) for j in range(n) if i != j])
+    m.racks = pyo.Set(initialize=working)
+    m.pairs = pyo.Set(initialize=[(i, j) for i in working for j in working if i != j])
     m.x = pyo.Var(m.pairs, domain=pyo.NonNegativeIntegers)
     m.y = pyo.Var(m.pairs, domain=pyo.Binary)
     m.configurations = pyo.Var(domain=pyo.NonNegativeIntegers)
 
     def to(i: int) -> list[tuple[int, int]]:
-        return [(i, j) for j in range(n) if j != i]
+        return [(i, j) for j in working if j != i]
 
     def into(j: int) -> list[tuple[int, int]]:
-        return [(i, j) for i in range(n) if i != j]
+        return [(i, j) for i in working if i != j]
 
     m.written = pyo.Constraint(m.racks, rule=lambda m, i: sum(m.x[p] for p in to(i)) == w[i])
     m.spread = pyo.Constraint(
@@ -230,7 +252,7 @@ def can_avoid_two_way(racks: int, racks_each: int) -> bool:
 
 def fixed_pairs(problem: FlowsInTime) -> NDArray[np.bool_]:
     """Return (n, n) pairs of racks with flows that have their target: they need circuits anyway."""
-    known = problem.target >= 0
+    known = (problem.target >= 0) & problem.can_send(problem.target)
     pairs = np.zeros((len(problem.racks), len(problem.racks)), dtype=bool)
     pairs[problem.source[known], problem.target[known]] = True
     return pairs
@@ -238,14 +260,20 @@ def fixed_pairs(problem: FlowsInTime) -> NDArray[np.bool_]:
 
 def blocks_to_place(problem: FlowsInTime) -> NDArray[np.float64]:
     """Return (n,) blocks that each rack writes and the plan places."""
-    free = problem.target < 0
+    free = (problem.target < 0) & problem.can_send(problem.target)
     return np.bincount(problem.source[free], minlength=len(problem.racks)).astype(float)
 
 
+def count_working(problem: FlowsInTime) -> int:
+    """Return how many racks work, at least 1."""
+    return max(1, int((~problem.is_failed).sum()))
+
+
 def require_racks(problem: FlowsInTime, racks_each: int) -> None:
-    """Raise InputError where there are not so many other racks."""
-    if racks_each > len(problem.racks) - 1:
-        raise InputError(f"racks_each is {racks_each}, there are {len(problem.racks) - 1} other racks")
+    """Raise InputError where there are not so many other racks that work."""
+    others = count_working(problem) - 1
+    if racks_each > others:
+        raise InputError(f"racks_each is {racks_each}, there are {others} other racks")
 
 
 def used_pairs(problem: FlowsInTime, placement: pd.DataFrame) -> NDArray[np.bool_]:

@@ -28,7 +28,8 @@ def max_delivered_gb(problem: FlowsInTime, *, packet_mbps: float | None = None) 
     """
     end = problem.of("horizon_us")
     start = problem.flows["start_us"].to_numpy(float)
-    size = np.where(start < end, problem.flows["bytes"].to_numpy(float), 0.0)
+    begins = (start < end) & problem.can_send(problem.target)
+    size = np.where(begins, problem.flows["bytes"].to_numpy(float), 0.0)
     circuit = problem.racks["circuit_mbps"].to_numpy(float)
     rate = (circuit + (problem.packet_mbps if packet_mbps is None else packet_mbps)) / 8
     host_rate = problem.of("host_mbps") / 8 or np.inf

@@ -1,4 +1,4 @@
-"""Drawings of a run: its circuits over time, and completion times of flows."""
+"""Drawings of a run: its circuits over time, data left of each pair, and completion times of flows."""
 
 from __future__ import annotations
 
@@ -7,19 +7,43 @@ from collections.abc import Sequence
 import pandas as pd
 
 from planner.contract.drawing import Distribution, Drawing
-from planner_models.circuitflows.plan.metrics import replay
 from planner_models.circuitflows.plan.plan import Operation
+from planner_models.circuitflows.plan.service import Service
 from planner_models.circuitflows.problem.problem import FlowsInTime
-from planner_models.circuits.plan.drawing import timeline
+from planner_models.circuits.plan.drawing import MOST_BARS, MOST_LANES, draw_timeline
+from planner_models.circuits.problem.drawing import draw_ring
 
 
 def draw(problem: FlowsInTime, plan: Operation) -> Sequence[Drawing]:
-    """Draw the first circuits by sending rack, and completion times of small and big flows."""
-    taken = pd.Series(replay(problem, plan).taken_us / 1e3)
-    ended = {"small flows": taken[~problem.big].dropna(), "big flows": taken[problem.big].dropna()}
+    """Draw the first circuits of racks over time, data left of each pair, and completion times of flows."""
+    service = Service.of(problem, plan)
+    wanted, delivered = (8 * bytes_ for bytes_ in service.pair_sums)
     shown: list[Drawing] = []
     if len(plan.configurations):
-        shown.append(timeline(plan.configurations, problem.racks["rack"]))
+        days, title = choose_first_weeks(problem, plan.configurations)
+        shown.append(
+            draw_timeline(
+                problem,
+                days,
+                wanted=wanted,
+                left=wanted - delivered,
+                note=service.describe_pair,
+                elements=service.name_pairs,
+                title=title,
+            )
+        )
+    shown.append(
+        draw_ring(
+            problem,
+            wanted,
+            title="Data not delivered",
+            note=service.describe_pair,
+            elements=service.name_pairs,
+            left_bits=wanted - delivered,
+        )
+    )
+    taken = pd.Series(service.run.taken_us / 1e3)
+    ended = {"small flows": taken[~problem.big].dropna(), "big flows": taken[problem.big].dropna()}
     if any(len(times) for times in ended.values()):
         shown.append(
             Distribution(
@@ -31,3 +55,19 @@ def draw(problem: FlowsInTime, plan: Operation) -> Sequence[Drawing]:
             )
         )
     return shown
+
+
+def choose_first_weeks(problem: FlowsInTime, days: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the circuits of the first whole weeks, as many as a timeline can show, and its title."""
+    title = "Circuits by sending rack"
+    # the night before a day is of the same week
+    begin = days["start_us"] - problem.of("night_us")
+    week = (begin / problem.of("week_us") + 1e-9).astype(int)
+    lanes = min(len(problem.racks), MOST_LANES) / len(problem.racks)
+    circuits = week.value_counts().sort_index()
+    fitting = circuits.index[(circuits.cumsum() * lanes <= MOST_BARS).to_numpy()]
+    last = int(fitting[-1]) if len(fitting) else int(circuits.index[0])
+    if last < int(circuits.index[-1]):
+        until = (last + 1) * problem.of("week_us") / 1e3
+        title += f", the first {until:,.4g} of {problem.of('horizon_us') / 1e3:,.4g} ms"
+    return days[week <= last], title

@@ -116,7 +116,7 @@ def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str,
     ends = np.minimum(days["start_us"] + days["duration_us"], end_us)
     up = float(np.clip(ends - days["start_us"], 0.0, None).sum())
     end = network.of("end_us")
-    sent = network.count(SENT)
+    sent, begin = network.count(SENT), problem.can_send(network.of("target"))
     return {
         "small_median_ms": _percentile(taken[ended & ~problem.big], 50),
         "small_p99_ms": _percentile(taken[ended & ~problem.big], 99),
@@ -139,7 +139,9 @@ def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str,
         "circuit_latency_median_us": latency_percentile_us(run.latency[1], 50),
         "lost_share": network.count(LOST) / sent if sent else None,
         "configurations": float(len(days)),
-        "pairs_per_rack": float(max_partners(network.of("source"), network.of("target"), len(problem.racks))),
+        "pairs_per_rack": float(
+            max_partners(network.of("source")[begin], network.of("target")[begin], len(problem.racks))
+        ),
         "duty_cycle": up / end_us,
     }
 
@@ -173,7 +175,8 @@ def _utilization(problem: FlowsInTime, plan: Operation, network: Network) -> flo
     end = np.minimum(start + frame["duration_us"].to_numpy(float), plans.simulated_us(problem, plan))
     up = np.bincount(pair, weights=np.clip(end - start, 0.0, None), minlength=n * n)
     runs = np.zeros(n * n, dtype=bool)
-    runs[network.of("source") * n + network.of("target")] = True
+    begin = problem.can_send(network.of("target"))
+    runs[(network.of("source") * n + network.of("target"))[begin]] = True
     most = float((up * problem.circuit_mbps.ravel())[runs].sum())
     carried = float(network.of("carried")[1][runs].sum()) * problem.of("packet_bytes") * 8
     return carried / most if most > 0 else None

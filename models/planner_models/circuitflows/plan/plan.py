@@ -167,7 +167,7 @@ def build_idle_network(
         "target": target,
         "host": problem.host,
         "size": problem.packets,
-        "start_us": problem.flows["start_us"].to_numpy(float),
+        "start_us": np.where(problem.can_send(target), problem.flows["start_us"].to_numpy(float), np.inf),
         "before": problem.before,
     }
     rate = problem.packet_mbps if packet_mbps is None else np.full(len(problem.racks), packet_mbps)

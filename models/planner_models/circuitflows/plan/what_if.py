@@ -13,8 +13,9 @@ from pydantic import Field
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.options import Options
-from planner_models.circuitflows.plan.metrics import METRICS, Replay, measure, replay
+from planner_models.circuitflows.plan.metrics import METRICS, Replay, measure
 from planner_models.circuitflows.plan.plan import simulated_us
+from planner_models.circuitflows.plan.service import UNITS, Service
 from planner_models.circuitflows.problem.problem import FlowsInTime
 
 METRIC: Final = {metric.name: metric for metric in METRICS}
@@ -42,9 +43,9 @@ def explain(
     plan = decided.decision.plan
     if plan is None:
         raise ValueError("there is no plan to explain")
-    run = replay(problem, plan)
-    sentences = [_describe_flows(problem, run, simulated_us(problem, plan))]
-    sections = [_report_racks(problem, run, shown)]
+    service = Service.of(problem, plan)
+    sentences = [_describe_flows(problem, service.run, simulated_us(problem, plan))]
+    sections = [_report_racks(service, shown)]
     if decided.decision.proof.is_cut:
         sentences.append(
             "Gains of other settings and networks are found of whole runs: extend the time limit."
@@ -82,21 +83,12 @@ def _describe_flows(problem: FlowsInTime, run: Replay, until_us: float) -> str:
     )
 
 
-def _report_racks(problem: FlowsInTime, run: Replay, shown: int) -> Section:
+def _report_racks(service: Service, shown: int) -> Section:
     """Report the racks with the most data left to send."""
-    size = problem.flows["bytes"].to_numpy(float)
-    delivered = np.minimum(run.network.of("delivered"), problem.packets) * problem.of("packet_bytes")
-    left = np.maximum(size - delivered, 0.0)
-    frame = pd.DataFrame({"rack": problem.names[problem.source], "wanted": size / 1e6, "left": left / 1e6})
-    by_rack = frame.groupby("rack", sort=False).agg({"wanted": "sum", "left": "sum"}).reset_index()
-    by_rack["flows_unfinished"] = (
-        pd.Series(np.isnan(run.taken_us)).groupby(frame["rack"], sort=False).sum().to_numpy(int)
-    )
-    worst = by_rack.sort_values("left", ascending=False, kind="stable").head(shown)
+    by_rack = service.tabulate_racks()
+    worst = by_rack[by_rack["wanted"] > 0].sort_values("left", ascending=False, kind="stable").head(shown)
     return Section(
-        title="Racks with the most data left to send",
-        frame=worst.reset_index(drop=True),
-        units={"wanted": "MB", "left": "MB"},
+        title="Racks with the most data left to send", frame=worst.reset_index(drop=True), units=UNITS
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -149,6 +149,8 @@ class FlowsInTime(Racks):
     one that is not there, a night or a shortest day that does not fit the week.
     """
 
+    any_rack: ClassVar[str] = ANY
+
     racks: pd.DataFrame
     flows: pd.DataFrame
     network: pd.DataFrame
@@ -176,11 +178,28 @@ class FlowsInTime(Racks):
         """Return the number of racks, and of flows."""
         return {"racks": len(self.racks), "flows": len(self.flows)}
 
-    def scale(self, factor: float) -> FlowsInTime:
-        """Return the same flows with `factor` times the bytes."""
-        if factor == 1:
+    def scale(self, factor: float, *, pairs: Mapping[str, float] | None = None) -> FlowsInTime:
+        """Return the same flows with `factor` times the bytes, and times that of their pair of racks.
+
+        A pair with the factor 0 is left out; flows that wait for its flows wait for what those waited for.
+
+        pairs   factors by names of pairs, such as r0->r1 or r0->any
+        raises  InputError for every name that is none, and where no flow remains
+        """
+        if factor == 1 and not pairs:
             return self
-        return replace(self, flows=self.flows.assign(bytes=self.flows["bytes"] * factor))
+        factors = factor * self.pair_factors(pairs or {}, self.flows)
+        flows, kept = self.flows.assign(bytes=self.flows["bytes"] * factors), factors > 0
+        if not kept.any():
+            raise InputError("demand_factors: every flow is left out, one at least must remain")
+        if not kept.all():
+            before = self.before
+            while (skipped := (before >= 0) & ~kept[before]).any():
+                before = np.where(skipped, before[before], before)
+            names = self.flows["flow"].to_numpy(object)
+            after = np.where(before >= 0, names[before], NONE)
+            flows = flows.assign(after=after)[kept].reset_index(drop=True)
+        return replace(self, flows=flows)
 
     def with_night(self, night_us: float | None) -> FlowsInTime:
         """Return the same flows over circuits that take so long to change; None keeps the value."""
@@ -189,6 +208,11 @@ class FlowsInTime(Racks):
         return replace(self, network=self.network.assign(night_us=night_us))
 
     # --- as arrays ------------------------------------------------------------------------
+
+    def can_send(self, target: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return (F,) the flows whose racks work; `target` has the rows of `racks` that they go to, or -1."""
+        works = np.append(~self.is_failed, True)  # the last one: any rack
+        return np.asarray(works[self.source] & works[target], dtype=bool)
 
     @cached_property
     def source(self) -> NDArray[np.int64]:

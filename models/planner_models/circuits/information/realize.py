@@ -18,4 +18,8 @@ def realize(truth: Circuits, observed: Circuits, plan: Schedule) -> Schedule:  #
     left = truth.bits - derive_carried(truth, circuits).circuit_bits
     left[left <= ROUNDING * truth.bits] = 0.0
     extra = fill_packet_switch(truth, left)
-    return replace(plan, packet=packet_table(truth, extra), unserved=packet_table(truth, left - extra))
+    return replace(
+        plan,
+        packet=packet_table(truth, extra),
+        unserved=packet_table(truth, left - extra + truth.unreachable_bits),
+    )

@@ -235,7 +235,7 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
         known = served if listed is None else served + listed
         found += _pairs(problem, "coverage", known < wanted - tolerance, served)
     if listed is not None:
-        left = np.maximum(wanted - served, 0.0)
+        left = np.maximum(wanted - served, 0.0) + problem.unreachable_bits
         found += _pairs(
             problem, "unserved", np.abs(listed - left) > PRECISION * np.maximum(wanted, 1.0), listed, left
         )
@@ -276,7 +276,7 @@ def _pairs(
     source, target = np.nonzero(broken)
     return Violations.of(
         limit,
-        where=[f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
+        where=problem.name_ends(source, target),
         amount=amount[source, target],
         allowed=(problem.bits if allowed is None else allowed)[source, target],
         unit="bits",

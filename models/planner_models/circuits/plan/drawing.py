@@ -1,53 +1,130 @@
-"""Drawings of a schedule: circuits by rack over time, and the demand served of each pair."""
+"""Drawings of a schedule: circuits by rack over time, and the demand that is left over of each pair."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.contract.drawing import Distribution, Drawing, Timeline
-from planner_models.circuits.plan.check import derive_carried
 from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.plan.service import Service
+from planner_models.circuits.problem.drawing import PAIR, Ints, draw_ring, offered_load
 from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.racks import Racks
 
+MOST_LANES: Final = 40
 MOST_BARS: Final = 4_000
+SEVERAL: Final = "several racks"
 
 
 def draw(problem: Circuits, plan: Schedule) -> Sequence[Drawing]:
-    """Draw when each rack has a circuit to which, and the share of its demand that each pair gets."""
-    done = derive_carried(problem, plan)
-    wanted = problem.bits > 0
-    got = np.minimum(1.0, (done.circuit_bits + done.packet_bits)[wanted] / problem.bits[wanted])
+    """Draw the circuits of racks over time, then what is left over of each pair of racks."""
+    service = Service.of(problem, plan)
+    wanted = problem.offered_bits
+    ring = draw_ring(
+        problem,
+        wanted,
+        title="Demand left over",
+        note=service.describe_pair,
+        load=offered_load(problem),
+        left_bits=service.left_bits,
+    )
+    shares = 100 * np.minimum(1.0, service.served_bits[wanted > 0] / wanted[wanted > 0])
     served = Distribution(
         title="Demand served of each pair of racks",
-        values={"pairs": pd.Series(100 * got)},
+        values={"pairs": pd.Series(shares)},
         what="served",
         unit="%",
     )
     if not len(plan.configurations):
-        return (served,)
-    return (timeline(plan.configurations, problem.racks["rack"]), served)
+        return (ring, served)
+    timeline = draw_timeline(
+        problem, plan.configurations, wanted=wanted, left=service.left_bits, note=service.describe_pair
+    )
+    return (timeline, ring, served)
 
 
-def timeline(days: pd.DataFrame, racks: pd.Series) -> Timeline:
-    """Return the circuits of days by sending rack, in the order of `racks`."""
-    # whole days, so that what is shown is shown for every rack
-    last = days["day"].sort_values().iloc[min(len(days), MOST_BARS) - 1]
-    shown = days[days["day"] <= last]
-    title = "Circuits by sending rack"
-    if len(shown) < len(days):
-        title += f", the first {shown['day'].nunique():,} of {days['day'].nunique():,} days"
-    order = pd.Index(racks.astype(str)).get_indexer(pd.Index(shown["source_rack"].astype(str)))
-    shown = shown.iloc[np.argsort(order, kind="stable")]
+def draw_timeline(
+    racks: Racks,
+    days: pd.DataFrame,
+    *,
+    wanted: NDArray[np.float64],
+    left: NDArray[np.float64],
+    note: Callable[[int, int], str],
+    elements: Callable[[Ints, Ints], Sequence[str]] | None = None,
+    title: str = "Circuits by sending rack",
+) -> Timeline:
+    """Return the circuits of a table `configurations` by sending rack.
+
+    Racks are in the order of `racks`; of many, those with the most left over. Where there are too many
+    circuits, short ones that follow each other are one bar.
+
+    wanted, left  (n, n) demand, and what is left over
+    note          (source, target) -> words for a pair of rows of `racks`
+    elements      (sources, targets) -> names of the elements that circuits are; default: the pairs
+    """
+    n = len(racks.racks)
+    lanes = np.arange(n)
+    if n > MOST_LANES:
+        lanes = np.lexsort((lanes, -wanted.sum(axis=1), -left.sum(axis=1)))[:MOST_LANES]
+        most = "left over" if left.any() else "demand"
+        title += f", the {MOST_LANES} of {n:,} racks with the most {most}"
+    lane = np.full(n, -1)
+    lane[lanes] = np.arange(len(lanes))
+    source, target = racks.rows_of(days)
+    shown = np.flatnonzero(lane[source] >= 0)
+    order = shown[np.lexsort((days["start_us"].to_numpy(float)[shown], lane[source[shown]]))]
+    source, target = source[order], target[order]
+    start = days["start_us"].to_numpy(float)[order]
     frame = pd.DataFrame(
         {
-            "lane": shown["source_rack"].astype(str),
-            "start": shown["start_us"],
-            "end": shown["start_us"] + shown["duration_us"],
-            "what": shown["target_rack"].astype(str),
+            "lane": racks.names[source].astype(str),
+            "start": start,
+            "end": start + days["duration_us"].to_numpy(float)[order],
+            "what": racks.names[target].astype(str),
+            "element": np.where(
+                wanted[source, target] > 0, (elements or racks.name_ends)(source, target), ""
+            ),
         }
     )
-    return Timeline(title=title, frame=frame, unit="us", lanes="rack", what="circuit to")
+    pair = source * n + target
+    known, place = np.unique(pair, return_inverse=True)
+    notes = np.array([note(*divmod(int(one), n)) for one in known], dtype=object)
+    frame["note"] = notes[place]
+    if len(frame) > MOST_BARS:
+        frame = _merge_short(frame, lanes=len(lanes))
+        title += "; short circuits together"
+    return Timeline(title=title, frame=frame, unit="us", lanes="rack", what="circuit to", kind=PAIR)
+
+
+def _merge_short(frame: pd.DataFrame, *, lanes: int) -> pd.DataFrame:
+    """Return the bars, those that are too short to see as one bar for each stretch of a lane."""
+    begin, end = float(frame["start"].min()), float(frame["end"].max())
+    stretch = (end - begin) * lanes / MOST_BARS
+    length = frame["end"] - frame["start"]
+    is_short = (length < stretch).to_numpy()
+    short = frame[is_short].assign(up=length)
+    number = np.floor((short["start"] - begin) / stretch)
+    groups = short.groupby(["lane", number], sort=False)
+    merged = groups.agg(
+        start=("start", "min"), end=("end", "max"), up=("up", "sum"), what=("what", "unique")
+    ).reset_index(level=0)
+    count = merged["what"].map(len).to_numpy()
+    first = groups[["element", "note"]].first().to_numpy()
+    several = [
+        f"{up:.4g} us of circuits to {', '.join(racks[:8])}{' and others' if len(racks) > 8 else ''}"
+        for up, racks in zip(merged["up"], merged["what"], strict=True)
+    ]
+    merged = merged.assign(
+        what=np.where(count == 1, merged["what"].str[0], SEVERAL),
+        element=np.where(count == 1, first[:, 0], ""),
+        note=np.where(count == 1, first[:, 1], several),
+    )
+    joined = pd.concat([frame[~is_short], merged[list(frame.columns)]], ignore_index=True)
+    rank = {name: place for place, name in enumerate(frame["lane"].unique())}
+    order = np.lexsort((joined["start"], joined["lane"].map(rank)))
+    return joined.iloc[order].reset_index(drop=True)

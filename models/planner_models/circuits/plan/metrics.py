@@ -44,7 +44,7 @@ METRICS: Final = (
 def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dict[str, float | None]:  # noqa: ARG001
     """Return every metric of the plan, from the true problem and the plan alone."""
     done = derive_carried(problem, plan)
-    wanted = float(problem.bits.sum())
+    wanted = float(problem.offered_bits.sum())
     served = done.served_bits(problem)
     left = wanted - float(served.sum())
     up = float((done.end_us - done.start_us).sum())
@@ -59,7 +59,7 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
     working = up
     if problem.dark == "changed":  # a circuit that is kept works at night too
         working += float(done.dark_us[np.diff(done.switch, prepend=-1) == 0].sum())
-    most = working * float(problem.racks["circuit_mbps"].sum())
+    most = working * float(problem.racks.loc[~problem.is_failed, "circuit_mbps"].sum())
     ends: NDArray[np.float64] = np.zeros(0)
     if problem.coflows is not None:
         ends = np.asarray(completion_times_us(problem, plan, done), dtype=np.float64)

@@ -178,7 +178,7 @@ def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, 
         configurations=configurations,
         packet=packet_table(problem, extra),
         ports=port_map(problem, configurations),
-        unserved=packet_table(problem, left - extra),
+        unserved=packet_table(problem, left - extra + problem.unreachable_bits),
     )
     return plan, float((problem.bits - left + extra).sum()), float(done)
 
@@ -237,7 +237,7 @@ def packet_table(problem: Circuits, bits: NDArray[np.float64]) -> pd.DataFrame:
 def served_rate(problem: Circuits, served_bits: float, done_us: float) -> float:
     """Return the rate at which demand is served, Mbit/s: over the week, or until all of it is served.
 
-    Without a week it is 0 where some demand is never served.
+    Without a week it is 0 where some demand is never served, apart from that of failed racks.
     """
     if problem.window_us is not None:
         return served_bits / problem.window_us
@@ -267,15 +267,19 @@ def make_decision(
         metric="served_mbps",
         backend=backend,
     )
-    unserved = float(problem.bits.sum()) - served
-    if options.service == "best" or unserved <= SERVED * float(problem.bits.sum()):
+    unserved = float(problem.offered_bits.sum()) - served
+    if options.service == "best" or unserved <= SERVED * float(problem.offered_bits.sum()):
         return Decision(plan=plan, proof=proof)
     return Decision(plan=None, proof=_prove_unserved(problem, proof, unserved))
 
 
 def _prove_unserved(problem: Circuits, proof: Proof, unserved_bits: float) -> Proof:
     """Return the proof, if there is one, that no schedule serves all demand."""
-    reasons = []
+    reasons = [
+        f"rack '{problem.names[i]}' has failed: {amount(lost, 'bits')} from and to it cannot be served"
+        for i in np.flatnonzero(problem.is_failed)[:3]
+        if (lost := float(problem.offered_bits[i].sum() + problem.offered_bits[:, i].sum())) > 0
+    ]
     window = problem.window_us
     if window is not None:
         rate = problem.racks["circuit_mbps"].to_numpy(float) * problem.switches

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.options import Options
-from planner_models.circuits.plan.check import Carried, derive_carried, require_racks
+from planner_models.circuits.plan.check import Carried
 from planner_models.circuits.plan.metrics import METRICS, measure
 from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.plan.service import MBIT, ROUNDING, UNITS, Service
 from planner_models.circuits.problem.problem import Circuits
-
-ROUNDING: Final = 1e-6
-MBIT: Final = 1e6  # bits
 
 
 def explain(
@@ -39,15 +36,14 @@ def explain(
     solving again with the same design.
     """
     plan: Schedule = decided.decision.plan  # type: ignore[assignment]
-    done = derive_carried(problem, plan)
-    served = np.minimum(problem.bits, done.circuit_bits + done.packet_bits)
+    service = Service.of(problem, plan)
     sentences, sections = [], []
     for section, sentence in (
-        _report_time(problem, done),
-        _report_racks(problem, done, served, shown),
-        _report_pairs(problem, plan, done, served, shown),
+        _report_time(problem, service.carried),
+        _report_racks(service, shown),
+        _report_pairs(service, shown),
         _try_changes(problem, decided, step, options),
-        *([] if decided.baseline is None else [_compare_pairs(problem, served, decided, shown)]),
+        *([] if decided.baseline is None else [_compare_pairs(service, decided, shown)]),
     ):
         sentences.append(sentence)
         if section is not None:
@@ -91,100 +87,44 @@ def _report_time(problem: Circuits, done: Carried) -> Part:
     )
 
 
-def _report_racks(problem: Circuits, done: Carried, served: NDArray[np.float64], shown: int) -> Part:
+def _report_racks(service: Service, shown: int) -> Part:
     """Report the racks with the most left over, and which of their links are full."""
-    left = problem.bits - served
-    window = problem.window_us
-    rows = []
-    for axis, way in ((1, "sends"), (0, "receives")):
-        wanted, over = problem.bits.sum(axis=axis), left.sum(axis=axis)
-        packets, circuits = done.packet_bits.sum(axis=axis), done.circuit_bits.sum(axis=axis)
-        for i in range(len(wanted)):
-            full = window is not None and packets[i] >= problem.packet_mbps[i] * window * (1 - 1e-4)
-            amounts = (wanted[i], circuits[i], packets[i], over[i])
-            rows.append(
-                (problem.names[i], way, *(amount / MBIT for amount in amounts), "yes" if full else "")
-            )
-    frame = pd.DataFrame(
-        rows, columns=["rack", "way", "wanted", "circuits", "packets", "left_over", "packet_link_full"]
-    )
-    total = float(left.sum())
-    if total <= ROUNDING * max(1.0, float(problem.bits.sum())):
+    frame = service.tabulate_racks()
+    total, wanted = float(service.left_bits.sum()), float(service.problem.offered_bits.sum())
+    if total <= ROUNDING * max(1.0, wanted):
         return None, "Nothing is left over."
     worst = frame.sort_values("left_over", ascending=False, kind="stable").head(shown)
     full_share = float((frame["packet_link_full"] == "yes").mean())
     return (
-        Section(
-            title="Racks with the most left over",
-            frame=worst.reset_index(drop=True),
-            units=dict.fromkeys(["wanted", "circuits", "packets", "left_over"], "Mbit"),
-        ),
+        Section(title="Racks with the most left over", frame=worst.reset_index(drop=True), units=UNITS),
         (
-            f"{total / problem.bits.sum():.2%} of the demand is left over; {full_share:.0%} of the racks' "
+            f"{total / wanted:.2%} of the demand is left over; {full_share:.0%} of the racks' "
             "links to the packet switch are full."
         ),
     )
 
 
-def _report_pairs(
-    problem: Circuits, plan: Schedule, done: Carried, served: NDArray[np.float64], shown: int
-) -> Part:
+def _report_pairs(service: Service, shown: int) -> Part:
     """Report the pairs with the most left over, each with its reason."""
-    left = problem.bits - served
-    left[left <= ROUNDING * np.maximum(problem.bits, 1.0)] = 0.0
+    left = service.left_bits
     source, target = np.nonzero(left)
     if not len(source):
         return None, "Every pair is served."
-    up = np.zeros_like(problem.bits)
-    days = plan.configurations
-    ends = require_racks(problem, days, "configurations")
-    np.add.at(up, ends, days["duration_us"].to_numpy(float))
-    order = np.argsort(-left[source, target], kind="stable")
-    source, target = source[order], target[order]
-    reasons = [_reason(problem, done, up, int(i), int(j)) for i, j in zip(source, target, strict=True)]
-    frame = pd.DataFrame(
-        {
-            "pair": [f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
-            "wanted": problem.bits[source, target] / MBIT,
-            "circuits": done.circuit_bits[source, target] / MBIT,
-            "packets": done.packet_bits[source, target] / MBIT,
-            "left_over": left[source, target] / MBIT,
-            "why": reasons,
-        }
-    )
-    never = int((up[source, target] <= 0).sum())
+    worst = np.argsort(-left[source, target], kind="stable")[:shown]
+    frame = service.tabulate_pairs(source[worst], target[worst])
+    never = int((service.up_us[source, target] <= 0).sum())
     return (
         Section(
             title="Pairs with the most left over",
-            frame=frame.head(shown),
-            units=dict.fromkeys(["wanted", "circuits", "packets", "left_over"], "Mbit"),
-            note=f"{len(frame):,} pairs in all",
+            frame=frame,
+            units=UNITS,
+            note=f"{len(source):,} pairs in all",
         ),
         (
-            f"{len(frame):,} of {int((problem.bits > 0).sum()):,} pairs are not wholly served; "
-            f"{never:,} of them have no circuit at all."
+            f"{len(source):,} of {int((service.problem.offered_bits > 0).sum()):,} pairs are not wholly "
+            f"served; {never:,} of them have no circuit at all."
         ),
     )
-
-
-def _reason(problem: Circuits, done: Carried, up: NDArray[np.float64], i: int, j: int) -> str:
-    window = problem.window_us
-    if up[i, j] <= 0:
-        need = problem.bits[i, j] / problem.circuit_mbps[i, j]
-        circuit = f"no circuit: it needs {need:.4g} us of one, after a night of {problem.night_us:g} us"
-    else:
-        circuit = f"its circuits are up for {up[i, j]:.4g} us only"
-    if window is None:
-        return circuit
-    full = [
-        name
-        for name, load, rack in (
-            (f"{problem.names[i]}'s", done.packet_bits[i].sum(), i),
-            (f"{problem.names[j]}'s", done.packet_bits[:, j].sum(), j),
-        )
-        if load >= problem.packet_mbps[rack] * window * (1 - 1e-4)
-    ]
-    return circuit + (f"; {' and '.join(full)} packet link full" if full else "; packet links not full")
 
 
 def _try_changes(problem: Circuits, decided: Decided, step: float, options: Options) -> Part:
@@ -236,10 +176,10 @@ def _changes(problem: Circuits, step: float) -> Iterator[Change[Circuits]]:
         yield change("only circuits that change dark at night", 1.0, "change", kept)
 
 
-def _compare_pairs(problem: Circuits, served: NDArray[np.float64], decided: Decided, shown: int) -> Part:
+def _compare_pairs(service: Service, decided: Decided, shown: int) -> Part:
     """Report the pairs that gain and lose most against the baseline."""
-    other = derive_carried(problem, decided.baseline)
-    before = np.minimum(problem.bits, other.circuit_bits + other.packet_bits)
+    problem = service.problem
+    before, served = Service.of(problem, decided.baseline).served_bits, service.served_bits
     change = served - before
     change[np.abs(change) <= ROUNDING * np.maximum(problem.bits, 1.0)] = 0.0
     source, target = np.nonzero(change)
@@ -247,7 +187,7 @@ def _compare_pairs(problem: Circuits, served: NDArray[np.float64], decided: Deci
     source, target = source[order], target[order]
     frame = pd.DataFrame(
         {
-            "pair": [f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
+            "pair": problem.name_ends(source, target),
             "before": before[source, target] / MBIT,
             "now": served[source, target] / MBIT,
             "change": change[source, target] / MBIT,

@@ -193,14 +193,23 @@ class Circuits(Racks):
         """Return the number of racks, and of pairs with demand."""
         return {"racks": len(self.racks), "pairs": int((self.bits > 0).sum())}
 
-    def scale(self, factor: float) -> Circuits:
-        """Return the same network with every demand times `factor`."""
-        if factor == 1:
+    def scale(self, factor: float, *, pairs: Mapping[str, float] | None = None) -> Circuits:
+        """Return the same network with every demand times `factor`, and times that of its pair.
+
+        pairs   factors by names of pairs, such as r0->r1
+        raises  InputError for every name that is none
+        """
+        if factor == 1 and not pairs:
             return self
-        coflows = self.coflows
+
+        def scaled(frame: pd.DataFrame) -> pd.DataFrame:
+            return frame.assign(bits=frame["bits"] * (factor * self.pair_factors(pairs or {}, frame)))
+
+        demands, coflows = scaled(self.demands), self.coflows
         if coflows is not None:
-            coflows = coflows.assign(bits=coflows["bits"] * factor).iloc[: None if factor else 0]
-        return replace(self, demands=self.demands.assign(bits=self.demands["bits"] * factor), coflows=coflows)
+            coflows = scaled(coflows)
+            coflows = coflows[coflows["bits"] > 0]
+        return replace(self, demands=demands, coflows=coflows)
 
     def with_bits(self, bits: NDArray[np.float64]) -> Circuits:
         """Return the same network and pairs with other demands, one a row of `demands`; no coflows."""
@@ -217,11 +226,24 @@ class Circuits(Racks):
     # --- as arrays ------------------------------------------------------------------------
 
     @cached_property
-    def bits(self) -> NDArray[np.float64]:
-        """(n, n) demand from row to column, bits."""
+    def offered_bits(self) -> NDArray[np.float64]:
+        """(n, n) demand from row to column, bits, also of racks that have failed."""
         matrix = np.zeros((len(self.racks), len(self.racks)))
         matrix[self.rows_of(self.demands)] = self.demands["bits"].to_numpy(float)
         return matrix
+
+    @cached_property
+    def bits(self) -> NDArray[np.float64]:
+        """(n, n) demand from row to column, bits, of racks that work: what schedules can serve."""
+        if not self.is_failed.any():
+            return self.offered_bits
+        works = ~self.is_failed
+        return np.where(np.outer(works, works), self.offered_bits, 0.0)
+
+    @property
+    def unreachable_bits(self) -> NDArray[np.float64]:
+        """(n, n) demand from and to racks that have failed, which no schedule serves."""
+        return self.offered_bits - self.bits
 
     @cached_property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -278,14 +300,15 @@ class Circuits(Racks):
     def _bad_coflows(self, frame: pd.DataFrame) -> list[str]:
         if faults := list(self.report_unknown_ends(frame, "coflows")):
             return faults
-        coflow_bits = np.zeros_like(self.bits)
+        coflow_bits = np.zeros_like(self.offered_bits)
         np.add.at(coflow_bits, self.rows_of(frame), frame["bits"].to_numpy(float))
-        differing = np.argwhere(np.abs(coflow_bits - self.bits) > 1e-6 * np.maximum(self.bits, 1.0)).tolist()
+        offered = self.offered_bits
+        differing = np.argwhere(np.abs(coflow_bits - offered) > 1e-6 * np.maximum(offered, 1.0)).tolist()
         where = file_name(frame, "coflows")
         return shorten_faults(
             [
                 f"{where}: {self.names[i]}->{self.names[j]} has {coflow_bits[i, j]:g} bits in all, "
-                f"demands has {self.bits[i, j]:g}"
+                f"demands has {offered[i, j]:g}"
                 for i, j in differing
             ],
             where,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
 
 from planner.contract.tables import label, number, report_unknown_names
-from planner.errors import InputError
+from planner.errors import InputError, did_you_mean
 
 ENDS: Final = ("source_rack", "target_rack")
 END_COLUMNS: Final = {"source_rack": label("rack that sends"), "target_rack": label("rack that receives")}
@@ -32,24 +33,105 @@ LINKS: Final = {
         usual=(10, 1e7),
     ),
     "packet_mbps": number("rate of its link to the packet switch, Mbit/s", at_least=0, at_most=MOST_MBPS),
+    "failed": number(
+        "1: it has failed, and neither sends nor receives; absent: none has",
+        at_least=0,
+        at_most=1,
+        whole=True,
+        optional=True,
+    ),
 }
 """Columns of a table `racks` beside the racks' names."""
+
+FailRacks = Annotated[
+    tuple[str, ...],
+    Field(description="racks that fail, by their exact names; the demand from and to them is not served"),
+]
+DemandFactors = Annotated[
+    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+    Field(
+        description="pairs of racks, as source->target, and what their demand is multiplied by; "
+        "0: it is left out"
+    ),
+]
+CircuitFactors = Annotated[
+    dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+    Field(description="racks, and what the rate of their links to the circuit switches is multiplied by"),
+]
+PacketFactors = Annotated[
+    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+    Field(
+        description="racks, and what the rate of their link to the packet switch is multiplied by; "
+        "0: the link has failed"
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Racks:
-    """The table `racks` of a problem as arrays. A rate of 1 Mbit/s is 1 bit/us."""
+    """The table `racks` of a problem as arrays. A rate of 1 Mbit/s is 1 bit/us.
+
+    any_rack  what stands for any rack in the place of a target, whose row is then -1; "": nothing does
+    """
+
+    any_rack: ClassVar[str] = ""
 
     racks: pd.DataFrame
 
-    def with_rates(self, *, circuit: float = 1.0, packet: float = 1.0) -> Self:
-        """Return the same problem over links of a multiple of the rate."""
-        if circuit == packet == 1:
+    def with_rates(self, *, circuit: ArrayLike = 1.0, packet: ArrayLike = 1.0) -> Self:
+        """Return the same problem over links of a multiple of the rate: of all racks, or (n,) of each."""
+        factors = {"circuit_mbps": np.asarray(circuit, float), "packet_mbps": np.asarray(packet, float)}
+        changed = {name: self.racks[name] * factor for name, factor in factors.items() if (factor != 1).any()}
+        return replace(self, racks=self.racks.assign(**changed)) if changed else self
+
+    def fail(self, racks: Iterable[str]) -> Self:
+        """Return the same problem with these racks failed, besides those that have failed already.
+
+        raises  InputError for every name that is no rack
+        """
+        names = tuple(racks)
+        if not names:
             return self
-        scaled = {"circuit_mbps": self.racks["circuit_mbps"] * circuit}
-        return replace(
-            self, racks=self.racks.assign(**scaled, packet_mbps=self.racks["packet_mbps"] * packet)
-        )
+        self._require_racks("fail_racks", names)
+        down = self.is_failed.copy()
+        down[self.places.get_indexer(pd.Index(names))] = True
+        return replace(self, racks=self.racks.assign(failed=down.astype(float)))
+
+    def rack_factors(self, parameter: str, factors: Mapping[str, float]) -> NDArray[np.float64]:
+        """Return (n,) the factor of each rack, 1 where there is none; InputError for an unknown rack."""
+        self._require_racks(parameter, factors)
+        every = np.ones(len(self.racks))
+        for name, factor in factors.items():
+            every[self.places.get_loc(name)] = factor
+        return every
+
+    def pair_factors(self, factors: Mapping[str, float], ends: pd.DataFrame) -> NDArray[np.float64]:
+        """Return (rows,) the factor of each row of a table of pairs, 1 where there is none.
+
+        raises  InputError for every name that is no pair of racks
+        """
+        source, target = self.rows_of(ends)
+        every, faults = np.ones((len(self.racks), len(self.racks) + 1)), []  # the last column: target -1
+        for name, factor in factors.items():
+            pair = self.find_pair(name)
+            if pair is None or pair[0] == pair[1]:
+                near = did_you_mean(name, self.name_ends(source, target))
+                faults.append(f"demand_factors: '{name}' is no pair of racks{near}")
+            else:
+                every[pair] = factor
+        if faults:
+            raise InputError(*faults)
+        return every[source, target]
+
+    def _require_racks(self, parameter: str, names: Iterable[str]) -> None:
+        """Raise InputError for every name of an adjustment that is no rack."""
+        faults = [
+            f"{parameter}: '{name}' is no rack" + did_you_mean(name, self.places)
+            for name in names
+            if name not in self.places
+        ]
+        if faults:
+            raise InputError(*faults)
 
     def report_unknown_ends(self, frame: pd.DataFrame, table: str) -> Iterator[str]:
         """Yield the faults of a table that names unknown racks as source or target."""
@@ -78,6 +160,29 @@ class Racks:
         """Return the columns source_rack and target_rack of some pairs of rows of `racks`."""
         return dict(zip(ENDS, (self.names[source], self.names[target]), strict=True))
 
+    def name_ends(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> list[str]:
+        """Return the names of some pairs of rows of `racks`, such as r0->r1; no two have the same."""
+        names = [*(_quote(str(name)) for name in self.names), self.any_rack]
+        return [f"{names[i]}->{names[j]}" for i, j in zip(source.tolist(), target.tolist(), strict=True)]
+
+    def find_pair(self, name: str) -> tuple[int, int] | None:
+        """Return the rows of `racks` of the pair of a name that `name_ends` writes; None for another name."""
+        rows = {_quote(str(rack)): row for row, rack in enumerate(self.names)}
+        targets = {self.any_rack: -1, **rows} if self.any_rack else rows
+        parts = name.split("->")
+        for place in range(1, len(parts)):
+            source, target = "->".join(parts[:place]), "->".join(parts[place:])
+            if source in rows and target in targets:
+                return rows[source], targets[target]
+        return None
+
+    @cached_property
+    def is_failed(self) -> NDArray[np.bool_]:
+        """(n,) whether each rack has failed."""
+        if "failed" not in self.racks:
+            return np.zeros(len(self.racks), dtype=bool)
+        return np.asarray(self.racks["failed"].to_numpy(float) > 0, dtype=bool)
+
     @cached_property
     def circuit_mbps(self) -> NDArray[np.float64]:
         """(n, n) rate of a circuit from row to column: the slower of its ends."""
@@ -89,6 +194,12 @@ class Racks:
     def packet_mbps(self) -> NDArray[np.float64]:
         """(n,) rate of each rack's link to the packet switch."""
         return self.racks["packet_mbps"].to_numpy(float)
+
+
+def _quote(rack: str) -> str:
+    """Return a rack's name within the name of a pair: quoted where it could be taken for two."""
+    ambiguous = "->" in rack or rack.startswith("'")
+    return "'" + rack.replace("'", "''") + "'" if ambiguous else rack
 
 
 def require_fit(night_us: float, shortest_day_us: float, week: str, week_us: float) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
@@ -397,7 +398,9 @@ class _Search:
             self.feasible.adopt(self.feasible.state.paths)
 
     def _is_done(self) -> bool:
-        gap = relative_gap(self.feasible.objective(), self.bound)
+        objective = self.feasible.objective()
+        progress.report(OBJECTIVE, objective, self.bound)
+        gap = relative_gap(objective, self.bound)
         return gap is not None and gap <= self.gap
 
     def _decision(self) -> Decision[Trees]:

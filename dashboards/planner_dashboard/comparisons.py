@@ -1,0 +1,106 @@
+"""Stored comparisons: a worker that has solved a question leaves the result for the requests that follow.
+
+The files lie in the session's own folder, which only this server writes. Systems, designs and tables are
+stored by name, so that a comparison takes milliseconds to store, and any worker can load it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from planner.contract.design import Design
+from planner.contract.system import System
+from planner.contract.tables import Table
+from planner.io.table_files import find_tables
+from planner.scenarios.catalogue import find_system
+from planner_dashboard.question import Question
+
+if TYPE_CHECKING:
+    from planner.runs.run import Comparison
+    from planner.scenarios.scenario import Scenario
+
+CONTENT: Final = "comparison.pickle"
+
+
+class _Writer(pickle.Pickler):
+    """Writes systems, designs and tables of a system by their names."""
+
+    def __init__(self, file: Any, system: System) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._system = system
+
+    def persistent_id(self, obj: Any) -> tuple[str, ...] | None:
+        if isinstance(obj, System):
+            return ("system", obj.name)
+        if isinstance(obj, Design):
+            return ("design", self._system.name, obj.name)
+        if isinstance(obj, Table):
+            parts = {"problem": self._system.problem.tables, "plan": self._system.plan.tables}
+            for part, tables in parts.items():
+                if any(obj is one for one in tables):
+                    return ("table", self._system.name, part, obj.name)
+        return None
+
+
+class _Reader(pickle.Unpickler):
+    """Reads what `_Writer` has written."""
+
+    def persistent_load(self, pid: Any) -> Any:
+        kind, system, *rest = pid
+        found = find_system(system)
+        if kind == "system":
+            return found
+        if kind == "design":
+            return found.design(rest[0])
+        part = found.problem if rest[0] == "problem" else found.plan
+        return next(table for table in part.tables if table.name == rest[1])
+
+
+def store(result: Comparison, scenario: Scenario, question: Question, tables: Path, folder: Path) -> None:
+    """Store a comparison with the question that it answers."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with (folder / CONTENT).open("wb") as file:
+        _Writer(file, scenario.system).dump((result, question, tables))
+
+
+@lru_cache(maxsize=2)
+def _load(path: Path, changed_ns: int) -> tuple[Comparison, Question, Path]:  # noqa: ARG001 - a key
+    with path.open("rb") as file:
+        found: tuple[Comparison, Question, Path] = _Reader(file).load()
+    return found
+
+
+def load(folder: Path) -> Comparison:
+    """Return the comparison that is stored in a folder."""
+    path = folder / CONTENT
+    return _load(path, path.stat().st_mtime_ns)[0]
+
+
+def load_scenario(folder: Path) -> Scenario:
+    """Return the scenario of a stored comparison, with the changes of its question."""
+    path = folder / CONTENT
+    _, question, tables = _load(path, path.stat().st_mtime_ns)
+    return question.load(tables)
+
+
+def write_files(folder: Path, out: Path) -> None:
+    """Write a stored comparison as files: its scenario, its uploaded tables, each plan, and a report."""
+    from planner.reports import html, run_pages
+    from planner.runs import files
+
+    path = folder / CONTENT
+    result, question, tables = _load(path, path.stat().st_mtime_ns)
+    scenario = question.load(tables)
+    shutil.rmtree(out, ignore_errors=True)
+    files.save_runs(scenario, result.runs, out)
+    if question.upload:  # the download includes its tables
+        problem = scenario.system.problem
+        for table in find_tables(problem.tables, tables, problem.optional_tables).values():
+            shutil.copy(table.path, out / table.path.name)
+        (out / "scenario.toml").write_text(scenario.to_toml(tables), encoding="utf-8")
+    html.write(run_pages.comparison_page(result, scenario), out / "report.html")

@@ -1,0 +1,333 @@
+"""Data of a network's picture as the browser gets it: its geometry, which seldom changes, and its values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.drawing import NetworkMap
+from planner.formatting import amount_or_number, number
+from planner.reports.network_layout import COAST_STEP, Layout, lay_out
+from planner.reports.network_scale import Scale, difference_scale, largest_value, scale_of
+
+MAX_LINKS: Final = 20_000
+"""Of a picture; of more, those with the largest values are sent."""
+MAX_LAYOUTS: Final = 16
+
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """Nodes and links that any of some drawings has, in an order that depends on no values.
+
+    drawings  of the same network: the one that comes first sets the order
+    nodes     rows of the last drawing that has them, by node
+    links     rows of the last drawing that has them, by tail, head, element and number among parallel ones
+    left_out  number of links with small values that are not drawn
+    """
+
+    drawings: Sequence[NetworkMap]
+    nodes: pd.DataFrame
+    links: pd.DataFrame
+    left_out: int = 0
+    keyed: dict[int, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def last(self) -> NetworkMap:
+        """The drawing that comes last."""
+        return self.drawings[-1]
+
+    def links_of(self, drawing: NetworkMap) -> pd.DataFrame:
+        """Return the links of one of the drawings by the network's index; values of absent ones are NaN."""
+        return self.keyed[id(drawing)].reindex(self.links.index)
+
+    def nodes_of(self, drawing: NetworkMap) -> pd.DataFrame:
+        """Return the nodes of one of the drawings by the network's index."""
+        return drawing.nodes.set_index("node").reindex(self.nodes.index)
+
+    def absent_links(self, drawing: NetworkMap) -> list[int]:
+        """Return the places of links that a drawing does not have."""
+        return np.flatnonzero(~self.links.index.isin(self.keyed[id(drawing)].index)).tolist()
+
+    def absent_nodes(self, drawing: NetworkMap) -> list[int]:
+        """Return the places of nodes that a drawing does not have."""
+        return np.flatnonzero(~self.nodes.index.isin(drawing.nodes["node"])).tolist()
+
+
+def join(*drawings: NetworkMap) -> Network:
+    """Return the network of some drawings, with its busiest links where there are too many."""
+    keyed = {id(drawing): _keyed(drawing.links) for drawing in drawings}
+    nodes, links = drawings[0].nodes.set_index("node"), keyed[id(drawings[0])]
+    for drawing in drawings[1:]:
+        nodes = _joined(nodes, drawing.nodes.set_index("node"))
+        links = _joined(links, keyed[id(drawing)])
+    left_out = len(links) - MAX_LINKS
+    if left_out > 0:
+        order = np.argsort(-links["value"].fillna(-1.0).to_numpy(float), kind="stable")
+        links = links.iloc[np.sort(order[:MAX_LINKS])]
+    return Network(drawings=drawings, nodes=nodes, links=links, left_out=max(0, left_out), keyed=keyed)
+
+
+def _keyed(links: pd.DataFrame) -> pd.DataFrame:
+    """Return links indexed by ends, element, and their number among links with the same ones."""
+    named = links.assign(element="") if "element" not in links else links
+    names = ["tail", "head", "element"]
+    keys = named[names].astype(str)
+    keys["number"] = keys.groupby(names).cumcount()
+    return named.set_index(pd.MultiIndex.from_frame(keys))
+
+
+def _joined(first: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `then`, and those that only `first` has, in the order of `first`."""
+    if first.index.equals(then.index):
+        return then
+    index = first.index.append(then.index.difference(first.index, sort=False))
+    gone = first.loc[first.index.difference(then.index, sort=False)]
+    return pd.concat([then, gone]).reindex(index)
+
+
+# --- geometry -----------------------------------------------------------------------------
+
+
+def geometry(network: Network) -> tuple[str, str]:
+    """Return a hash of nodes, links and the map below them, and all of these as JSON text."""
+    nodes, links, drawing = network.nodes, network.links, network.last
+    place = pd.Series(np.arange(len(nodes)), index=nodes.index)
+    names = [str(name) for name in nodes.index]
+    tails, heads = place.loc[links["tail"]].tolist(), place.loc[links["head"]].tolist()
+    data: Data = {
+        "nodes": {"name": names},
+        "links": {
+            "tail": tails,
+            "head": heads,
+            "element": [str(name) for name in links["element"].fillna("")],
+        },
+        "linkKind": drawing.link_kind,
+        "nodeKind": drawing.node_kind,
+    }
+    if "label" in nodes:
+        labels = nodes["label"].fillna(nodes.index.to_series())
+        data["nodes"]["label"] = [str(label) for label in labels]
+    if "group" in nodes:
+        codes, groups = pd.factorize(nodes["group"].fillna("").astype(str))
+        data["nodes"] |= {"group": codes.tolist(), "groups": list(groups)}
+    columns = [name for name in ("latitude", "longitude", "x", "y") if name in nodes]
+    layout = _layout(
+        tuple(names),
+        tuple(columns),
+        nodes[columns].to_numpy(float).tobytes(),
+        (*tails, *heads) if nodes[columns].isna().any(axis=None) or not columns else (),
+    )
+    data |= {"x": _rounded(layout.places[:, 0], 1), "y": _rounded(layout.places[:, 1], 1)}
+    if layout.coast is not None and layout.limits is not None:
+        data |= {
+            "limits": [round(limit) for limit in layout.limits],
+            "coastStep": COAST_STEP,
+            "land": [_encoded(ring) for ring in layout.coast.land],
+            "borders": [_encoded(line) for line in layout.coast.borders],
+        }
+    text = json.dumps(data, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16], text
+
+
+@lru_cache(maxsize=MAX_LAYOUTS)
+def _layout(names: tuple[str, ...], columns: tuple[str, ...], places: bytes, ends: tuple[int, ...]) -> Layout:
+    table = np.frombuffer(places).reshape(len(names), len(columns))
+    nodes = pd.DataFrame(table, columns=list(columns)).assign(node=names)
+    half = len(ends) // 2
+    links = pd.DataFrame({"tail": [names[i] for i in ends[:half]], "head": [names[i] for i in ends[half:]]})
+    return lay_out(nodes, links)
+
+
+def _encoded(line: NDArray[np.int64]) -> str:
+    """Return integer points as text: steps from point to point, each in characters of five bits.
+
+    source  Google's polyline format
+    """
+    steps = np.diff(line, axis=0, prepend=np.zeros((1, 2), np.int64)).ravel()
+    letters = []
+    for step in np.where(steps < 0, ~(steps << 1), steps << 1).tolist():
+        rest = step
+        while rest >= 32:
+            letters.append(chr((32 | (rest & 31)) + 63))
+            rest >>= 5
+        letters.append(chr(rest + 63))
+    return "".join(letters)
+
+
+# --- values -------------------------------------------------------------------------------
+
+
+def values(network: Network, *, selected: str, height: int) -> Data:
+    """Return what the picture of the last drawing shows; of two, the first one is the plan before."""
+    drawing, *others = reversed(network.drawings)
+    data = _common(network, scale_of(drawing), drawing, selected, height) | _figures_of(network, drawing)
+    if others:
+        data["was"] = _figures(network.links_of(others[0])["value"])
+        if "value" in others[0].nodes:
+            data["nodeWas"] = _figures(network.nodes_of(others[0])["value"])
+    return data
+
+
+def differences(network: Network, *, selected: str, height: int) -> Data:
+    """Return what the picture of the change between two drawings shows."""
+    before, after = network.drawings
+    was, now = network.links_of(before)["value"], network.links_of(after)["value"]
+    scale = difference_scale(after)
+    data = _common(network, scale, after, selected, height) | _figures_of(network, after)
+    data |= {
+        "title": f"Change of {after.value}",
+        "colours": "difference",
+        "values": _figures(now - was),
+        "was": _figures(was),
+        "now": _figures(now),
+        "new": network.absent_links(before),
+        "newNodes": network.absent_nodes(before),
+        "unitOfChange": "points" if after.unit == "%" else after.unit,
+    }
+    if "value" in before.nodes and "value" in after.nodes:
+        node_was, node_now = network.nodes_of(before)["value"], network.nodes_of(after)["value"]
+        data |= {
+            "nodeValues": _figures(node_now - node_was),
+            "nodeWas": _figures(node_was),
+            "nodeNow": _figures(node_now),
+        }
+    return data
+
+
+def _common(network: Network, scale: Scale, drawing: NetworkMap, selected: str, height: int) -> Data:
+    """Return what all frames of a picture have in common."""
+    data: Data = {
+        "title": drawing.title,
+        "value": drawing.value,
+        "unit": drawing.unit,
+        "hasLimit": drawing.limit is not None,
+        "colours": "bands",
+        "edges": list(scale.edges),
+        "labels": list(scale.labels),
+        "selected": selected,
+        "height": height,
+        "leftOut": network.left_out,
+    }
+    if "width" in network.links:
+        codes, different = pd.factorize(network.links["width"].fillna(0.0).clip(lower=0.0))
+        largest = float(different.max()) or 1.0
+        data |= {
+            "width": codes.tolist(),
+            "widths": _rounded(np.sqrt(np.asarray(different, float) / largest), 3),
+            "widthTexts": [amount_or_number(float(value), drawing.width_unit) for value in different],
+        }
+    if "size" in network.nodes:
+        sizes = network.nodes["size"].fillna(0.0).clip(lower=0.0)
+        data["sizes"] = _rounded(np.sqrt(sizes / (float(sizes.max()) or 1.0)), 3)
+    return data
+
+
+def _figures_of(network: Network, drawing: NetworkMap) -> Data:
+    """Return the values of one drawing."""
+    links, nodes = network.links_of(drawing), network.nodes_of(drawing)
+    data: Data = {
+        "values": _figures(links["value"]),
+        "gone": network.absent_links(drawing),
+        "goneNodes": network.absent_nodes(drawing),
+        "lost": _amounts(links.get("lost"), drawing.lost_unit),
+        "notes": _notes(links.get("note")),
+        "nodeLost": _amounts(nodes.get("lost"), drawing.lost_unit),
+        "nodeNotes": _notes(nodes.get("note")),
+    }
+    if "value" in nodes:
+        data["nodeValues"] = _figures(nodes["value"])
+    return data
+
+
+def _figures(column: pd.Series) -> list[float | None]:
+    """Return values with four digits; None where they are unknown."""
+    return [None if math.isnan(value) else float(f"{value:.4g}") for value in column.to_numpy(float).tolist()]
+
+
+def _amounts(column: pd.Series | None, unit: str) -> dict[str, str]:
+    """Return the amounts above 0 with their unit, by place."""
+    if column is None:
+        return {}
+    amounts = column.fillna(0.0).to_numpy(float)
+    return {str(i): amount_or_number(float(amounts[i]), unit) for i in np.flatnonzero(amounts > 0)}
+
+
+def _notes(column: pd.Series | None) -> dict[str, str]:
+    if column is None:
+        return {}
+    return {str(i): text for i, text in enumerate(column) if isinstance(text, str) and text}
+
+
+def _rounded(column: Any, digits: int) -> list[float]:
+    found: list[float] = np.round(np.asarray(column, dtype=float), digits).tolist()
+    return found
+
+
+# --- frames -------------------------------------------------------------------------------
+
+MAX_FRAME_VALUES: Final = 1_000_000
+"""Values of links in all frames that are sent; of more frames, every second or third one is."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Frame:
+    """The picture of one moment.
+
+    label     of the moment: "12:00", "window 3"
+    drawing   of the network; links that other frames have and this one has not are shown as failed
+    marks     names of elements to emphasise
+    note      a sentence on the moment, such as "Koblenz - Koeln fails"
+    """
+
+    label: str
+    drawing: NetworkMap
+    marks: Sequence[str] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MetricCurve:
+    """A metric over the frames of a picture.
+
+    values  one for each frame; None where it is unknown
+    """
+
+    label: str
+    unit: str
+    values: Sequence[float | None]
+
+
+def frames_data(
+    network: Network, frames: Sequence[Frame], curve: MetricCurve | None, *, selected: str, height: int
+) -> Data:
+    """Return what the player shows: what all frames have in common, and the values of each."""
+    every = math.ceil(len(frames) * max(1, len(network.links)) / MAX_FRAME_VALUES)
+    sent = range(0, len(frames), every)
+    last = frames[-1].drawing
+    largest = max(largest_value(frame.drawing) for frame in frames)
+    data = _common(network, scale_of(last, largest=largest), last, selected, height)
+    data["frames"] = [
+        _figures_of(network, frames[i].drawing)
+        | {"label": frames[i].label, "marks": list(frames[i].marks), "note": frames[i].note}
+        for i in sent
+    ]
+    data["framesLeftOut"] = len(frames) - len(sent)
+    if curve is not None:
+        data["curve"] = {
+            "label": curve.label,
+            "unit": curve.unit,
+            "values": [curve.values[i] for i in sent],
+            "texts": [number(curve.values[i]) for i in sent],
+        }
+    return data

@@ -1,0 +1,210 @@
+// What a picture shows of its scene at the moment: values, what is gone or new, and the words for each element.
+
+const PLAIN_WIDTH = 0.45; // of the widest, where links have none
+
+class State {
+  // data: what all frames have in common; frame: one moment of it, which for a picture without frames is all of it
+  constructor(data, scene, frame = data) {
+    this.data = data;
+    this.frame = frame;
+    this.scene = scene;
+    this.values = frame.values;
+    this.isDifference = data.colours === "difference";
+    this.gone = frame.gone;
+    this.isGone = flags(frame.gone, scene.tails.length);
+    this.isGoneNode = flags(frame.goneNodes, scene.names.length);
+    this.isNew = flags(data.new ?? [], scene.tails.length);
+    this.marks = new Set(frame.marks ?? []);
+    this.band = this.values.map((value) => band(value, data.edges));
+    this.nodeBand = frame.nodeValues ? frame.nodeValues.map((value) => band(value, data.edges)) : null;
+    this.lost = numbered(frame.lost);
+    this.nodeLost = numbered(frame.nodeLost);
+    this.limit = data.hasLimit && !this.isDifference ? data.edges[data.edges.length - 1] : Infinity;
+    this.asides = scene.asides((i) => this.width(i));
+    this.#order();
+    this.#choosePills();
+  }
+
+  // Width of a link's strip, pixels.
+  width(i) {
+    const share = this.data.width ? this.data.widths[this.data.width[i]] : PLAIN_WIDTH;
+    return 1.3 + 2.4 * share + (this.isEmphasised(i) ? 1.2 : 0);
+  }
+
+  // Links that are overloaded, or that change much.
+  isEmphasised(i) {
+    return this.isDifference ? this.band[i] === 0 || this.band[i] === 4 : this.isOver(i);
+  }
+
+  #order() {
+    const { scene, values, frame } = this;
+    const weight = (i) => (this.isDifference ? Math.abs(values[i] ?? 0) : values[i] ?? -1);
+    this.targets = scene.targets.map((target) => ({
+      ...target,
+      most: Math.max(...target.links.map(weight)),
+      isGone: target.links.some((i) => this.isGone[i] || this.isNew[i]),
+    }));
+    this.nodes = scene.names.map((name, node) => ({ kind: "node", node, element: name }));
+    const rank = (node) => scene.degree[node] + 100 * (this.data.sizes?.[node] ?? 0);
+    this.order = [...scene.names.keys()].sort((a, b) => rank(b) - rank(a) || a - b);
+    this.listed = [
+      ...[...this.targets].sort((a, b) => b.isGone - a.isGone || b.most - a.most),
+      ...this.order.map((node) => this.nodes[node]),
+    ];
+    const ends = (i) => [scene.tails[i], scene.heads[i]];
+    const changed = [...this.gone.slice(0, 40), ...(this.data.new ?? []).slice(0, 40)];
+    const named = [this.data.selected, ...this.marks].map((name) => this.find(name)).filter(Boolean);
+    this.important = [
+      ...frame.goneNodes,
+      ...changed.flatMap(ends),
+      ...named.flatMap((target) => (target.kind === "node" ? [target.node] : target.links.flatMap(ends))),
+      ...this.nodeLost.keys(),
+    ];
+  }
+
+  // The percentages of the highest overloads, or the largest changes; what is lost at nodes comes first.
+  #choosePills() {
+    this.pills = [...this.nodeLost].map(([node, text]) => ({ node, text: `${text} lost`, rank: Infinity }));
+    this.values.forEach((value, link) => {
+      if (value === null) return;
+      if (this.isDifference ? this.isEmphasised(link) : value >= PILL_FROM * this.limit) {
+        const sign = this.isDifference && value > 0 ? "+" : "";
+        const unit = this.data.unit === "%" && !this.isDifference ? "%" : "";
+        this.pills.push({ link, text: `${sign}${figure(value)}${unit}`.replace("-", "−"), rank: Math.abs(value) });
+      }
+    });
+    this.pills.sort((a, b) => b.rank - a.rank);
+    const { tails, heads } = this.scene;
+    for (const { link } of this.pills.slice(0, MAX_PILLS)) if (link !== undefined) this.important.push(tails[link], heads[link]);
+  }
+
+  find(element) {
+    if (!element) return undefined;
+    return this.targets.find((target) => target.element === element) ?? this.nodes.find((node) => node.element === element);
+  }
+
+  isOver(i) {
+    return this.values[i] !== null && this.values[i] > this.limit;
+  }
+
+  // Links with a higher number are drawn above the others.
+  drawingOrder(i) {
+    if (this.isNew[i]) return 9;
+    return this.isDifference ? Math.abs(this.band[i] - 2) : this.band[i] + 1;
+  }
+
+  hasDirection(i) {
+    return this.values[i] === null || this.values[i] !== 0;
+  }
+
+  colour(palette, i) {
+    return this.isNew[i] ? palette.ink : this.band[i] < 0 ? palette.unknown : palette[this.data.colours][this.band[i]];
+  }
+
+  nodeColour(palette, i) {
+    return this.nodeBand && this.nodeBand[i] >= 0 ? palette[this.data.colours][this.nodeBand[i]] : null;
+  }
+
+  canSelect(target) {
+    return Boolean(this.kindOf(target) && target.element);
+  }
+
+  kindOf(target) {
+    return target.kind === "node" ? this.scene.geometry.nodeKind : this.scene.geometry.linkKind;
+  }
+
+  title(target) {
+    const { labels, tails, heads } = this.scene;
+    if (target.kind === "node") return labels[target.node];
+    const [first] = target.links;
+    const isOneWay = target.links.every((i) => tails[i] === tails[first]);
+    return `${labels[tails[first]]} ${isOneWay ? "→" : "–"} ${labels[heads[first]]}`;
+  }
+
+  amount(value) {
+    if (value === null || value === undefined) return "unknown";
+    return this.data.unit ? `${figure(value)} ${this.data.unit}` : figure(value);
+  }
+
+  // Rows of words, figure and whether it is bad.
+  facts(target) {
+    return target.kind === "node" ? this.#nodeFacts(target.node) : this.#linkFacts(target);
+  }
+
+  #nodeFacts(i) {
+    const { scene, data, frame } = this;
+    const rows = [];
+    if (this.isGoneNode[i]) rows.push(["state", "failed", true]);
+    if ((data.newNodes ?? []).includes(i)) rows.push(["state", "new", false]);
+    if (this.isDifference && data.nodeNow && data.nodeNow[i] !== null) {
+      rows.push([data.value, this.#change(data.nodeWas[i], data.nodeNow[i]), false]);
+    } else if (frame.nodeValues && frame.nodeValues[i] !== null) {
+      rows.push([data.value, this.amount(frame.nodeValues[i]), frame.nodeValues[i] > this.limit]);
+    }
+    if (this.nodeLost.has(i)) rows.push(["lost", this.nodeLost.get(i), true]);
+    const { group } = scene.geometry.nodes;
+    if (group && scene.groups[group[i]]) rows.push(["group", scene.groups[group[i]], false]);
+    rows.push(["links", String(scene.degree[i]), false]);
+    return rows;
+  }
+
+  #linkFacts(target) {
+    const { scene, data } = this;
+    const rows = [];
+    for (const i of target.links) {
+      const to = `→ ${scene.labels[scene.heads[i]]}`;
+      const was = data.was?.[i] ?? null;
+      if (this.isGone[i]) rows.push([to, this.isDifference ? "gone" : "failed", true]);
+      else if (this.isNew[i]) rows.push([to, `new, ${this.amount(data.now[i])}`, false]);
+      else if (this.isDifference) rows.push([to, this.#change(was, data.now[i]), false]);
+      else if (this.values[i] !== null) rows.push([to, this.amount(this.values[i]), this.isOver(i)]);
+      if (!this.isDifference && was !== null && was !== this.values[i]) rows.push(["before", this.amount(was), false]);
+      if (this.lost.has(i)) rows.push(["lost", this.lost.get(i), true]);
+    }
+    if (data.width) {
+      const texts = [...new Set(target.links.map((i) => data.widthTexts[data.width[i]]))];
+      rows.push(["capacity", texts.join(", "), false]);
+    }
+    return rows;
+  }
+
+  #change(was, now) {
+    return was === now ? this.amount(now) : `${this.amount(was)} → ${this.amount(now)}`;
+  }
+
+  notes(target) {
+    if (target.kind === "node") return [this.frame.nodeNotes[target.node]].filter(Boolean);
+    return [...new Set(target.links.map((i) => this.frame.notes[i]).filter(Boolean))];
+  }
+
+  sentence(target) {
+    const facts = this.facts(target).map(([words, amount]) => `${words.replace("→", "to")} ${amount.replace("→", "to")}`);
+    return [`${this.title(target).replace("→", "to")}: ${facts.join(", ")}`, ...this.notes(target)].join(". ");
+  }
+}
+
+function flags(places, count) {
+  const found = new Uint8Array(count);
+  places.forEach((place) => (found[place] = 1));
+  return found;
+}
+
+function numbered(texts) {
+  return new Map(Object.entries(texts ?? {}).map(([place, text]) => [Number(place), text]));
+}
+
+function band(value, edges) {
+  if (value === null) return -1;
+  let found = 0;
+  edges.forEach((edge, i) => {
+    if (i === edges.length - 1 ? value > edge : value >= edge) found = i + 1;
+  });
+  return found;
+}
+
+// A figure with about four digits, as planner.formatting.number writes it.
+function figure(value) {
+  if (value === 0) return "0";
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en-US");
+  return String(Number(value.toPrecision(Math.abs(value) >= 100 ? 3 : 4)));
+}

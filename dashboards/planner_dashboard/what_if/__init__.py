@@ -1,0 +1,5 @@
+"""The what-if page: a question, its answer in a picture, and what to change."""
+
+from planner_dashboard.what_if.page import page
+
+__all__ = ["page"]

@@ -1,0 +1,143 @@
+"""Below the picture: designs side by side, the plan, what limits it, and what can be downloaded."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from planner.scenarios.catalogue import find_system
+from planner_dashboard import comparisons, rendering, session, worker
+from planner_dashboard.rendering import show_tabs
+from planner_dashboard.worker import Answer, DesignAnswer
+
+DESIGNS, PLAN, LIMITS, EXPORT = "Designs side by side", "The plan", "What limits it", "Command and files"
+
+
+def show_details(answer: Answer, design: DesignAnswer, before: Answer | None, tables: Path) -> None:
+    """Show the tabs below the picture.
+
+    design  whose plan the picture shows
+    before  the answer that changes are counted from; None for none
+    tables  folder of the uploaded tables
+    """
+    views: list[tuple[str, Callable[[], object]]] = [
+        (DESIGNS, lambda: _show_designs(answer, before)),
+        (PLAN, lambda: _show_plan(answer, design, before)),
+    ]
+    if design.can_explain:
+        views.append((LIMITS, lambda: _show_explanation(answer, tables, design.label)))
+    show_tabs("view", *views, (EXPORT, lambda: _show_export(answer)))
+
+
+def on_request(name: str, wanted: Any, function: Callable[..., Any], *arguments: Any, activity: str) -> Any:
+    """Return what a worker computes for a part of the page; None until it is there.
+
+    name    of the job; its last result is kept for the page's next run
+    wanted  what the result is of: another one is computed anew
+    """
+    state = st.session_state
+    found = session.take_result(name)
+    if found is not None:
+        state[f"found {name}"] = state.get(f"wanted {name}"), found
+    known, result = state.get(f"found {name}", (None, None))
+    if result is not None and known == wanted:
+        return result
+    if state.get(f"wanted {name}") != wanted:
+        state[f"wanted {name}"] = wanted
+        session.submit(name, function, *arguments)
+    session.show_progress(name, activity)
+    session.show_failure(name)
+    return None
+
+
+def _show_designs(answer: Answer, before: Answer | None) -> None:
+    system = find_system(answer.system)
+    rendering.show_metrics(answer, before, system.table_metrics)
+    if len(system.table_metrics) < len(system.metrics):
+        with st.expander(f"All {len(system.metrics)} metrics"):
+            rendering.show_metrics(answer, before, system.metrics)
+    rendering.show_lines(answer.notes)
+    figures = on_request("charts", answer.folder, worker.charts, answer.folder, activity="drawing")
+    if figures is not None:
+        rendering.show_charts(figures, "comparison", side_by_side=True)
+
+
+def _show_plan(answer: Answer, design: DesignAnswer, before: Answer | None) -> None:
+    earlier = before.folder if before is not None else None
+    wanted = (answer.folder, design.label, earlier)
+    found: worker.DesignDetails | None = on_request(
+        "details", wanted, worker.details, *wanted, activity="reading the plan"
+    )
+    if found is None:
+        return
+    rendering.show_lines(found.sentences)
+    rendering.show_charts(found.charts, f"drawing {design.label}", side_by_side=True)
+    if earlier is not None:
+        st.subheader("Changes since the plan before")
+        rendering.show_frames(found.changes, "No changes.")
+    st.subheader("The plan")
+    rendering.show_frames(found.tables, "No tables.")
+
+
+def _show_explanation(answer: Answer, tables: Path, label: str) -> None:
+    """Show what limits a plan and which upgrade pays, on request: it solves many times."""
+    wanted = (answer.folder, label)
+    key = "explanation asked"
+    if st.session_state.get(key) != wanted:
+        if st.button("Explain", help="Solve again to find the changes that matter most."):
+            st.session_state[key] = wanted
+            st.rerun()
+        return
+    part = on_request(
+        "explain",
+        wanted,
+        worker.explain,
+        answer.question,
+        tables,
+        label,
+        activity="solving with each candidate",
+    )
+    if part is not None:
+        rendering.show_part(part, f"explanation {label}")
+
+
+def _show_export(answer: Answer) -> None:
+    """Show the question as a command and as Python, and the downloads."""
+    place = ", in the folder of the unpacked zip file" if answer.question.upload else ""
+    st.caption(f"The same answer from the command line{place}")
+    st.code(answer.question.command(), language="shell", wrap_lines=True)
+    st.caption("The same answer in Python")
+    st.code(answer.question.python(), language="python", wrap_lines=True)
+    files = answer.folder / "files"
+    done = on_request(
+        "files", answer.folder, _write_files, answer.folder, files, activity="writing the files"
+    )
+    if done is None:
+        return
+    downloads = (
+        ("Plans and metrics (zip)", "planner.zip", zip_folder(files)),
+        ("Scenario (TOML)", "scenario.toml", (files / "scenario.toml").read_bytes()),
+        ("Report (HTML)", "report.html", (files / "report.html").read_bytes()),
+    )
+    for column, (label, name, content) in zip(st.columns(3), downloads, strict=True):
+        column.download_button(label, content, name, on_click="ignore")
+
+
+def _write_files(folder: Path, out: Path) -> bool:
+    comparisons.write_files(folder, out)
+    return True
+
+
+def zip_folder(folder: Path) -> bytes:
+    """Return the files of an answer, without its report, as a zip archive."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.name != "report.html":
+                archive.write(path, path.relative_to(folder))
+    return content.getvalue()

@@ -1,0 +1,135 @@
+"""Top of the answer: the question in words, the verdict, and headline figures with their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+import streamlit as st
+
+from planner.contract.metrics import Metric
+from planner.contract.system import System
+from planner.formatting import amount_or_number, few, is_share
+from planner.runs.verdict import Sentence
+from planner_dashboard.worker import Answer, DesignAnswer
+
+MAX_FIGURES: Final = 4
+MAX_NAMED_CHANGES: Final = 2
+SAME: Final = 1e-6
+"""Relative difference up to which a figure is the same as before."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a plan: `value` and `unit` as shown, and its change since the plan before, if any.
+
+    change  amount without sign, "" for none
+    rises   whether it is larger than before
+    is_good whether the change is an improvement; None where neither direction is better
+    """
+
+    label: str
+    value: str
+    unit: str
+    change: str = ""
+    before: str = ""
+    rises: bool = False
+    is_good: bool | None = None
+
+
+def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str]) -> None:
+    """Show the verdict: what the best design reaches and what users lose by it; then the other sentences.
+
+    changes  the changed elements of the question, in words
+    """
+    first, *others = sentences
+    head = [escape(_condition(changes) + first.text)]
+    head += [f"<span class='planner-loss'>{escape(one.text)}</span>" for one in others if one.is_loss]
+    rest = escape(" ".join(one.text for one in others if not one.is_loss))
+    # an h2, so that screen readers find it: the page's title is the h1
+    st.html(
+        f"<h2 class='planner-verdict' style='padding:0'>{' '.join(head)}</h2>"
+        + (f"<p class='planner-reasons'>{rest}</p>" if rest else "")
+    )
+
+
+def _condition(changes: Sequence[str]) -> str:
+    """Return the changes as the beginning of a sentence: `With Koblenz – Koeln failed, `."""
+    if not changes:
+        return ""
+    if len(changes) > MAX_NAMED_CHANGES:
+        return f"With {few(list(changes)[:1])} and {len(changes) - 1} more changes, "
+    return f"With {' and '.join(changes)}, "
+
+
+def figures_of(system: System, design: DesignAnswer, before: DesignAnswer | None) -> list[Figure]:
+    """Return the most important figures of a design's plan, with their changes since the plan before."""
+    values = design.figures.metrics
+    losses = [name for name in system.plan.headline.losses if values.get(name)]
+    names = [*(one.name for one in system.ranks), *losses, *(one.name for one in system.table_metrics)]
+    earlier = before.figures.metrics if before is not None else {}
+    nothing = {name for name in system.plan.headline.losses if not values.get(name) and not earlier.get(name)}
+    known = [name for name in dict.fromkeys(names) if values.get(name) is not None and name not in nothing]
+    return [_figure(system.metric(name), values.get(name), earlier.get(name)) for name in known[:MAX_FIGURES]]
+
+
+def _figure(metric: Metric, value: float | None, before: float | None) -> Figure:
+    shown, unit = _split(metric, value)
+    if value is None or before is None or abs(value - before) <= SAME * max(abs(value), abs(before)):
+        return Figure(metric.label, shown, unit)
+    was, was_unit = _split(metric, before)
+    change, change_unit = _split(metric, abs(value - before))
+    if is_share(metric.name, metric.unit):
+        change_unit = "points"
+    rises = value > before
+    return Figure(
+        metric.label,
+        shown,
+        unit,
+        change=f"{change} {change_unit if change_unit != unit else ''}".strip(),
+        before=was if was_unit == unit else f"{was} {was_unit}",
+        rises=rises,
+        is_good=(metric.better == "more") == rises if metric.better in ("more", "less") else None,
+    )
+
+
+def _split(metric: Metric, value: float | None) -> tuple[str, str]:
+    """Return a value and its unit as texts; a share in percent."""
+    if is_share(metric.name, metric.unit) and value is not None:
+        return f"{100 * value:.4g}", "%"
+    text = amount_or_number(value, metric.unit)
+    number, _, unit = text.partition(" ")
+    return number, unit
+
+
+def show_figures(figures: Sequence[Figure], label: str) -> None:
+    """Show figures side by side between two lines; two by two on a narrow page.
+
+    label  of the design whose plan they are of
+    """
+    cells = []
+    for one in figures:
+        since = ""
+        if one.change:
+            kind = {True: "planner-better", False: "planner-worse", None: ""}[one.is_good]
+            arrow = "▲" if one.rises else "▼"
+            word = "up" if one.rises else "down"
+            since = (
+                f"<b class='{kind}'><span aria-label='{word}' role='img' style='opacity:1'>{arrow}</span> "
+                f"{escape(one.change)}</b> <span>from {escape(one.before)}</span>"
+            )
+        cells.append(
+            f"<div class='planner-figure'><dt>{escape(one.label)}, {escape(label)}</dt>"
+            f"<dd class='planner-value'>{escape(one.value)} <small>{escape(one.unit)}</small></dd>"
+            f"<dd class='planner-since'>{since}</dd></div>"
+        )
+    st.html(
+        f"<dl class='planner-figures' style='--planner-figures:{max(1, len(cells))}'>{''.join(cells)}</dl>"
+    )
+
+
+def show_question(system: System, answer: Answer) -> None:
+    """Show the system's question with the size of the problem."""
+    st.html(f"<p class='planner-question'>{escape(system.question)} {escape(answer.size)}.</p>")

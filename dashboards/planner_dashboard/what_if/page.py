@@ -1,0 +1,302 @@
+"""The what-if page, from top to bottom: changes, verdict, figures, picture, tables and parameters."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+from planner.errors import PlannerError
+from planner.scenarios.scenario import Scenario
+from planner_dashboard import session, worker
+from planner_dashboard.question import (
+    FIRST_SCENARIO,
+    Question,
+    form_fields,
+    unchanged_scenario,
+)
+from planner_dashboard.what_if import changes, details, element, forms, headline, history, picture, pins
+from planner_dashboard.what_if.history import History
+
+SOLVE: Final = "Solve"
+"""Label of the button that solves the question of an address."""
+STYLE: Final = Path(__file__).with_name("style.css")
+NOTHING: Final = "nothing"
+"""In place of the plan that another one is compared with."""
+
+
+def page() -> None:
+    """Show the page."""
+    st.html(STYLE)
+    _restore()
+    _take_answer()
+    asked = history.of_session()
+    question = asked.current
+    tables = session.folder() / question.upload if question.upload else session.folder()
+    top, body, parameters = st.container(), st.container(key="answer"), st.container()
+    try:
+        scenario = unchanged_scenario(question.source(tables))
+    except PlannerError as error:
+        session.show_error(error)
+        forms.show_scenario_choice(question)
+        return
+    question = _checked(scenario, question)
+    # the parameters stand below, but what they are set to is shown above
+    with parameters:
+        question = _show_parameters(scenario, question)
+    with top:
+        question = _show_top(scenario, question)
+    asked.ask(question, by_form=True)
+    st.query_params.from_dict({**question.to_query(), **pins.to_query()})
+    with body:
+        if not _is_asked(question):
+            return
+        _submit(question, tables)
+        _show_answer(scenario, question, tables)
+
+
+# --- the question -------------------------------------------------------------------------
+
+
+def _restore() -> None:
+    """Begin the session with the question of the address, or the first scenario."""
+    state = st.session_state
+    if "history" in state:
+        return
+    try:
+        query = {key: st.query_params.get_all(key) for key in st.query_params}
+        named = Question.from_query(query)
+        state[pins.PINS] = pins.from_address(query)
+        # of an address, which anybody may have made
+        state["is asked"] = named is None
+        state["history"] = History([named or Question(scenario=FIRST_SCENARIO)])
+    except PlannerError as error:
+        state["error address"], state["is asked"] = error, True
+        state["history"] = History([Question(scenario=FIRST_SCENARIO)])
+
+
+def _checked(scenario: Scenario, question: Question) -> Question:
+    """Return a question, or without its changes where those of its address are invalid; show why."""
+    state = st.session_state
+    if question == state.get("checked"):
+        pass
+    elif question.changes:
+        try:
+            question.check(form_fields(scenario))
+        except PlannerError as error:
+            state["error address"] = error
+            question = Question(scenario=question.scenario, upload=question.upload)
+            state["history"] = History([question])
+    state["checked"] = question
+    if state.get("error address") is not None:
+        session.show_error(state["error address"])
+        if len(history.of_session().questions) > 1:
+            state["error address"] = None
+    return question
+
+
+def _is_asked(question: Question) -> bool:
+    """Return whether the user has asked: a question of an address is solved after a click, or a change."""
+    state = st.session_state
+    if not state["is asked"]:
+        first = state.setdefault("address question", question)
+        state["is asked"] = question != first
+    if not state["is asked"]:
+        st.markdown("This address asks a question. Look at it, and solve it where you want the answer.")
+        st.code(question.command(), language="shell", wrap_lines=True)
+        state["is asked"] = st.button(SOLVE, type="primary", key="solve")
+    return bool(state["is asked"])
+
+
+def _show_top(scenario: Scenario, question: Question) -> Question:
+    """Show the scenario and its changes, each of which a click takes back; undo, redo and pin."""
+    asked = history.of_session()
+    with st.container(horizontal=True, vertical_alignment="center", key="changes"):
+        forms.show_scenario_choice(question)
+        for place, one in enumerate(changes.list_changes(scenario, question)):
+            st.button(
+                session.escape_markdown(one.words) + "  ✕",
+                key=f"change {place} {one.words}",
+                on_click=partial(history.ask, one.without),
+                help="Take this change back",
+            )
+        key = forms.main_parameter(form_fields(scenario), scenario)
+        if key is not None:
+            name, value = forms.main_value(scenario, question, key)
+            with st.popover(f"{name} {value}", key=f"main {asked.generation}", on_change="rerun") as field:
+                if field.open:
+                    question = forms.show_main_field(scenario, question)
+        st.button(
+            "Undo", key="undo", disabled=not asked.can_undo, on_click=partial(history.move, -1),
+            shortcut="Ctrl+Z", type="tertiary",
+        )  # fmt: skip
+        st.button(
+            "Redo", key="redo", disabled=not asked.can_redo, on_click=partial(history.move, 1),
+            shortcut="Ctrl+Shift+Z", type="tertiary",
+        )  # fmt: skip
+    return question
+
+
+def _show_parameters(scenario: Scenario, question: Question) -> Question:
+    """Show the form of all parameters, where it is open; return the question that it asks."""
+    answer = history.answers().get(question)
+    with st.expander("Parameters", key=f"parameters {question.scenario}", on_change="rerun") as form:
+        if not form.open:
+            return question
+        changed = forms.show_forms(scenario, question, answer.elements if answer else {})
+        if changed is None:
+            st.error("choose a design")
+            return question
+        return changed
+
+
+# --- the answer ---------------------------------------------------------------------------
+
+
+def _submit(question: Question, tables: Path) -> None:
+    """Submit a question that is neither pending nor answered, in place of the one before."""
+    state = st.session_state
+    if history.answers().get(question) is not None:
+        session.cancel("answer")
+        state["question"] = question
+        return
+    if state.get("question") == question:
+        return
+    state["count"] = state.get("count", 0) + 1
+    out = session.folder() / f"answer {state['count']}"
+    state["question"] = question
+    session.submit("answer", worker.compare, question, tables, out, session.folder() / "answer.activity")
+
+
+def _take_answer() -> None:
+    """Take the answer of the workers, if there is one."""
+    answer: worker.Answer | None = session.take_result("answer")
+    if answer is not None:
+        history.answers().add(answer, pins.questions())
+
+
+def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
+    session.show_progress("answer", "solving", "cancelled; change a setting to solve again")
+    session.show_failure("answer")
+    known = history.answers()
+    answer = known.get(question)
+    earlier = [one for one in map(known.get, history.of_session().earlier()) if one is not None]
+    if answer is None:
+        if not earlier:
+            return
+        answer = earlier.pop(0)
+        st.caption("The answer below is for the previous settings.")
+    changed = [one.words for one in changes.list_changes(scenario, answer.question) if one.is_element]
+    headline.show_question(scenario.system, answer)
+    headline.show_verdict(answer.sentences, changed)
+    labels = picture.designs_with_plan(answer)
+    if not labels:
+        _show_unsolved(answer, tables)
+        return
+    state = st.session_state
+    key = f"design {answer.question.scenario}"
+    if state.get(key) not in labels:
+        state[key] = answer.best or labels[0]
+    shown = answer.design(state[key])
+    assert shown is not None
+    plans = _plans_to_compare(answer, shown, earlier)
+    compared = plans.get(st.session_state.get("compare with", NOTHING))
+    before = compared or next((plan for plan in plans.values() if plan.answer is not answer), None)
+    same = before.answer.design(shown.label) if before is not None else None
+    reference = compared.design if compared is not None else same
+    headline.show_figures(headline.figures_of(scenario.system, shown, reference), shown.label)
+    compiling = f", after compiling (once) for {answer.compile_s:.1f} s" if answer.compile_s > 0.05 else ""
+    _show_pictures(scenario, question, answer, shown, plans, compared)
+    st.caption(f"answered in {answer.seconds:.1f} s{compiling}")
+    words = ", ".join(one.words for one in changes.list_changes(scenario, answer.question)) or "no changes"
+    pins.show_button(answer.question, shown.label, words)
+    pins.show_pins()
+    details.show_details(answer, shown, before.answer if before is not None else None, tables)
+
+
+def _show_unsolved(answer: worker.Answer, tables: Path) -> None:
+    """Show why no design has a plan."""
+    if answer.designs:
+        details.show_details(answer, answer.designs[0], None, tables)
+
+
+def _plans_to_compare(
+    answer: worker.Answer, shown: worker.DesignAnswer, earlier: list[worker.Answer]
+) -> dict[str, picture.Plan]:
+    """Return the plans that the shown one can be compared with, by their names."""
+    found: dict[str, picture.Plan] = {}
+
+    def add(name: str, other: worker.Answer, label: str) -> None:
+        design = other.design(label)
+        if design is not None and design.has_plan and design is not shown:
+            found.setdefault(name, picture.Plan(name, other, design))
+
+    for place, one in enumerate(earlier):
+        if place == 0:
+            add("the plan before", one, shown.label)
+        if not one.question.changes and place:
+            add("the plan without changes", one, shown.label)
+    for label in picture.designs_with_plan(answer):
+        add(label, answer, label)
+    for pin in pins.of_session():
+        pinned = history.answers().get(pin.question)
+        if pinned is not None and pinned.system == answer.system:
+            add(f"pinned: {pin.name}", pinned, pin.design)
+    return found
+
+
+def _show_pictures(
+    scenario: Scenario,
+    question: Question,
+    answer: worker.Answer,
+    shown: worker.DesignAnswer,
+    plans: dict[str, picture.Plan],
+    compared: picture.Plan | None,
+) -> None:
+    """Show the picture with its switches on the left, and the panel on the right."""
+    left, right = st.columns([7, 3], gap="medium")
+    with left:
+        with st.container(horizontal=True, vertical_alignment="bottom", key="switches"):
+            st.segmented_control(
+                "Design", picture.designs_with_plan(answer), key=f"design {answer.question.scenario}",
+                label_visibility="collapsed", required=True,
+            )  # fmt: skip
+            if plans:
+                if st.session_state.get("compare with") not in (NOTHING, *plans):
+                    st.session_state["compare with"] = NOTHING
+                st.selectbox(
+                    "Compare with", [NOTHING, *plans], key="compare with",
+                    format_func=lambda name: f"Compare with {name}", label_visibility="collapsed", width=260,
+                )  # fmt: skip
+            if compared is not None:
+                mode = st.segmented_control(
+                    "How", [picture.DIFFERENCE, picture.BESIDE], default=picture.DIFFERENCE, key="mode",
+                    label_visibility="collapsed", required=True,
+                )  # fmt: skip
+        if compared is not None:
+            now = picture.Plan(_own_name(answer, shown, compared), answer, shown)
+            picture.show_two(compared, now, mode or picture.DIFFERENCE)
+        else:
+            clicked = picture.show_plan(answer, shown, element.selected())
+            if clicked is not None:
+                element.select(clicked if clicked[1] else None)
+    with right:
+        element.show_finder(answer)
+        if compared is not None:
+            picture.show_changes(scenario.system, compared, picture.Plan("now", answer, shown))
+        elif element.selected() is not None:
+            element.show_element(scenario, question, answer, shown)
+        else:
+            _show_hints(scenario)
+
+
+def _own_name(answer: worker.Answer, shown: worker.DesignAnswer, other: picture.Plan) -> str:
+    return shown.label if other.answer is answer else "this plan"
+
+
+def _show_hints(scenario: Scenario) -> None:
+    kinds = [kind.name for kind in scenario.system.problem.elements]
+    if kinds:
+        st.caption("Click the picture, or find by name: " + ", ".join(kinds) + ".")

@@ -1,0 +1,153 @@
+"""The picture of an answer: one plan, or two of them as a difference or side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from planner.contract.drawing import Drawing, NetworkMap
+from planner.contract.metrics import Metric
+from planner.contract.system import System
+from planner.formatting import amount_or_number, number, sizes
+from planner_dashboard import pictures, rendering, session
+from planner_dashboard.what_if.changes import shown_name
+from planner_dashboard.worker import Answer, DesignAnswer
+
+HEIGHT: Final = 640
+"""Pixels of the picture."""
+DIFFERENCE, BESIDE = "Difference", "Side by side"
+MOST_SENTENCES: Final = 3
+SAME_SHARE: Final = 0.005
+"""Part of the largest value up to which the value of a link counts as unchanged."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A design's plan in an answer; `name` says which one beside others."""
+
+    name: str
+    answer: Answer
+    design: DesignAnswer
+
+
+def show_plan(
+    answer: Answer, design: DesignAnswer, selected: tuple[str, str] | None
+) -> tuple[str, str] | None:
+    """Show the picture of a plan; return the kind and the name of the element that a click has selected."""
+    if design.picture is None:
+        st.caption(
+            "This design has no plan to draw." if not design.has_plan else "There is no picture of it."
+        )
+        return None
+    key = f"picture {answer.question.scenario} {design.label}"
+    return _show(design.picture, key, before=answer.whole, selected=selected)
+
+
+def _show(
+    drawing: Drawing, key: str, *, before: Drawing | None = None, selected: tuple[str, str] | None = None
+) -> tuple[str, str] | None:
+    name = selected[1] if selected else ""
+    if isinstance(drawing, NetworkMap):
+        whole = before if isinstance(before, NetworkMap) else None
+        found = pictures.show_network(drawing, key=key, before=whole, selected=name, height=HEIGHT)
+    else:
+        rendering.show_drawing(drawing, key)
+        return None
+    return None if found is None else (found.kind, found.name)
+
+
+def show_two(before: Plan, after: Plan, mode: str) -> None:  # noqa: ARG001
+    """Show two plans as a difference on one map, or side by side."""
+    one, two = before.design.picture, after.design.picture
+    if one is None or two is None:
+        st.caption("One of the two plans has no picture.")
+        return
+    key = f"two {before.name} {after.name} {after.answer.question.scenario}"
+    for place, (column, plan) in enumerate(zip(st.columns(2), (before, after), strict=True)):
+        with column:
+            st.caption(session.escape_markdown(f"{plan.name}: {plan.design.headline}"))
+            assert plan.design.picture is not None
+            _show(plan.design.picture, f"{key} {place}", before=plan.answer.whole)
+
+
+# --- what changed -------------------------------------------------------------------------
+
+
+def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
+    """Return what changed from one plan to another, in sentences: figures first, then links."""
+    one, two = before.design.figures.metrics, after.design.figures.metrics
+    lines = []
+    for metric in dict.fromkeys([*system.ranks, *system.table_metrics]):
+        was, now = one.get(metric.name), two.get(metric.name)
+        if was is None or now is None or abs(now - was) <= 1e-6 * max(abs(now), abs(was)):
+            continue
+        lines.append(_change_sentence(metric, was, now))
+    found = lines[: 2 * MOST_SENTENCES] or ["All figures are the same."]
+    first, second = before.design.picture, after.design.picture
+    if isinstance(first, NetworkMap) and isinstance(second, NetworkMap):
+        found += _link_sentences(first, second)
+    return found
+
+
+def _change_sentence(metric: Metric, was: float, now: float) -> str:
+    verb = "rises" if now > was else "falls"
+    before, after = amount_or_number(was, metric.unit), amount_or_number(now, metric.unit)
+    return f"{metric.label} {verb} from {before} to {after}."
+
+
+def _link_sentences(before: NetworkMap, after: NetworkMap) -> list[str]:
+    """Return how many links carry more and less, and the largest changes."""
+    keys = ["tail", "head", "number"]
+    both = _numbered(before.links).merge(_numbered(after.links), on=keys, how="outer", suffixes=("_a", "_b"))
+    was, now = (both[f"value_{side}"].to_numpy(float) for side in "ab")
+    change = now - was
+    least = SAME_SHARE * max(float(np.nanmax(np.abs([was, now]), initial=0.0)), 1e-12)
+    more, less = int((change > least).sum()), int((change < -least).sum())
+    gone, new = int((np.isnan(now) & ~np.isnan(was)).sum()), int((np.isnan(was) & ~np.isnan(now)).sum())
+    counts = {
+        "links carry more": more,
+        "links carry less": less,
+        "links are gone": gone,
+        "links are new": new,
+    }
+    said = [f"{count:,} {words}" for words, count in counts.items() if count]
+    if not said:
+        return [f"Every link has the same {before.value}."]
+    lines = [", ".join(said) + "."]
+    largest = np.argsort(-np.nan_to_num(np.abs(change)), kind="stable")[:MOST_SENTENCES]
+    named = []
+    for row in largest.tolist():
+        if abs(np.nan_to_num(change[row])) > least:
+            link = shown_name("->".join(both.loc[row, ["tail", "head"]].astype(str)))
+            named.append(f"{link} from {number(was[row])} to {number(now[row])} {after.unit}".rstrip())
+    if named:
+        lines.append(f"The largest changes of {after.value}: " + "; ".join(named) + ".")
+    return lines
+
+
+def _numbered(links: pd.DataFrame) -> pd.DataFrame:
+    """Return tail, head, the number among parallel links, and value."""
+    shown = links[["tail", "head", "value"]].astype({"tail": str, "head": str})
+    return shown.assign(number=shown.groupby(["tail", "head"]).cumcount())
+
+
+def show_changes(system: System, before: Plan, after: Plan) -> None:
+    """Show what changed from one plan to another, in words and numbers."""
+    st.subheader("What changed")
+    for line in describe_difference(system, before, after):
+        st.markdown("- " + session.escape_markdown(line))
+
+
+def size_of(drawing: NetworkMap) -> str:
+    """Return the size of a picture in words."""
+    return sizes({"nodes": len(drawing.nodes), "links": len(drawing.links)})
+
+
+def designs_with_plan(answer: Answer) -> Sequence[str]:
+    """Return the labels of designs that have a plan."""
+    return [one.label for one in answer.designs if one.has_plan]

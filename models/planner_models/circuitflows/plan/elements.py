@@ -1,0 +1,156 @@
+"""Elements of a problem of system `circuitflows`: pairs of racks with flows, and racks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.studies import Decided, Section
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.circuitflows.plan.plan import simulated_us
+from planner_models.circuitflows.plan.service import MB, UNITS, Service
+from planner_models.circuitflows.problem.problem import FlowsInTime
+from planner_models.circuits.plan.elements import (
+    PAIR_ACTIONS,
+    RACK_ACTIONS,
+    has_faster_peers,
+    list_racks,
+    require_pair,
+    require_rack,
+)
+from planner_models.circuits.problem.drawing import PAIR, RACK
+
+GB: Final = 1e9  # bytes
+
+
+def list_pairs(problem: FlowsInTime) -> list[str]:
+    """Return the names of all pairs of racks with flows; the target may be any rack."""
+    ends = problem.source, problem.target
+    return list(dict.fromkeys(problem.name_ends(*ends)))
+
+
+def _derive_service(problem: FlowsInTime, decided: Decided) -> Service:
+    """Return what a decision delivers; raise InputError where it has no plan."""
+    plan = decided.decision.plan
+    if plan is None:
+        raise InputError(f"{decided.design.name}: has no plan to describe")
+    return Service.of(problem, plan)
+
+
+def describe_pair(problem: FlowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the flows of a pair of racks, and what carried them."""
+    i, j = require_pair(problem, problem.flows, name)
+    service = _derive_service(problem, decided)
+    flows = np.flatnonzero((problem.source == i) & (problem.target == j))
+    facts = _report_flows(service, flows)
+    if j >= 0:
+        packets, circuits = service.packets_carried(i, j)
+        facts += [
+            Fact(label="Circuits carried", value=circuits / MB, unit="MB"),
+            Fact(label="Packet switch carried", value=packets / MB, unit="MB"),
+            Fact(label="Time with a circuit", value=float(service.up_us[i, j]) / 1e3, unit="ms"),
+            Fact(label="Rate of its circuit", value=float(problem.circuit_mbps[i, j]), unit="Mbit/s"),
+        ]
+    return ElementReport(facts=tuple(facts), sections=(_list_flows(service, flows),))
+
+
+def _report_flows(service: Service, flows: np.ndarray) -> list[Fact]:
+    """Report what is delivered of some flows, how many end, and how long these take."""
+    taken = service.run.taken_us[flows]
+    ended = taken[~np.isnan(taken)]
+    return [
+        Fact(label="Data", value=float(service.wanted_bytes[flows].sum()) / MB, unit="MB"),
+        Fact(label="Not delivered", value=float(service.left_bytes[flows].sum()) / MB, unit="MB"),
+        Fact(label="Flows", value=float(len(flows))),
+        Fact(label="Flows that end", value=float(len(ended))),
+        Fact(
+            label="Median completion time",
+            value=float(np.median(ended)) / 1e3 if len(ended) else None,
+            unit="ms",
+        ),
+    ]
+
+
+def _list_flows(service: Service, flows: np.ndarray) -> Section:
+    """List flows, the largest first."""
+    units = {**UNITS, "start": "ms", "completion_time": "ms"}
+    return Section(title="Flows that use it", frame=service.tabulate_flows(flows), units=units)
+
+
+def describe_rack(problem: FlowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the flows from a rack, its links, and the pairs that use it."""
+    rack = require_rack(problem, name)
+    service = _derive_service(problem, decided)
+    sent, received = np.flatnonzero(problem.source == rack), np.flatnonzero(service.target == rack)
+    facts = _report_flows(service, sent)
+    facts[0:2] = [
+        Fact(label="Sends", value=float(service.wanted_bytes[sent].sum()) / MB, unit="MB"),
+        Fact(label="Receives", value=float(service.wanted_bytes[received].sum()) / MB, unit="MB"),
+        Fact(label="Not delivered, sent", value=float(service.left_bytes[sent].sum()) / MB, unit="MB"),
+        Fact(
+            label="Not delivered, received", value=float(service.left_bytes[received].sum()) / MB, unit="MB"
+        ),
+    ]
+    up = float(service.up_us[rack].sum()) / simulated_us(problem, service.plan)
+    facts += [
+        Fact(label="Circuit rate", value=float(problem.racks["circuit_mbps"].iloc[rack]), unit="Mbit/s"),
+        Fact(label="Packet rate", value=float(problem.packet_mbps[rack]), unit="Mbit/s"),
+        Fact(label="Circuits up", value=100 * up, unit="%"),
+    ]
+    if problem.is_failed[rack]:
+        facts.insert(0, Fact(label="State", value="failed"))
+    return ElementReport(facts=tuple(facts), sections=(_report_users(service, rack),))
+
+
+def _report_users(service: Service, rack: int) -> Section:
+    """Report the pairs from and to a rack, the most data first."""
+    mine = (service.problem.source == rack) | (service.target == rack)
+    ends = service.problem.source[mine], service.target[mine]
+    frame = pd.DataFrame(
+        {
+            "pair": service.problem.name_ends(*ends),
+            "flows": 1,
+            "wanted": service.wanted_bytes[mine] / MB,
+            "delivered": service.delivered_bytes[mine] / MB,
+            "left": service.left_bytes[mine] / MB,
+        }
+    )
+    shown = frame.groupby("pair", sort=False).sum().reset_index()
+    shown = shown.sort_values("wanted", ascending=False, kind="stable", ignore_index=True)
+    return Section(title="Pairs that use it", frame=shown, units=UNITS)
+
+
+def rank_racks(
+    problem: FlowsInTime,
+    decided: Decided,
+    action: Action,
+    options: Options,  # noqa: ARG001
+) -> Mapping[str, float | None]:
+    """Return the racks that may gain by faster links, those with the most data left first.
+
+    No upgrade delivers more than all that is left.
+    """
+    service = _derive_service(problem, decided)
+    left = np.where(problem.can_send(service.target), service.left_bytes, 0.0)
+    if not left.any():
+        return {}
+    by_pair = service.sum_pairs(left)
+    if action.parameter == "circuit_factors":
+        may_gain = has_faster_peers(problem, service.pair_sums[0] > 0)
+    else:
+        may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
+    order = np.argsort(-(by_pair.sum(axis=1) + by_pair.sum(axis=0)), kind="stable")
+    return {str(problem.names[rack]): float(left.sum()) / GB for rack in order if may_gain[rack]}
+
+
+ELEMENTS: Final = (
+    ElementKind(name=PAIR, names=list_pairs, actions=PAIR_ACTIONS, describe=describe_pair),
+    ElementKind(
+        name=RACK, names=list_racks, actions=RACK_ACTIONS, describe=describe_rack, ranking=rank_racks
+    ),
+)

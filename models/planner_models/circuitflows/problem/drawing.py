@@ -1,0 +1,30 @@
+"""Drawing of the flows between racks, without a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.contract.drawing import Drawing
+from planner.formatting import amount
+from planner_models.circuitflows.problem.problem import FlowsInTime
+from planner_models.circuits.problem.drawing import draw_ring
+
+
+def draw_flows(problem: FlowsInTime) -> Sequence[Drawing]:
+    """Draw the racks in a ring, linked by the data of flows between them."""
+    n = len(problem.racks)
+    wanted = np.zeros((n, n + 1))  # the last column: to any rack
+    np.add.at(wanted, (problem.source, problem.target), problem.flows["bytes"].to_numpy(float) * 8)
+    title = "Data of flows between racks"
+    if wanted[:, n].any():
+        title += "; flows to any rack have no link"
+    return (
+        draw_ring(
+            problem,
+            wanted,
+            title=title,
+            note=lambda i, j: f"flows of {amount(wanted[i, j] / 8, 'bytes')}",
+        ),
+    )

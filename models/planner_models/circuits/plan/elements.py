@@ -1,0 +1,220 @@
+"""Elements of a problem of system `circuits`: pairs of racks with demand, and racks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.studies import Decided, Section
+from planner.errors import InputError, did_you_mean
+from planner.options import Options
+from planner_models.circuits.plan.service import MBIT, ROUNDING, UNITS, Service
+from planner_models.circuits.problem.drawing import PAIR, RACK
+from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.racks import Racks
+
+PAIR_ACTIONS: Final = (
+    Action(name="Double its demand", state="demand doubled", parameter="demand_factors", value=2.0),
+    Action(name="Leave it out", state="left out", parameter="demand_factors", value=0.0),
+)
+RACK_ACTIONS: Final = (
+    Action(name="Fail", state="failed", parameter="fail_racks", role="failure"),
+    Action(
+        name="Double its circuit rate",
+        state="circuit rate doubled",
+        parameter="circuit_factors",
+        value=2.0,
+        role="upgrade",
+    ),
+    Action(
+        name="Double its packet rate",
+        state="packet rate doubled",
+        parameter="packet_factors",
+        value=2.0,
+        role="upgrade",
+    ),
+    Action(
+        name="Fail its packet link",
+        state="packet link failed",
+        parameter="packet_factors",
+        value=0.0,
+        role="failure",
+    ),
+)
+
+
+def list_pairs(problem: Circuits) -> list[str]:
+    """Return the names of all pairs of racks in the table of demands."""
+    return problem.name_ends(*problem.rows_of(problem.demands))
+
+
+def list_racks(problem: Racks) -> list[str]:
+    """Return the names of all racks."""
+    return [str(name) for name in problem.names]
+
+
+def require_rack(racks: Racks, name: str) -> int:
+    """Return the row of a rack; raise InputError with the nearest name where there is none."""
+    row = int(racks.places.get_indexer(pd.Index([name]))[0])
+    if row < 0:
+        raise InputError(f"{name}: no such {RACK}" + did_you_mean(name, racks.places))
+    return row
+
+
+def require_pair(racks: Racks, table: pd.DataFrame, name: str) -> tuple[int, int]:
+    """Return the rows of a pair of racks of a table; raise InputError with the nearest name for another."""
+    pair, (source, target) = racks.find_pair(name), racks.rows_of(table)
+    if pair is None or not ((source == pair[0]) & (target == pair[1])).any():
+        known = racks.name_ends(source, target)
+        raise InputError(f"{name}: no such {PAIR}" + did_you_mean(name, known))
+    return pair
+
+
+def _derive_service(problem: Circuits, decided: Decided) -> Service:
+    """Return what a decision serves; raise InputError where it has no plan."""
+    plan = decided.decision.plan
+    if plan is None:
+        raise InputError(f"{decided.design.name}: has no plan to describe")
+    return Service.of(problem, plan)
+
+
+def describe_pair(problem: Circuits, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the demand of a pair of racks, and the days and the switch that carry it."""
+    i, j = require_pair(problem, problem.demands, name)
+    service = _derive_service(problem, decided)
+    wanted, left = problem.offered_bits[i, j], service.left_bits[i, j]
+    circuits = service.carried.circuit_bits[i, j]
+    packets = max(0.0, service.served_bits[i, j] - circuits)
+    facts = [
+        Fact(label="Demand", value=wanted / MBIT, unit="Mbit"),
+        Fact(label="Left over", value=left / MBIT, unit="Mbit"),
+        Fact(label="Circuits carry", value=circuits / MBIT, unit="Mbit"),
+        Fact(label="Packet switch carries", value=packets / MBIT, unit="Mbit"),
+        Fact(label="Time with a circuit", value=float(service.up_us[i, j]), unit="us"),
+        Fact(label="Rate of its circuit", value=float(problem.circuit_mbps[i, j]), unit="Mbit/s"),
+    ]
+    if why := service.explain(i, j):
+        facts.insert(2, Fact(label="Why", value=why))
+    sections = [_report_carriers(service, i, j)]
+    if problem.coflows is not None:
+        sections.append(_report_coflows(problem, i, j))
+    return ElementReport(facts=tuple(facts), sections=tuple(sections))
+
+
+def _report_carriers(service: Service, i: int, j: int) -> Section:
+    """Report what each day's circuit and the packet switch carry of a pair; in sum what is served."""
+    problem = service.problem
+    days = service.plan.configurations
+    source, target = problem.rows_of(days)
+    mine = days[(source == i) & (target == j)].sort_values("start_us", kind="stable")
+    up = mine["duration_us"].to_numpy(float)
+    total = float(service.carried.circuit_bits[i, j])
+    bits = np.diff(np.minimum(np.cumsum(up) * problem.circuit_mbps[i, j], total), prepend=0.0)
+    rows: list[dict[str, Any]] = [
+        {"carrier": f"circuit of day {day:g}", "start": start, "time_up": lasts, "carried": carried / MBIT}
+        for day, start, lasts, carried in zip(mine["day"], mine["start_us"], up, bits, strict=True)
+    ]
+    rest = total - float(bits.sum())
+    packets = float(service.served_bits[i, j]) - total
+    for carrier, carried in (("circuits kept at night", rest), ("packet switch", packets)):
+        if carried > ROUNDING * max(1.0, total):
+            rows.append({"carrier": carrier, "start": np.nan, "time_up": np.nan, "carried": carried / MBIT})
+    frame = pd.DataFrame(rows, columns=["carrier", "start", "time_up", "carried"])
+    units = {"start": "us", "time_up": "us", "carried": "Mbit"}
+    return Section(title="What carries it", frame=frame, units=units)
+
+
+def _report_coflows(problem: Circuits, i: int, j: int) -> Section:
+    """Report the coflows that a pair's demand consists of, the largest first."""
+    frame = problem.coflows
+    assert frame is not None
+    source, target = problem.rows_of(frame)
+    parts = frame[(source == i) & (target == j)].groupby("coflow", sort=False)["bits"].sum()
+    shown = parts.sort_values(ascending=False, kind="stable").rename("demand").reset_index()
+    shown["demand"] /= MBIT
+    return Section(title="Coflows that use it", frame=shown, units={"demand": "Mbit"})
+
+
+def describe_rack(problem: Circuits, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the demand of a rack, its links, and the pairs that use it."""
+    rack = require_rack(problem, name)
+    service = _derive_service(problem, decided)
+    racks = service.tabulate_racks()
+    out, into = (racks[(racks["rack"] == name) & (racks["way"] == way)] for way in ("sends", "receives"))
+    facts = [
+        Fact(label="Sends", value=float(out["wanted"].iloc[0]), unit="Mbit"),
+        Fact(label="Receives", value=float(into["wanted"].iloc[0]), unit="Mbit"),
+        Fact(label="Left over, sent", value=float(out["left_over"].iloc[0]), unit="Mbit"),
+        Fact(label="Left over, received", value=float(into["left_over"].iloc[0]), unit="Mbit"),
+        Fact(label="Circuit rate", value=float(problem.racks["circuit_mbps"].iloc[rack]), unit="Mbit/s"),
+        Fact(label="Packet rate", value=float(problem.packet_mbps[rack]), unit="Mbit/s"),
+    ]
+    if problem.is_failed[rack]:
+        facts.insert(0, Fact(label="State", value="failed"))
+    if problem.window_us is not None:
+        week = problem.window_us * problem.switches
+        up = float(service.up_us[rack].sum())
+        facts.append(Fact(label="Circuits up", value=100 * up / week, unit="%"))
+    if service.packet_link_share is not None:
+        for label, shares in zip(("sent", "received"), service.packet_link_share, strict=True):
+            facts.append(Fact(label=f"Packet link used, {label}", value=100 * float(shares[rack]), unit="%"))
+    return ElementReport(facts=tuple(facts), sections=(_report_users(service, rack),))
+
+
+def _report_users(service: Service, rack: int) -> Section:
+    """Report the pairs from and to a rack, the most demand first."""
+    offered = service.problem.offered_bits
+    out, into = np.flatnonzero(offered[rack]), np.flatnonzero(offered[:, rack])
+    source = np.concatenate([np.full(len(out), rack), into])
+    target = np.concatenate([out, np.full(len(into), rack)])
+    order = np.argsort(-offered[source, target], kind="stable")
+    return Section(
+        title="Pairs that use it", frame=service.tabulate_pairs(source[order], target[order]), units=UNITS
+    )
+
+
+def rank_racks(
+    problem: Circuits,
+    decided: Decided,
+    action: Action,
+    options: Options,  # noqa: ARG001
+) -> Mapping[str, float | None]:
+    """Return the racks that may gain by faster links, those with the most left over first.
+
+    No upgrade gains more than all that is left over. A faster rack has faster circuits only to racks that
+    are faster than it is now, and one without a link to the packet switch gains nothing by a factor of it.
+    """
+    service = _derive_service(problem, decided)
+    left = service.left_bits - problem.unreachable_bits
+    total = float(np.maximum(left, 0.0).sum())
+    if total <= ROUNDING * max(1.0, float(problem.bits.sum())) and problem.window_us is not None:
+        return {}
+    if action.parameter == "circuit_factors":
+        may_gain = has_faster_peers(problem, problem.bits > 0)
+    else:
+        may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
+    own = left.sum(axis=1) + left.sum(axis=0)
+    bound = None if problem.window_us is None else total / problem.window_us
+    order = np.argsort(-own, kind="stable")
+    return {str(problem.names[rack]): bound for rack in order if may_gain[rack]}
+
+
+def has_faster_peers(racks: Racks, pairs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return (n,) whether each rack works and has, in one of the pairs (n, n), a rack faster than itself."""
+    rate = racks.racks["circuit_mbps"].to_numpy(float)
+    works = ~racks.is_failed
+    found: NDArray[np.bool_] = works & ((pairs | pairs.T) & works & (rate > rate[:, None])).any(axis=1)
+    return found
+
+
+ELEMENTS: Final = (
+    ElementKind(name=PAIR, names=list_pairs, actions=PAIR_ACTIONS, describe=describe_pair),
+    ElementKind(
+        name=RACK, names=list_racks, actions=RACK_ACTIONS, describe=describe_rack, ranking=rank_racks
+    ),
+)

@@ -1,0 +1,119 @@
+"""Drawings of racks in a ring, with their pairs as links: of the demand alone, or of what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.contract.drawing import Drawing, NetworkMap
+from planner.formatting import amount
+from planner_models.circuits.problem.problem import Circuits
+from planner_models.circuits.problem.racks import Racks
+
+Ints = NDArray[np.int64]
+MOST_PAIRS: Final = 400  # links that a ring can show
+MBIT: Final = 1e6  # bits
+PAIR: Final = "rack pair"
+RACK: Final = "rack"
+
+
+def draw_demand(problem: Circuits) -> Sequence[Drawing]:
+    """Draw the racks in a ring, linked by demand."""
+    return (
+        draw_ring(
+            problem,
+            problem.offered_bits,
+            title="Demand between racks",
+            load=offered_load(problem),
+            note=lambda i, j: f"demand {amount(problem.offered_bits[i, j], 'bits')}",
+        ),
+    )
+
+
+def offered_load(problem: Circuits) -> NDArray[np.float64] | None:
+    """Return (n,) the demand of each rack in percent of what its links carry in the week; None without one.
+
+    The larger of what it sends and of what it receives counts.
+    """
+    if problem.window_us is None:
+        return None
+    rate = problem.switches * problem.racks["circuit_mbps"].to_numpy(float) + problem.packet_mbps
+    busiest = np.maximum(problem.offered_bits.sum(axis=1), problem.offered_bits.sum(axis=0))
+    load: NDArray[np.float64] = 100 * busiest / (rate * problem.window_us)
+    return load
+
+
+def draw_ring(
+    racks: Racks,
+    wanted_bits: NDArray[np.float64],
+    *,
+    title: str,
+    note: Callable[[int, int], str],
+    elements: Callable[[Ints, Ints], Sequence[str]] | None = None,
+    load: NDArray[np.float64] | None = None,
+    left_bits: NDArray[np.float64] | None = None,
+) -> NetworkMap:
+    """Return a map of the racks in a ring, with the pairs of the most demand as links.
+
+    Links of racks that have failed are left out. What is left over is in percent of demand.
+
+    wanted_bits  (n, n) demand; or (n, n + 1) with that to any rack last, which has no link
+    note         (source, target) -> words for a pair of rows of `racks`
+    elements     (sources, targets) -> names of the elements that links are; default: the pairs
+    load         (n,) load of racks, %; None for unknown
+    left_bits    (n, n) demand that is left over; None where there is no plan
+    """
+    n, names = len(racks.racks), racks.names.astype(str)
+    down = racks.is_failed
+    source, target = np.nonzero(np.where(np.outer(~down, ~down), wanted_bits[:, :n], 0.0))
+    bits = wanted_bits[source, target]
+    if len(bits) > MOST_PAIRS:
+        title += f", the {MOST_PAIRS:,} pairs with the most demand of {len(bits):,}"
+        kept = np.sort(np.argsort(-bits, kind="stable")[:MOST_PAIRS])
+        source, target, bits = source[kept], target[kept], bits[kept]
+    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n  # clockwise, the first at the top
+    sends, receives = wanted_bits.sum(axis=1), wanted_bits[:, :n].sum(axis=0)
+    nodes = pd.DataFrame(
+        {
+            "node": names,
+            "x": np.cos(angle),
+            "y": np.sin(angle),
+            "size": sends + receives,
+            "note": [
+                f"{'failed; ' if failed else ''}sends {amount(out, 'bits')}, receives {amount(into, 'bits')}"
+                for failed, out, into in zip(down.tolist(), sends, receives, strict=True)
+            ],
+        }
+    )
+    links = pd.DataFrame(
+        {
+            "tail": names[source],
+            "head": names[target],
+            "value": np.nan,
+            "element": (elements or racks.name_ends)(source, target),
+            "width": bits / MBIT,
+            "note": [note(int(i), int(j)) for i, j in zip(source, target, strict=True)],
+        }
+    )
+    if load is not None:
+        nodes["value"] = load
+    if left_bits is not None:
+        nodes["lost"] = left_bits.sum(axis=1) / MBIT
+        links["lost"] = left_bits[source, target] / MBIT
+        links["value"] = 100 * links["lost"] / links["width"]
+    return NetworkMap(
+        title=title,
+        nodes=nodes,
+        links=links,
+        value="demand left over",
+        unit="%",
+        limit=100.0,
+        width_unit="Mbit",
+        lost_unit="Mbit",
+        link_kind=PAIR,
+        node_kind=RACK,
+    )

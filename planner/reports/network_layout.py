@@ -1,0 +1,104 @@
+"""Where the nodes of a network stand in its picture, and the map below them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from planner.reports import basemap
+from planner.reports.basemap import Box, Coast
+
+STEPS: Final = 4096
+"""Units of the picture along the larger extent of the network."""
+LEAST_EXTENT_DEGREES: Final = 0.5
+"""So that one place still has a map around it."""
+COAST_STEP: Final = 4
+"""Units between points of the coast within the network's box."""
+MARGIN: Final = 0.08
+"""Of the network's extent, around it: within it the map is detailed."""
+WIDEST_VIEW, TALLEST_VIEW, LARGEST_VIEW = 2.6, 1.5, 1.5
+"""Ratios of width to height, and of height to width, that a view may have, and how far out it may zoom."""
+MAX_EXACT_LAYOUT_NODES: Final = 150
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layout:
+    """Places of nodes in units of the picture, y downwards.
+
+    places  x and y of each node, shape (nodes, 2)
+    limits  west, north, east and south of what is drawn below the network; None where there is no map
+    coast   of the map, in steps of COAST_STEP units from the limits' north-west corner; None without a map
+    """
+
+    places: NDArray[np.float64]
+    limits: tuple[float, float, float, float] | None = None
+    coast: Coast | None = None
+
+
+def lay_out(nodes: pd.DataFrame, links: pd.DataFrame) -> Layout:
+    """Return the layout of a network: on a map where all nodes have coordinates, else as given or computed.
+
+    nodes  as those of `NetworkMap`
+    links  tail, head
+    """
+    if {"latitude", "longitude"} <= set(nodes) and nodes[["latitude", "longitude"]].notna().all(axis=None):
+        return _on_map(nodes["latitude"].to_numpy(float), nodes["longitude"].to_numpy(float))
+    if {"x", "y"} <= set(nodes) and nodes[["x", "y"]].notna().all(axis=None):
+        places = nodes[["x", "y"]].to_numpy(float) * [1.0, -1.0]
+    else:
+        places = _computed(nodes["node"], links)
+    corner, extent = places.min(axis=0), float(np.ptp(places, axis=0).max())
+    return Layout(places=(places - corner) * (STEPS / (extent or 1.0)))
+
+
+def _on_map(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Layout:
+    points = basemap.project(latitude, _unwrapped(longitude))
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = max(float((high - low).max()), LEAST_EXTENT_DEGREES)
+    step = extent / STEPS
+    around = MARGIN * extent
+    detailed = Box(west=low[0] - around, north=low[1] - around, east=high[0] + around, south=high[1] + around)
+    half_width = LARGEST_VIEW / 2 * max(detailed.width, WIDEST_VIEW * detailed.height)
+    half_height = LARGEST_VIEW / 2 * max(detailed.height, TALLEST_VIEW * detailed.width)
+    edge = abs(float(basemap.project(np.array([basemap.MAX_LATITUDE]), np.zeros(1))[0, 1]))
+    x, y = (low + high) / 2
+    box = Box(
+        west=x - half_width,
+        north=max(y - half_height, -edge),
+        east=x + half_width,
+        south=min(y + half_height, edge),
+    )
+    corner = np.array([detailed.west, detailed.north])
+    limits = (np.array([box.west, box.north, box.east, box.south]) - np.tile(corner, 2)) / step
+    return Layout(
+        places=(points - corner) / step,
+        limits=(float(limits[0]), float(limits[1]), float(limits[2]), float(limits[3])),
+        coast=basemap.cut(box, detailed, COAST_STEP * step),
+    )
+
+
+def _unwrapped(longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return longitudes that begin east of the widest gap between nodes, so that it is the map's edge."""
+    turned = np.sort(np.unique(longitude % 360.0))
+    gaps = np.diff(turned, append=turned[0] + 360.0)
+    first = turned[(int(gaps.argmax()) + 1) % len(turned)]
+    unwrapped = first + (longitude - first) % 360.0
+    centred: NDArray[np.float64] = unwrapped - 360.0 * np.round(unwrapped.mean() / 360.0)
+    return centred
+
+
+def _computed(nodes: pd.Series, links: pd.DataFrame) -> NDArray[np.float64]:
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from(links[["tail", "head"]].itertuples(index=False))
+    if len(graph) <= MAX_EXACT_LAYOUT_NODES:
+        found = nx.kamada_kawai_layout(graph)
+    else:
+        found = nx.spring_layout(graph, seed=1, iterations=40)
+    return np.array([found[name] for name in nodes], dtype=float).reshape(-1, 2)

@@ -1,0 +1,150 @@
+"""Elements: exact names, what uses them adds up, and their actions change what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.contract.elements import ElementReport
+from planner.contract.studies import Decided
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.circuits import SYSTEM, Circuits, measure
+from planner_models.circuits.designs import optimum
+from planner_models.circuits.plan.elements import ELEMENTS
+from planner_models.circuits.plan.service import Service
+from planner_models.circuits.problem import generators
+from tests.models.circuits.demands import problems
+
+PAIR, RACK = ELEMENTS
+
+
+def decide(problem: Circuits, name: str = "solstice") -> Decided:
+    design = SYSTEM.design(name)
+    decision = design.decide(problem)
+    metrics = measure(problem, decision.plan, None)
+    return Decided(design=design, parameters={}, decision=decision, metrics=metrics)
+
+
+def facts(report: ElementReport) -> dict[str, Any]:
+    return {fact.label: fact.value for fact in report.facts}
+
+
+def served_mbps(problem: Circuits) -> float:
+    objective = optimum.schedule(problem, steps=200).proof.objective
+    assert objective is not None
+    return objective
+
+
+def test_names_are_unique_even_of_racks_with_arrows() -> None:
+    names = ["a", "a->b", "b", "b->c", "'a", "c"]
+    bits = 1.0 - np.eye(len(names))
+    problem = Circuits.from_matrix(pd.DataFrame(bits, index=names, columns=names))
+    pairs = PAIR.names(problem)
+    assert len(set(pairs)) == len(names) * (len(names) - 1)
+    source, target = problem.rows_of(problem.demands)
+    assert [problem.find_pair(name) for name in pairs] == list(zip(source, target, strict=True))
+    changed = SYSTEM.problem.adjust(problem, demand_factors={"'a->b'->c": 3.0})
+    assert changed.bits[1, 5] == 3.0
+    assert changed.bits.sum() == problem.bits.sum() + 2.0
+
+
+@settings(max_examples=15)
+@given(problems(max_racks=4, plain=False), st.sampled_from(["solstice", "eclipse", "strobe", "packet_only"]))
+def test_what_carries_pairs_and_what_uses_racks_adds_up(problem: Circuits, name: str) -> None:
+    if not problem.bits.any():
+        return
+    decided = decide(problem, name)
+    service = Service.of(problem, decided.decision.plan)  # type: ignore[arg-type]
+    for pair in PAIR.names(problem):
+        report = PAIR.describe(problem, decided, pair, Options())  # type: ignore[misc]
+        found, (i, j) = facts(report), problem.find_pair(pair) or (-1, -1)
+        carried = report.sections[0].frame["carried"].sum()
+        assert carried == pytest.approx(service.served_bits[i, j] / 1e6, rel=1e-5, abs=1e-12)
+        assert found["Demand"] - found["Left over"] == pytest.approx(carried, rel=1e-5, abs=1e-12)
+        assert ("Why" in found) == (found["Left over"] > 0)
+    for rack in RACK.names(problem):
+        report = RACK.describe(problem, decided, rack, Options())  # type: ignore[misc]
+        found = facts(report)
+        users = report.sections[0].frame
+        assert users["wanted"].sum() == pytest.approx(found["Sends"] + found["Receives"])
+        left = found["Left over, sent"] + found["Left over, received"]
+        assert users["left_over"].sum() == pytest.approx(left)
+        assert users["wanted"].is_monotonic_decreasing
+
+
+def test_coflows_of_a_pair_add_up_to_its_demand() -> None:
+    problem = generators.rings(racks=4)
+    parts = [problem.demands.assign(coflow=name, bits=problem.demands["bits"] / 2) for name in "ab"]
+    problem = replace(problem, coflows=pd.concat(parts, ignore_index=True))
+    report = PAIR.describe(problem, decide(problem), "r0->r1", Options())  # type: ignore[misc]
+    assert report.sections[1].frame["demand"].sum() == pytest.approx(facts(report)["Demand"])
+    left_out = SYSTEM.problem.adjust(problem, demand_factors={"r0->r1": 0.0})
+    assert len(left_out.coflows) == 6  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "fault"),
+    [
+        (PAIR, "r0->r2", "r0->r2: no such rack pair; did you mean 'r1->r2'?"),
+        (RACK, "r9", "r9: no such rack; valid: r0, r1, r2, r3"),
+    ],
+)
+def test_unknown_names_are_one_line(kind: Any, name: str, fault: str) -> None:
+    problem = generators.rings(racks=4)
+    with pytest.raises(InputError) as caught:
+        kind.describe(problem, decide(problem), name, Options())
+    assert caught.value.faults == (fault,)
+
+
+def test_a_bound_has_no_plan_to_describe() -> None:
+    problem = generators.rings(racks=4)
+    design = SYSTEM.design("bound")
+    decided = Decided(design=design, parameters={}, decision=design.decide(problem), metrics={})
+    with pytest.raises(InputError, match="bound: has no plan to describe"):
+        RACK.describe(problem, decided, "r0", Options())  # type: ignore[misc]
+
+
+@settings(max_examples=8)
+@given(problems(max_racks=3, bounded=True), st.integers(0, 2))
+def test_upgrades_never_hurt_the_optimum_and_failures_never_help(problem: Circuits, place: int) -> None:
+    before = served_mbps(problem)
+    rack = RACK.names(problem)[place % len(problem.racks)]
+    for action in RACK.actions:
+        after = served_mbps(SYSTEM.problem.adjust(problem, **action.apply({}, rack)))
+        if action.role == "upgrade":
+            assert after >= before * (1 - 1e-6)
+        else:
+            assert after <= before * (1 + 1e-6)
+
+
+@settings(max_examples=6)
+@given(problems(max_racks=3, bounded=True))
+def test_no_upgrade_gains_more_than_its_rank_says(problem: Circuits) -> None:
+    decided = decide(problem, "optimum")
+    for action in RACK.with_role("upgrade"):
+        ranks = RACK.ranking(problem, decided, action, Options())  # type: ignore[misc]
+        for rack in RACK.names(problem):
+            bound = ranks.get(rack, 0.0)
+            assert bound is not None
+            gain = served_mbps(SYSTEM.problem.adjust(problem, **action.apply({}, rack)))
+            assert gain - decided.metrics["served_mbps"] <= bound + 1e-6  # type: ignore[operator]
+
+
+def test_racks_with_the_most_left_over_come_first() -> None:
+    bits = np.zeros((4, 4))
+    bits[0, 1] = bits[2, 3] = 1e9
+    bits[2, 1] = 2e9
+    problem = Circuits.from_matrix(bits)
+    ranks = RACK.ranking(problem, decide(problem), RACK.actions[2], Options())  # type: ignore[misc]
+    assert set(list(ranks)[:2]) == {"r1", "r2"}
+    faster = RACK.actions[1]
+    assert not RACK.ranking(problem, decide(problem), faster, Options())  # type: ignore[misc]
+    one = SYSTEM.problem.adjust(problem, circuit_factors={"r1": 2.0})
+    assert list(RACK.ranking(one, decide(one), faster, Options())) == ["r2", "r0"]  # type: ignore[misc]
