@@ -28,6 +28,7 @@ _HOMES = {
     "compare": "planner.runs.run",
     "explain": "planner.runs.what_if",
     "export": "planner.runs.files",
+    "failures": "planner.sweeps.failures",
     "generate": "planner.runs.files",
     "load": "planner.scenarios.scenario",
     "recipes": "planner.coordination.recipes",
@@ -36,6 +37,7 @@ _HOMES = {
     "simulate": "planner.runs.simulate",
     "solve": "planner.runs.run",
     "sweep": "planner.sweeps.sweep",
+    "upgrades": "planner.sweeps.upgrades",
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "compare",
     "explain",
     "export",
+    "failures",
     "generate",
     "load",
     "recipes",
@@ -60,6 +63,7 @@ __all__ = [
     "simulate",
     "solve",
     "sweep",
+    "upgrades",
 ]
 
 if TYPE_CHECKING:
@@ -75,7 +79,9 @@ if TYPE_CHECKING:
     from planner.runs.what_if import explain
     from planner.scenarios.scenario import load
     from planner.store.store import Store
+    from planner.sweeps.failures import failures
     from planner.sweeps.sweep import sweep
+    from planner.sweeps.upgrades import upgrades
 
 
 def __getattr__(name: str) -> Any:

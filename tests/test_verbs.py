@@ -28,6 +28,7 @@ VERBS = (
     "compare",
     "explain",
     "export",
+    "failures",
     "generate",
     "recipes",
     "reproduce",
@@ -35,6 +36,7 @@ VERBS = (
     "simulate",
     "solve",
     "sweep",
+    "upgrades",
 )
 UNREPEATABLE = {"seconds", "compile_s"}
 TIME_LIMIT_S = 5.0

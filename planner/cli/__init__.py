@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli import findings, problems, running, service, sweeps
+from planner.cli import elements, findings, problems, running, service, sweeps
 from planner.cli.examples import examples_of
 from planner.cli.new import new
 from planner.cli.output import report_error, say
@@ -33,6 +33,8 @@ for command in (
     sweeps.sweep,
     sweeps.runs,
     running.explain,
+    elements.failures,
+    elements.upgrades,
     problems.generate,
     problems.export,
     problems.check,

@@ -44,6 +44,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "planner explain traffic/abilene --design ecmp --previous optimum",
         "planner explain traffic/abilene --with candidates=20 --html why.html",
     ),
+    "failures": (
+        "planner failures traffic/abilene",
+        "planner failures traffic/abilene --design ecmp --kinds link --html failures.html",
+        "planner failures traffic/germany50 --workers 4",
+    ),
+    "upgrades": (
+        "planner upgrades traffic/abilene --set problem.scale=2",
+        "planner upgrades traffic/germany50 --set 'problem.fail_links=[\"Koblenz<->Koeln\"]'",
+        "planner upgrades traffic/abilene --set problem.scale=2 --budget 3 --html upgrades.html",
+    ),
     "generate": (
         "planner generate traffic --out mine",
         "planner generate traffic --preset fat_tree --set k=4 --out mine",

@@ -25,7 +25,10 @@ MAX_WAIT_S: Final = 3600.0
 AWAITED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
 COMMANDS: Final = frozenset(
-    {"solve", "compare", "roll", "simulate", "explain", "generate", "export", "check", "reproduce", "doctor"}
+    {
+        *("solve", "compare", "roll", "simulate", "explain", "failures", "upgrades"),
+        *("generate", "export", "check", "reproduce", "doctor"),
+    }
 )
 """Commands that run in a child; `sweep` and `recipes` stop their workers themselves."""
 SET_PARENT_DEATH_SIGNAL: Final = 1  # of Linux's prctl

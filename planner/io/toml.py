@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from typing import Any
+
+import tomli_w
 
 from planner.errors import InputError
 
@@ -26,3 +29,18 @@ def parse_value(text: str) -> Any:
     if list(document) != ["value"]:
         raise InputError("is more than one value")
     return document["value"]
+
+
+def format_value(value: Any) -> str:
+    """Return a value as TOML on one line, a mapping as an inline table: `{"A<->B" = 2.0}`."""
+    if isinstance(value, Mapping):
+        return (
+            "{" + ", ".join(f"{_quote(str(key))} = {format_value(one)}" for key, one in value.items()) + "}"
+        )
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(format_value, value)) + "]"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
+
+
+def _quote(key: str) -> str:
+    return tomli_w.dumps({"value": key}).removeprefix("value = ").rstrip("\n")

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from planner.coordination.design_space import DesignSpace, Recommendation
 from planner.coordination.recipes import Measured
-from planner.reports import catalogue_pages, run_pages, study_pages
+from planner.reports import catalogue_pages, element_pages, run_pages, study_pages
 from planner.runs.files import Checked
 from planner.runs.reproduction import Reproduction, Reproductions, Targets
 from planner.runs.rolling import Rolled
 from planner.runs.run import Comparison, Run
 from planner.runs.simulate import SimulatedDesigns
 from planner.runs.what_if import Explained
+from planner.sweeps.failures import Failures
 from planner.sweeps.sweep import Sweep
+from planner.sweeps.upgrade_list import Upgrades
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go
@@ -32,6 +34,10 @@ def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
             return run_pages.comparison_page(result)
         case Explained():
             return run_pages.explained_page(result)
+        case Failures():
+            return element_pages.failures_page(result)
+        case Upgrades():
+            return element_pages.upgrades_page(result)
         case Rolled():
             return run_pages.windows_page(result.system, result.windows)
         case SimulatedDesigns():

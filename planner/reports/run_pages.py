@@ -562,3 +562,8 @@ def _scenario_parts(scenario: Scenario | None) -> list[Part]:
     if scenario is None:
         return []
     return [Part(title="The scenario", texts=[scenario.to_toml(scenario.folder)], detail=True, folded=True)]
+
+
+def closing_parts(problem: Any, scenario: Scenario | None) -> list[Part]:
+    """Return the last parts of a page: what was said of the data, and the scenario."""
+    return [*_data_parts(problem), *_scenario_parts(scenario)]

@@ -145,6 +145,28 @@ def headline_values(run: Run) -> tuple[float, ...]:
     return tuple(values)
 
 
+def headline_words(system: System, metrics: Mapping[str, float | None]) -> str:
+    """Return what a plan reaches in the headline metric: `delivers 38.9 of 40.8 Gbit/s (95.3%)`."""
+    headline, metric = system.plan.headline, system.headline
+    value, total = metrics.get(metric.name), metrics.get(headline.total)
+    if value is None:
+        return f"has no {metric.label[0].lower()}{metric.label[1:]}"
+    if total is None:
+        return phrase(headline.verb, _amount(value, metric))
+    says = amount_of(_rounded(value), _rounded(total), metric.unit)
+    if total > 0 and not _is_same(value, total):
+        share = percent(value / total)
+        says += f" ({'more than 99.9%' if value < total and share == '100.0%' else share})"
+    return phrase(headline.verb, says)
+
+
+def loss_words(system: System, metrics: Mapping[str, float | None]) -> list[str]:
+    """Return what users lose, a phrase for each metric of losses: `sheds 1.9 Gbit/s`."""
+    verbs = system.plan.headline.losses
+    lost = system.losses(metrics)
+    return [phrase(verbs[name], _amount(lost[name], system.metric(name))) for name in verbs if name in lost]
+
+
 def proven_bounds(run: Run) -> tuple[float, ...]:
     """Return the run's bounds of the headline's ranks where they are valid for all plans in truth, else ().
 
@@ -172,7 +194,7 @@ def tightest_bounds(runs: Sequence[Run]) -> tuple[float, ...]:
 def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str:
     """Return what a plan reaches in each rank, and what is proven of it."""
     headline, (first, *others) = run.system.plan.headline, run.system.ranks
-    says = phrase(headline.verb, _shown(run, values[0]))
+    says = headline_words(run.system, run.metrics)
     total = run.metrics.get(headline.total)
     is_all = first.better == "more" and total is not None and _is_same(values[0], total)
     is_reached = bool(bounds) and _reaches(values[0], bounds[0], EQUAL if others else PROVEN)
@@ -233,12 +255,7 @@ def _with_losses(run: Run) -> str:
 
 def _losses(run: Run) -> list[str]:
     """Return what users lose by a plan: `loses 1.9 Gbit/s on 3 overloaded links`."""
-    lost = run.constraints.lost
-    lines = [
-        phrase(verb, _amount(lost[name], run.system.metric(name)))
-        for name, verb in run.system.plan.headline.losses.items()
-        if name in lost
-    ]
+    lines = loss_words(run.system, run.metrics)
     if run.constraints.violated:
         on = f" on {run.constraints.places}"
         lines = [lines[0] + on, *lines[1:]] if lines else ["violates constraints" + on]
@@ -256,17 +273,6 @@ def _fallbacks(run: Run) -> list[str]:
 
 def _amount(value: float, metric: Metric) -> str:
     return amount(_rounded(value), metric.unit)
-
-
-def _shown(run: Run, value: float) -> str:
-    metric, total = run.system.headline, run.metrics.get(run.system.plan.headline.total)
-    if total is None:
-        return _amount(value, metric)
-    says = amount_of(_rounded(value), _rounded(total), metric.unit)
-    if total <= 0 or _is_same(value, total):
-        return says
-    share = percent(value / total)
-    return f"{says} ({'more than 99.9%' if value < total and share == '100.0%' else share})"
 
 
 def _extreme(metric: Metric) -> str:

@@ -80,9 +80,8 @@ def _read_source(
         return None, ["problem.source: is missing; one of: " + ", ".join(sources)]
     if not isinstance(source, str):
         return None, ["problem.source must be a name; one of: " + ", ".join(sources)]
-    adjusting = parameters_of(system.problem.adjust)
-    own = _source_parameters(system, source, given)
-    common = {key: given.pop(key) for key in list(given) if key in adjusting and key not in own}
+    given, common = split_adjustments(system, {"source": source, **given})
+    del given["source"]
     adjustments, faults = check_parameters(
         system.problem.adjust, common, where="problem", what="the problem", folder=folder
     )
@@ -101,6 +100,15 @@ def _read_source(
     if source in system.problem.series:
         return lambda: AdjustedSeries(make(), system.problem.adjust, adjustments, events), []
     return lambda: make_with_notes(lambda: system.problem.adjust(make(), **adjustments)), []
+
+
+def split_adjustments(system: System, section: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keys of a [problem] section that its source takes, and those that adjust its problem."""
+    source = section.get("source")
+    own = _source_parameters(system, source, section) if isinstance(source, str) else {}
+    adjusting = parameters_of(system.problem.adjust)
+    common = {key: value for key, value in section.items() if key in adjusting and key not in own}
+    return {key: value for key, value in section.items() if key not in common}, common
 
 
 def _adjust_problem(

@@ -9,15 +9,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from planner.backends.basis_cache import BasisCache, use_cache
-from planner.contract.proof import Status
 from planner.contract.tables import digest
 from planner.errors import PlannerError, SolverFailure
 from planner.runs.run import Run, evaluate
+from planner.runs.warm_start import evaluate_from, start_of
 from planner.scenarios.scenario import Scenario
 from planner.store.record import Record
 from planner.sweeps.run_request import Request, run_digest, settings_of, versions_of
@@ -31,7 +31,7 @@ BUG_EXIT_CODE: Final = 70  # of internal errors
 
 def run_requests(requests: Sequence[Request]) -> list[Record]:
     """Run each request; return its record, in order. A failure of one affects no other."""
-    with _run_lock:
+    with RUN_LOCK:
         return [_run_request(request) for request in requests]
 
 
@@ -82,9 +82,9 @@ class _LoadedProblem:
     digest: str
 
 
-_run_lock = threading.Lock()  # one run at a time uses the solvers and caches, whatever the worker's threads
+RUN_LOCK = threading.Lock()  # one run at a time uses the solvers and caches, whatever the worker's threads
 _problem_cache: OrderedDict[str, _LoadedProblem] = OrderedDict()
-# by scenario and label; `problem` is replaced by its size, and `plan` by None
+# starts by scenario and label
 _decision_cache: OrderedDict[str, Run] = OrderedDict()
 _basis_cache = BasisCache()
 
@@ -106,34 +106,12 @@ def _evaluate(request: Request, scenario: Scenario, loaded: _LoadedProblem) -> R
         return evaluate(scenario.system, loaded.problem, entry, options=options)
     key = f"{request.scenario}\n{request.label}"
     with use_cache(_basis_cache):
-        run = _evaluate_from_neighbour(scenario, loaded, _decision_cache.get(key)) or evaluate(
-            scenario.system, loaded.problem, entry, options=options
-        )
-    _decision_cache[key] = replace(run, problem=loaded.problem.size(), plan=None, metrics={})
+        run = evaluate_from(_decision_cache.get(key), scenario.system, loaded.problem, entry, options=options)
+    _decision_cache[key] = start_of(run)
     _decision_cache.move_to_end(key)
     while len(_decision_cache) > MAX_DECISIONS:
         _decision_cache.popitem(last=False)
     return run
-
-
-def _evaluate_from_neighbour(scenario: Scenario, loaded: _LoadedProblem, neighbour: Run | None) -> Run | None:
-    """Run from a neighbour's decision; return None unless both are proven optimal.
-
-    A result that is proven within the requested gap does not depend on its start; that of a heuristic may.
-    """
-    if (
-        neighbour is None
-        or neighbour.proof.status is not Status.OPTIMAL
-        or neighbour.problem != loaded.problem.size()
-    ):
-        return None
-    try:
-        run = evaluate(
-            scenario.system, loaded.problem, scenario.designs[0], options=scenario.options, previous=neighbour
-        )
-    except Exception:  # a neighbour's plan may not fit this problem
-        return None
-    return run if run.proof.status is Status.OPTIMAL else None
 
 
 # --- records ------------------------------------------------------------------------------

@@ -1,0 +1,119 @@
+"""Commands about the elements of a problem: which failures hurt, and what to buy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planner.cli.options import DesignOption, HtmlOption, JsonOption, on_scenario
+from planner.cli.output import answer, say, write_files
+
+if TYPE_CHECKING:
+    from planner.scenarios.scenario import Scenario
+
+WorkersOption = Annotated[
+    int,
+    typer.Option("--workers", metavar="N", min=1, help="Processes on this machine; default: 1, this one."),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, e.g. tcp://host:8786."),
+]
+
+
+@on_scenario()
+def failures(
+    *,
+    scenario: Scenario,
+    design: DesignOption = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option("--kinds", metavar="A,B", help="Kinds of elements, e.g. link,node; default: all."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", min=1, help="Most failures to try, the busiest elements first."),
+    ] = None,
+    workers: WorkersOption = 1,
+    cluster: ClusterOption = None,
+    html: HtmlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fail each element alone, solve again, and list the worst failures.
+
+    Elements are links, nodes and what else the system declares; `planner list SYSTEM` names them.
+    Ctrl-C stops, and prints what was found until then.
+    """
+    from planner.reports import element_pages, terminal
+    from planner.sweeps import failures as search
+
+    with terminal.progress("failures") as advance:
+        result = search.failures(
+            scenario,
+            design=design,
+            kinds=kinds,
+            limit=limit,
+            workers=workers,
+            cluster=cluster,
+            advance=advance,
+        )
+    page = element_pages.failures_page(result, scenario)
+    write_files(lambda: page, html, None)
+    answer(page, result.to_dict, as_json)
+    if result.is_interrupted:
+        say("stopped before the end")
+    raise typer.Exit(result.exit_code)
+
+
+@on_scenario()
+def upgrades(
+    *,
+    scenario: Scenario,
+    design: DesignOption = None,
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", min=0, help="Most upgrades to buy; default: 10.")
+    ] = 10,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", metavar="AMOUNT", help="Most to spend; upgrades count 1 without costs."),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option("--kinds", metavar="A,B", help="Kinds of elements, e.g. link; default: all."),
+    ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option("--candidates", metavar="N", min=1, help="Most upgrades to solve for each step."),
+    ] = None,
+    workers: WorkersOption = 1,
+    cluster: ClusterOption = None,
+    html: HtmlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find what to buy: a list of upgrades, each the best after those before it.
+
+    Per cost where the tables have costs. Where nothing is lost, upgrades are ranked by how far demand
+    can grow. Ctrl-C stops, and prints the steps found until then.
+    """
+    from planner.reports import element_pages, terminal
+    from planner.sweeps import upgrades as search
+
+    with terminal.progress("candidates of the next step") as advance:
+        result = search.upgrades(
+            scenario,
+            design=design,
+            steps=steps,
+            budget=budget,
+            kinds=kinds,
+            candidates=candidates,
+            workers=workers,
+            cluster=cluster,
+            advance=advance,
+        )
+    page = element_pages.upgrades_page(result, scenario)
+    write_files(lambda: page, html, None)
+    answer(page, result.to_dict, as_json)
+    if result.is_interrupted:
+        say("stopped before the end")
+    raise typer.Exit(result.exit_code)

@@ -1,0 +1,36 @@
+"""Warm starts: a run on a problem starts from the decision on a neighbour, a problem that differs little.
+
+A result that is proven within the requested gap does not depend on its start; that of a heuristic may. So
+only decisions that are proven optimal start others, and only where those are proven optimal too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from planner.contract.proof import Status
+from planner.contract.system import System
+from planner.options import Options
+from planner.runs.run import Run, evaluate
+from planner.scenarios.scenario import Entry
+
+
+def start_of(run: Run) -> Run:
+    """Return what a later run needs of a run to start from it; `problem` is replaced by its size."""
+    return replace(run, problem=run.problem.size(), plan=None, metrics={})
+
+
+def evaluate_from(start: Run | None, system: System, problem: Any, entry: Entry, *, options: Options) -> Run:
+    """Run a design from a neighbour's decision; without one where that might change the result.
+
+    start  of a neighbour, by `start_of`
+    """
+    if start is not None and start.proof.status is Status.OPTIMAL and start.problem == problem.size():
+        try:
+            run = evaluate(system, problem, entry, options=options, previous=start)
+        except Exception:  # a neighbour's plan may not fit this problem
+            return evaluate(system, problem, entry, options=options)
+        if run.proof.status is Status.OPTIMAL:
+            return run
+    return evaluate(system, problem, entry, options=options)

@@ -1,0 +1,122 @@
+"""Trials of one design, here or on workers: processes of this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from planner.contract.design import Decision
+from planner.errors import InputError
+from planner.extras import needed_by
+from planner.runs.run import Run
+from planner.runs.trials import Adjustments, Outcome, Trials
+from planner.sweeps.run_request import sweep_options
+from planner.sweeps.worker import RUN_LOCK
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class TrialPool(Protocol):
+    """Makes trials; `width` of them at the same time."""
+
+    width: int
+
+    def make(self, asked: Sequence[Adjustments], start: Run | None = None) -> Iterator[tuple[int, Outcome]]:
+        """Yield the place in `asked` and the outcome of each trial, as they are finished.
+
+        start  of a neighbour, by `start_of`, to start from
+        """
+        ...
+
+
+@contextlib.contextmanager
+def open_pool(
+    trials: Trials, *, workers: int = 1, cluster: str | None = None, find_busiest: bool = False
+) -> Iterator[TrialPool]:
+    """Open what makes trials for as long as the block: this process, or workers.
+
+    workers       processes on this machine; 1: this process makes the trials itself
+    cluster       address of a Dask scheduler instead
+    find_busiest  as in `Trials.outcome`
+    raises        InputError for a number of workers below 1, and where no scheduler answers
+    """
+    if workers < 1:
+        raise InputError(f"workers is {workers}, must be at least 1")
+    if workers == 1 and cluster is None:
+        yield _Here(trials, find_busiest)
+        return
+    with needed_by("a search on several processes"):
+        from planner.sweeps import dask_pool
+
+    if cluster is not None:
+        client_of = dask_pool.connect_to_cluster(cluster)
+    else:
+        client_of = dask_pool.start_local_workers(workers, threads=trials.options.threads or 1)
+    with client_of as client:
+        client.wait_for_workers(1, timeout=dask_pool.NO_WORKER_LIMIT_S)
+        width = workers if cluster is None else len(client.scheduler_info(n_workers=-1)["workers"])
+        yield _OnWorkers(trials.with_options(sweep_options(trials.options)), find_busiest, client, width)
+
+
+class _Here:
+    """Makes trials in this process, one after the other."""
+
+    width = 1
+
+    def __init__(self, trials: Trials, find_busiest: bool) -> None:
+        self._trials, self._find_busiest = trials, find_busiest
+
+    def make(self, asked: Sequence[Adjustments], start: Run | None = None) -> Iterator[tuple[int, Outcome]]:
+        for place, adjustments in enumerate(asked):
+            yield place, self._trials.outcome(adjustments, start=start, find_busiest=self._find_busiest)
+
+
+class _OnWorkers:
+    """Makes trials on Dask workers; the problem is sent to each of them once."""
+
+    def __init__(self, trials: Trials, find_busiest: bool, client: Client, width: int) -> None:
+        self._find_busiest, self._client, self.width = find_busiest, client, width
+        self._sent = client.scatter(trials, broadcast=True)
+
+    def make(self, asked: Sequence[Adjustments], start: Run | None = None) -> Iterator[tuple[int, Outcome]]:
+        from distributed import as_completed
+
+        decision = None if start is None else (start.decision, start.problem)
+        futures = {
+            self._client.submit(
+                make_trial, self._sent, adjustments, decision, self._find_busiest, pure=False
+            ): place
+            for place, adjustments in enumerate(asked)
+        }
+        try:
+            for future in as_completed(list(futures)):
+                place = futures[future]
+                error = future.exception()
+                if error is None:
+                    yield place, future.result()
+                else:
+                    text = " ".join(str(error).split()) or type(error).__name__
+                    yield place, Outcome(adjustments=asked[place], error=f"the worker failed: {text}")
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def make_trial(
+    trials: Trials,
+    adjustments: Adjustments,
+    start: tuple[Decision[Any], Mapping[str, int]] | None,
+    find_busiest: bool,
+) -> Outcome:
+    """Make one trial in a worker; one at a time, whatever its threads.
+
+    start  decision of a neighbour, and the size of its problem
+    """
+    neighbour = None
+    if start is not None:
+        decision, size = start
+        neighbour = Run(system=trials.system, problem=size, entry=trials.entry, decision=decision)
+    with RUN_LOCK:
+        return trials.outcome(adjustments, start=neighbour, find_busiest=find_busiest)

@@ -1,0 +1,297 @@
+"""A list of upgrades to buy: the result of `planner.upgrades`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Final
+
+import pandas as pd
+
+from planner.contract.drawing import Curve
+from planner.contract.metrics import Metric
+from planner.contract.proof import Proof
+from planner.contract.system import System
+from planner.formatting import amount_or_number, few, number, percent, sizes
+from planner.io.toml import format_value
+from planner.runs.result import Result, aligned
+from planner.runs.run import Run
+from planner.runs.trials import Adjustments
+from planner.runs.verdict import headline_words, loss_words
+from planner.scenarios.arguments import plain_value
+
+INTERRUPTED_EXIT_CODE: Final = 130
+GAIN_TOLERANCE: Final = 3e-6
+"""Relative; smaller gains are none: designs stop at gaps of 1e-6."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One upgrade of the ladder.
+
+    kind, element  what is upgraded
+    action         name of the action: "Double the capacity"
+    adds           what it adds, in words
+    cost           of this upgrade; 1 where the tables have no costs
+    adjustments    the change of the problem for this upgrade alone
+    metrics        of the plan with it and all steps before it
+    losses         those of them that say what users lose, where above 0
+    gain           improvement of `metric` over the step before
+    metric         name of the metric that the step improves
+    tried          candidates that were solved, and `candidates`, those that could be bought
+    is_proven      no other single upgrade improves `metric` more, per cost where there are costs
+    """
+
+    kind: str
+    element: str
+    action: str
+    adds: str
+    cost: float
+    adjustments: Adjustments
+    metrics: Mapping[str, float | None]
+    losses: Mapping[str, float]
+    gain: float
+    metric: str
+    tried: int
+    candidates: int
+    is_proven: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("metrics", "losses")}
+        return {
+            **plain,
+            "adjustments": plain_value(self.adjustments),
+            "losses": dict(self.losses),
+            "metrics": dict(self.metrics),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One set of upgrades that was solved: what it costs, and the metric that it reaches."""
+
+    cost: float
+    value: float
+    elements: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Upgrades(Result):
+    """A ladder of upgrades.
+
+    run             before the first upgrade
+    steps           what to buy, in this order
+    metric          what the curve shows: the headline metric, or how far demand can grow
+    points          Pareto curve: sets of upgrades of which none costs less and reaches as much, by cost
+    has_costs       whether costs are of the tables; otherwise each upgrade counts 1
+    cost_unit       of the costs
+    budget          largest sum of costs; None: unlimited
+    dropped         upgrades that an earlier step bought and later ones made needless
+    without_cost    elements that are no candidates, because the tables have no cost for them
+    ending          why the ladder ends, in words
+    adjustments     of the problem with all steps
+    solved          number of problems that were solved
+    is_interrupted  stopped before its end; the steps found until then are here
+    """
+
+    run: Run
+    steps: tuple[Step, ...]
+    metric: Metric
+    points: tuple[Point, ...] = ()
+    has_costs: bool = False
+    cost_unit: str = ""
+    budget: float | None = None
+    dropped: tuple[str, ...] = ()
+    without_cost: int = 0
+    ending: str = ""
+    adjustments: Adjustments = field(default_factory=dict)
+    solved: int = 0
+    seconds: float = 0.0
+    is_interrupted: bool = False
+
+    @property
+    def system(self) -> System:
+        return self.run.system
+
+    @property
+    def proof(self) -> Proof:
+        """Status, objective value and bound of the plan before the first upgrade."""
+        return self.run.proof
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]:
+        """Metrics of the plan with all upgrades, by name."""
+        return self.steps[-1].metrics if self.steps else self.run.metrics
+
+    @property
+    def cost(self) -> float:
+        """Sum of the costs."""
+        return float(sum((exact_cost(step.cost) for step in self.steps), Decimal(0)))
+
+    @property
+    def verdict(self) -> str:
+        """Say what the upgrades reach and cost, in plain sentences."""
+        if self.run.plan is None:
+            return f"{self.run.verdict} No upgrade was tried."
+        if not self.steps:
+            before = f"{self.run.label} {headline_words(self.system, self.run.metrics)}"
+            return f"{before}; no upgrade is bought: {self.ending}."
+        bought = f"With {sizes({'upgrades': len(self.steps)})}{self._cost_words()}"
+        lost = loss_words(self.system, self.metrics)
+        says = f"{bought}, {self.run.label} {headline_words(self.system, self.metrics)}"
+        growth = self.system.plan.headline.growth
+        if growth and not lost and (factor := self.metrics.get(growth)) is not None:
+            says += f", and all demand can grow to {factor:.4g} times"
+        return " and ".join([says, *lost]) + "."
+
+    @property
+    def caveat(self) -> str:
+        """Say what is proven of the list."""
+        if not self.steps:
+            return ""
+        unproven = [place for place, step in enumerate(self.steps, start=1) if not step.is_proven]
+        per = " per cost" if self.has_costs else ""
+        if not unproven:
+            says = f"Each step is proven to be the single upgrade that gains most{per} after those before it"
+        elif len(unproven) == len(self.steps):
+            says = f"Each step is the upgrade that gains most{per} of those tried"
+        else:
+            names = few([str(place) for place in unproven], 6)
+            says = f"Each step but {names} is proven to be the single upgrade that gains most{per}"
+        says += f", with {self.run.label}; the list is greedy, not proven to be the cheapest."
+        search_gap = self.run.proof.gap or 0.0
+        if search_gap > GAIN_TOLERANCE:
+            says += f" Gains of less than {search_gap:.2g} of the whole may come from the search itself."
+        return says
+
+    def _cost_words(self) -> str:
+        return f" for {amount_or_number(self.cost, self.cost_unit)}" if self.has_costs else ""
+
+    def shares(self) -> list[float | None]:
+        """Return the share of demand that fits before the first step and after each; above 1: it can grow."""
+        plans = [self.run.metrics, *(step.metrics for step in self.steps)]
+        return [fitting_share(self.system, metrics) for metrics in plans]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each step: what is bought, its cost and gain, and the metrics after it."""
+        names = ("kind", "element", "action", "adds", "cost", "gain", "tried", "candidates", "is_proven")
+        rows = [
+            {
+                **{name: getattr(step, name) for name in names},
+                **{metric.name: step.metrics.get(metric.name) for metric in self.system.metrics},
+            }
+            for step in self.steps
+        ]
+        return pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(names))
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """The Pareto curve: cost, the metric that it reaches, and the upgrades, a row for each point."""
+        return pd.DataFrame(
+            [(point.cost, point.value, ", ".join(point.elements)) for point in self.points],
+            columns=["cost" if self.has_costs else "upgrades", self.metric.name, "elements"],
+        )
+
+    @cached_property
+    def drawing(self) -> Curve | None:
+        """The Pareto curve as a drawing; None with a single point."""
+        if len(self.points) < 2:
+            return None
+        across = "cost" if self.has_costs else "upgrades"
+        frame = self.curve[[across, self.metric.name]].rename(columns={self.metric.name: self.metric.label})
+        units = {across: self.cost_unit, self.metric.label: self.metric.unit}
+        return Curve(title="What a budget reaches", frame=frame, units=units)
+
+    def within(self, budget: float) -> Point | None:
+        """Return the best point that costs at most the budget; None where all cost more."""
+        allowed = [point for point in self.points if exact_cost(point.cost) <= exact_cost(budget)]
+        return allowed[-1] if allowed else None
+
+    def command(self) -> str:
+        """Return the options that apply all steps on the command line."""
+        changed = {name: value for name, value in self.adjustments.items() if name in _parameters(self.steps)}
+        return " ".join(
+            "--set " + shlex.quote(f"problem.{name}={format_value(plain_value(value))}")
+            for name, value in changed.items()
+        )
+
+    def summary(self) -> list[str]:
+        """Return the verdict, the steps, and what is proven."""
+        rows = [("upgrade", "cost" if self.has_costs else "", "fits", self.metric.label)]
+        for step, share in zip(self.steps, self.shares()[1:], strict=True):
+            cost = number(step.cost) if self.has_costs else ""
+            value = number(step.metrics.get(self.metric.name))
+            rows.append((f"{step.kind} {step.element}", cost, percent(share), value))
+        head = f"{self.system.name}, {self.run.label}: {sizes(self.run.problem.size())}"
+        return [head, self.verdict, *aligned(rows if self.steps else []), *filter(None, [self.caveat])]
+
+    @property
+    def exit_code(self) -> int:
+        """0 with a plan before the first upgrade, else that of its failure; 130 where interrupted."""
+        return INTERRUPTED_EXIT_CODE if self.is_interrupted else self.run.exit_code
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as `--json` prints it."""
+        return {
+            **self.run.alone().to_dict(),
+            "verdict": self.verdict,
+            "caveat": self.caveat,
+            "ending": self.ending,
+            "cost": self.cost,
+            "cost_unit": self.cost_unit,
+            "has_costs": self.has_costs,
+            "budget": self.budget,
+            "dropped": list(self.dropped),
+            "without_cost": self.without_cost,
+            "solved": self.solved,
+            "interrupted": self.is_interrupted,
+            "seconds": self.seconds,
+            "adjustments": plain_value(self.adjustments),
+            "shares": self.shares(),
+            "steps": [step.to_dict() for step in self.steps],
+            "curve": {
+                "metric": self.metric.name,
+                "points": [
+                    {"cost": one.cost, "value": one.value, "elements": list(one.elements)}
+                    for one in self.points
+                ],
+            },
+        }
+
+
+def fitting_share(system: System, metrics: Mapping[str, float | None]) -> float | None:
+    """Return the share of what was asked for that a plan serves; where nothing is lost, how far it can grow.
+
+    None where the system has no metric of what was asked for.
+    """
+    headline = system.plan.headline
+    value, total = metrics.get(headline.metric), metrics.get(headline.total)
+    if value is None or not total:
+        return None
+    growth = metrics.get(headline.growth)
+    if growth is not None and not system.losses(metrics):
+        return max(1.0, growth)
+    return value / total
+
+
+def pareto_points(points: Sequence[Point], metric: Metric) -> tuple[Point, ...]:
+    """Return the points of which no other costs less, or as much, and reaches as much, by cost."""
+    sign = 1 if metric.better == "more" else -1
+    best: list[Point] = []
+    for point in sorted(points, key=lambda one: (one.cost, -sign * one.value)):
+        if not best or sign * (point.value - best[-1].value) > GAIN_TOLERANCE * abs(best[-1].value):
+            best.append(point)
+    return tuple(best)
+
+
+def exact_cost(cost: float) -> Decimal:
+    """Return a cost as people write it: sums of cents are exact."""
+    return Decimal(repr(float(cost)))
+
+
+def _parameters(steps: Sequence[Step]) -> set[str]:
+    return {name for step in steps for name in step.adjustments}

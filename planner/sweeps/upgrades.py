@@ -1,0 +1,489 @@
+"""What to buy: a ladder of upgrades, each the best single one given those before, and its Pareto curve.
+
+Greedy ascent with bounds: the candidates of a step are tried in the order of their largest possible gain
+(`ElementKind.ranking`), and those whose bound cannot beat the best one found are skipped. So each step is
+proven to be the best single one; the list is not proven to be the cheapest. A step that is needless once
+later ones are bought is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, Final
+
+from planner.contract.elements import Action, ElementKind
+from planner.contract.metrics import Metric
+from planner.contract.system import System
+from planner.errors import InputError, PlannerError
+from planner.formatting import sizes
+from planner.options import Algorithm, Options, Service
+from planner.runs.run import Run
+from planner.runs.trials import Adjustments, Kinds, Outcome, Trials, key_of, kinds_of, outcome_of
+from planner.runs.warm_start import start_of
+from planner.scenarios.arguments import Source, as_scenario, only_label, solver_options, verb
+from planner.sweeps.trial_pool import TrialPool, open_pool
+from planner.sweeps.upgrade_list import GAIN_TOLERANCE, Point, Step, Upgrades, exact_cost, pareto_points
+
+MAX_STEPS: Final = 10
+"""Steps of a ladder, unless the user says otherwise."""
+MOST_REMOVALS: Final = 12
+"""Largest number of steps for which earlier ones are tried to be needless."""
+
+
+@verb
+def upgrades(
+    problem: Source,
+    *,
+    design: str | Mapping[str, Mapping[str, Any]] | None = None,
+    steps: int = MAX_STEPS,
+    budget: float | None = None,
+    kinds: Kinds | None = None,
+    candidates: int | None = None,
+    changes: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+    backend: str | None = None,
+    algorithm: Algorithm | None = None,
+    time_limit_s: float | None = None,
+    gap: float | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    service: Service | None = None,
+    workers: int = 1,
+    cluster: str | None = None,
+    advance: Callable[[int, int, int], None] | None = None,
+    found: Callable[[Upgrades], None] | None = None,
+) -> Upgrades:
+    """Find what to buy: each step takes the upgrade that gains most, per cost where the tables have costs.
+
+    Where users lose something, the ladder ends when nothing is lost and no upgrade gains anything. Where
+    nothing is lost at its start, its steps raise the factor by which demand can grow.
+
+    steps         largest number of upgrades; default: 10
+    budget        largest sum of their costs; without costs, of their number; default: unlimited
+    kinds         kinds of elements, such as "link"; default: all that can be upgraded
+    candidates    largest number of upgrades to solve for each step, those with the largest bounds first;
+                  default: all that may be the best one
+    workers       processes on this machine; default: 1, this process
+    cluster       address of a Dask scheduler instead, such as "tcp://host:8786"; default: none
+    advance       called with the numbers of solved, failed and all candidates of the present step
+    found         called with the ladder so far after each step; default: none
+
+    Ctrl-C stops the search: the result has the steps that were found until then.
+
+    raises  InputError, also where the system declares no elements that can be upgraded
+    """
+    given = solver_options(
+        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
+        seed=seed, service=service,
+    )  # fmt: skip
+    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
+    chosen = kinds_of(scenario.system, "upgrade", kinds)
+    faults = [] if steps >= 0 else [f"steps is {steps}, must be at least 0"]
+    if budget is not None and not (0 <= budget < math.inf):
+        faults.append(f"budget is {budget}, must be a finite number of at least 0")
+    if candidates is not None and candidates < 1:
+        faults.append(f"candidates is {candidates}, must be at least 1")
+    if faults:
+        raise InputError(*faults)
+    begin = time.perf_counter()
+    trials = Trials.of(scenario, only_label(design))
+    run = trials.run(trials.adjustments)
+    if run.error is not None:
+        raise run.error
+    with open_pool(trials, workers=workers, cluster=cluster) as pool:
+        ladder = _Ladder(
+            trials=trials,
+            run=run,
+            kinds=chosen,
+            pool=pool,
+            budget=budget,
+            most_candidates=candidates,
+            begin=begin,
+            advance=advance or _ignore_progress,
+            found=found,
+        )
+        return ladder.climb(steps)
+
+
+def _ignore_progress(done: int, failed: int, total: int) -> None:
+    """Ignore the progress."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Candidate:
+    """One upgrade that can be bought; `bound` is infinite where the gain has no bound."""
+
+    kind: ElementKind
+    action: Action
+    name: str
+    cost: float
+    bound: float = math.inf
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kind.name, self.action.name, self.name
+
+    @property
+    def most_per_cost(self) -> float:
+        """Largest possible gain for each unit of cost."""
+        return self.bound / self.cost if self.cost > 0 else math.inf if self.bound > 0 else 0.0
+
+
+@dataclass(eq=False, kw_only=True)
+class _Ladder:
+    """State of the search.
+
+    bought  upgrades and what the plan reaches after each
+    known   outcomes by adjustments: nothing is solved twice
+    sets    cost, outcome and elements of every set of upgrades that was solved
+    """
+
+    trials: Trials
+    run: Run
+    kinds: Sequence[ElementKind]
+    pool: TrialPool
+    budget: float | None
+    most_candidates: int | None
+    begin: float
+    advance: Callable[[int, int, int], None]
+    found: Callable[[Upgrades], None] | None
+    bought: list[tuple[_Candidate, Step]] = field(default_factory=list)
+    known: dict[str, Outcome] = field(default_factory=dict)
+    sets: list[tuple[Decimal, Outcome, tuple[str, ...]]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    without_cost: int = 0
+    solved: int = 1
+    ending: str = ""
+
+    def __post_init__(self) -> None:
+        first = outcome_of(self.run, self.trials.adjustments)
+        self.known[key_of(self.trials.adjustments)] = first
+        self.start = first
+        self.current = self.run  # with all that is bought
+        self.sets.append((Decimal(0), first, ()))
+        self.metric = self.system.gain_metric(first.metrics) if first.has_plan else self.system.headline
+        self.costs = {kind.name: self._costs(kind) for kind in self.kinds}
+        self.has_costs, self.cost_unit = self._read_cost_unit()
+
+    @property
+    def system(self) -> System:
+        return self.trials.system
+
+    @property
+    def ranks(self) -> tuple[Metric, ...]:
+        """The metrics that a step improves, the first of them first."""
+        return (self.metric,) if self.metric is not self.system.headline else self.system.ranks
+
+    def climb(self, steps: int) -> Upgrades:
+        """Return the ladder of at most so many steps; when interrupted, what was found until then."""
+        is_interrupted = False
+        if self.start.has_plan:
+            try:
+                while len(self.bought) < steps and self._take_step():
+                    if self.found is not None:
+                        self.found(self.result())
+                if len(self.bought) >= steps and not self.ending:
+                    self.ending = f"the limit of {sizes({'steps': steps})} is reached"
+            except KeyboardInterrupt:
+                is_interrupted, self.ending = True, "interrupted"
+        return self.result(is_interrupted=is_interrupted)
+
+    def result(self, *, is_interrupted: bool = False) -> Upgrades:
+        """Return the ladder so far."""
+        return Upgrades(
+            run=self.run,
+            steps=tuple(step for _, step in self.bought),
+            metric=self.metric,
+            points=pareto_points(
+                [
+                    Point(cost=float(cost), value=value, elements=elements)
+                    for cost, outcome, elements in self.sets
+                    if (value := outcome.metrics.get(self.metric.name)) is not None
+                ],
+                self.metric,
+            ),
+            has_costs=self.has_costs,
+            cost_unit=self.cost_unit,
+            budget=self.budget,
+            dropped=tuple(self.dropped),
+            without_cost=self.without_cost,
+            ending=self.ending,
+            adjustments=self._adjustments([one for one, _ in self.bought]),
+            solved=self.solved,
+            seconds=time.perf_counter() - self.begin,
+            is_interrupted=is_interrupted,
+        )
+
+    # --- one step -------------------------------------------------------------------------
+
+    def _take_step(self) -> bool:
+        """Buy the best upgrade; return whether there was one."""
+        before = self._outcome_now()
+        most = self._most_gain(before)
+        if most is not None and most <= 0:
+            self.ending = "all that was asked for is served"
+            return False
+        offered = self._candidates(math.inf if most is None else most)
+        left = None if self.budget is None else exact_cost(self.budget) - self._spent()
+        affordable = [one for one in offered if left is None or exact_cost(one.cost) <= left]
+        best, tried, is_proven = self._try(before, affordable)
+        if best is None:
+            self.ending = self._why_none(offered, affordable)
+            return False
+        self._buy(*best, before, tried, len(affordable), is_proven)
+        self._drop_needless()
+        return True
+
+    def _most_gain(self, before: Outcome) -> float | None:
+        """Return how much of what was asked for is not served; None where more than that can be gained."""
+        total = before.metrics.get(self.system.plan.headline.total)
+        value = before.metrics.get(self.metric.name)
+        if total is None or value is None or len(self.ranks) > 1 or self.metric is not self.system.headline:
+            return None
+        return max(0.0, total - value) if total - value > GAIN_TOLERANCE * abs(total) else 0.0
+
+    def _why_none(self, offered: Sequence[_Candidate], affordable: Sequence[_Candidate]) -> str:
+        if offered and not affordable:
+            return "the budget does not reach for another upgrade"
+        scope = " that the budget reaches for" if len(affordable) < len(offered) else ""
+        return f"no further single upgrade{scope} gains anything"
+
+    def _try(
+        self, before: Outcome, offered: Sequence[_Candidate]
+    ) -> tuple[tuple[_Candidate, Outcome] | None, int, bool]:
+        """Return the upgrade that gains most, the number of those tried, and whether it is proven best."""
+        order = sorted(offered, key=lambda one: -one.most_per_cost)
+        best: tuple[tuple[float, ...], _Candidate, Outcome] | None = None
+        start = start_of(self.current) if self.current.decision is not None else None
+        place, failed, is_proven = 0, 0, True
+        limit = len(order) if self.most_candidates is None else min(self.most_candidates, len(order))
+        while place < len(order):
+            if not self._may_beat(order[place], best):
+                break  # neither do those after it, whose bounds are smaller
+            if place >= limit:
+                is_proven = False
+                break
+            batch = [
+                one for one in order[place : min(limit, place + self.pool.width)] if self._may_beat(one, best)
+            ]
+            own = [bought for bought, _ in self.bought]
+            outcomes = self._solve_sets([[*own, one] for one in batch], start)
+            for one, outcome in zip(batch, outcomes, strict=True):
+                place, failed = place + 1, failed + (not outcome.has_plan)
+                score = self._score(before, outcome, one.cost)
+                if any(score) and (best is None or score > best[0]):
+                    best = (score, one, outcome)
+                self.advance(place, failed, len(order))
+        return (None if best is None else best[1:]), place, is_proven
+
+    def _may_beat(self, one: _Candidate, best: tuple[tuple[float, ...], _Candidate, Outcome] | None) -> bool:
+        """Return whether a candidate's bound lets it be better than the best one found."""
+        if best is None or best[0][0] <= 0:
+            return one.bound > 0 or len(self.ranks) > 1
+        return one.most_per_cost > best[0][0]
+
+    def _score(self, before: Outcome, after: Outcome, cost: float) -> tuple[float, ...]:
+        """Return the gain in each rank for each unit of cost, with seven digits; 0 where there is none."""
+        gains = self._gains(before, after)
+        if next((gain for gain in gains if gain), 0.0) <= 0:
+            return (0.0,) * len(gains)
+        if cost <= 0:
+            return tuple(math.copysign(math.inf, gain) if gain else 0.0 for gain in gains)
+        return tuple(float(f"{gain / cost:.7g}") for gain in gains)
+
+    def _gains(self, before: Outcome, after: Outcome) -> tuple[float, ...]:
+        gains = []
+        for metric in self.ranks:
+            old, new = before.metrics.get(metric.name), after.metrics.get(metric.name)
+            if old is None or new is None:
+                gains.append(0.0)
+                continue
+            gain = new - old if metric.better == "more" else old - new
+            gains.append(gain if abs(gain) > GAIN_TOLERANCE * max(abs(old), abs(new)) else 0.0)
+        return tuple(gains)
+
+    def _first_gain(self, before: Outcome, after: Outcome) -> tuple[Metric, float]:
+        """Return the first rank that differs, and by how much it is better; negative where worse."""
+        gains = zip(self.ranks, self._gains(before, after), strict=True)
+        return next((pair for pair in gains if pair[1]), (self.metric, 0.0))
+
+    def _buy(
+        self,
+        one: _Candidate,
+        outcome: Outcome,
+        before: Outcome,
+        tried: int,
+        candidates: int,
+        is_proven: bool,
+    ) -> None:
+        metric, gain = self._first_gain(before, outcome)
+        words = one.kind.adds
+        step = Step(
+            kind=one.kind.name,
+            element=one.name,
+            action=one.action.name,
+            adds=one.action.state
+            if words is None
+            else words(self.trials.source_problem, one.action, one.name),
+            cost=one.cost,
+            adjustments=one.action.apply({}, one.name),
+            metrics=outcome.metrics,
+            losses=outcome.losses,
+            gain=gain,
+            metric=metric.name,
+            tried=tried,
+            candidates=candidates,
+            is_proven=is_proven,
+        )
+        self.bought.append((one, step))
+        self._decide_again()
+
+    def _drop_needless(self) -> None:
+        """Drop each earlier step without which the plan is as good."""
+        if not 2 <= len(self.bought) <= MOST_REMOVALS:
+            return
+        for needless in [one for one, _ in self.bought[:-1]]:
+            rest = [one for one, _ in self.bought if one is not needless]
+            (outcome,) = self._solve_sets([rest])
+            if not outcome.has_plan or self._first_gain(outcome, self._outcome_now())[1] > 0:
+                continue
+            self.dropped.append(needless.name)
+            self._buy_again(rest)
+
+    def _buy_again(self, rest: Sequence[_Candidate]) -> None:
+        """Set the ladder to these upgrades; what each reaches is measured again, and not proven best."""
+        steps = {id(one): step for one, step in self.bought}
+        self.bought = []
+        before = self.start
+        for place, one in enumerate(rest, start=1):
+            (outcome,) = self._solve_sets([rest[:place]])
+            old = steps[id(one)]
+            if outcome.metrics == old.metrics:
+                step = old
+            else:
+                metric, gain = self._first_gain(before, outcome)
+                step = replace(
+                    old,
+                    metrics=outcome.metrics,
+                    losses=outcome.losses,
+                    gain=gain,
+                    metric=metric.name,
+                    is_proven=False,
+                )
+            self.bought.append((one, step))
+            before = outcome
+        self._decide_again()
+
+    # --- solving --------------------------------------------------------------------------
+
+    def _decide_again(self) -> None:
+        """Solve with all that is bought, for the prices of the next step, and its warm start."""
+        self.current = self.trials.run(self._adjustments([one for one, _ in self.bought]))
+
+    def _outcome_now(self) -> Outcome:
+        return self.known[key_of(self._adjustments([one for one, _ in self.bought]))]
+
+    def _adjustments(self, bought: Sequence[_Candidate]) -> Adjustments:
+        adjustments = dict(self.trials.adjustments)
+        for one in bought:
+            adjustments = one.action.apply(adjustments, one.name)
+        return adjustments
+
+    def _spent(self) -> Decimal:
+        return sum((exact_cost(one.cost) for one, _ in self.bought), Decimal(0))
+
+    def _solve_sets(self, chosen: Sequence[Sequence[_Candidate]], start: Run | None = None) -> list[Outcome]:
+        """Return the outcome of each set of upgrades."""
+        asked = [self._adjustments(one) for one in chosen]
+        missing = [place for place, one in enumerate(asked) if key_of(one) not in self.known]
+        for found, outcome in self.pool.make([asked[place] for place in missing], start):
+            place = missing[found]
+            self.known[key_of(asked[place])] = outcome
+            self.solved += 1
+            if outcome.has_plan:
+                cost = sum((exact_cost(one.cost) for one in chosen[place]), Decimal(0))
+                self.sets.append((cost, outcome, tuple(one.name for one in chosen[place])))
+        return [self.known[key_of(one)] for one in asked]
+
+    # --- candidates -----------------------------------------------------------------------
+
+    def _read_cost_unit(self) -> tuple[bool, str]:
+        """Return whether the tables have costs, and their unit; raise InputError for several units."""
+        with_costs = [kind for kind in self.kinds if self.costs[kind.name]]
+        units = {kind.cost_unit for kind in with_costs}
+        if len(units) > 1:
+            names = ", ".join(f"{kind.name} in {kind.cost_unit}" for kind in with_costs)
+            raise InputError(f"kinds: costs have different units ({names}); choose kinds of one unit")
+        return bool(with_costs), next(iter(units), "")
+
+    def _costs(self, kind: ElementKind) -> dict[str, Mapping[str, float]]:
+        """Return the costs of a kind's elements by the name of the action; empty where there are none."""
+        if kind.costs is None:
+            return {}
+        problem = self.trials.source_problem
+        costs = {action.name: kind.costs(problem, action) for action in kind.with_role("upgrade")}
+        return {name: values for name, values in costs.items() if values}
+
+    def _candidates(self, most: float) -> list[_Candidate]:
+        """Return what can be bought, with bounds of the gains; what gains nothing is left out.
+
+        most  no upgrade gains more
+        """
+        own = {(one.kind.name, one.action.parameter, one.name) for one, _ in self.bought}
+        bounds: dict[tuple[str, str], Mapping[str, float | None] | None] = {}
+        found: list[_Candidate] = []
+        places: dict[tuple[str, str], dict[str, int]] = {}
+        self.without_cost = 0
+        for kind, action, name in self.trials.candidates("upgrade", self.kinds):
+            if (kind.name, action.parameter, name) in own:
+                continue
+            key = kind.name, action.name
+            if key not in bounds:
+                bounds[key] = self._bounds(kind, action)
+                places[key] = {one: place for place, one in enumerate(bounds[key] or ())}
+            ranked = bounds[key]
+            if ranked is not None and name not in ranked:
+                continue
+            cost = self.costs[kind.name].get(action.name, {}).get(name) if self.has_costs else 1.0
+            if cost is None:
+                self.without_cost += 1
+                continue
+            bound = None if ranked is None else ranked[name]
+            found.append(
+                _Candidate(
+                    kind=kind,
+                    action=action,
+                    name=name,
+                    cost=float(cost),
+                    bound=most if bound is None else min(most, float(bound)),
+                )
+            )
+        order = {
+            id(one): places[one.kind.name, one.action.name].get(one.name, place)
+            for place, one in enumerate(found)
+        }
+        return sorted(found, key=lambda one: order[id(one)])
+
+    def _bounds(self, kind: ElementKind, action: Action) -> Mapping[str, float | None] | None:
+        """Return the ranking of a kind's elements; None where there is none.
+
+        Names are those of the source's problem. An adjusted problem may name its elements otherwise, as
+        where one of several parallel links has failed: then it ranks nothing.
+        """
+        run = self.current
+        if kind.ranking is None or run.plan is None or run.decision is None or not run.omniscient:
+            return None
+        if set(kind.names(run.problem)) - set(kind.names(self.trials.source_problem)):
+            return None
+        observed, decided = self.trials.decided(run)
+        gained = self.system.gain_metric(decided.metrics)
+        try:
+            ranked = kind.ranking(observed, decided, action, self.trials.options)
+        except PlannerError:  # such as a time limit
+            return None
+        # bounds of another metric say nothing of this ladder's
+        return ranked if gained.name == self.metric.name else dict.fromkeys(ranked)
