@@ -12,9 +12,9 @@ from typing import Final
 from planner.entry_points import OWN_DISTRIBUTION
 from planner.errors import InputError
 
-USERS_EXTRAS: Final = ("dashboard", "cluster", "pyomo", "pictures", "scip")
+USERS_EXTRAS: Final = ("dashboard", "documents", "cluster", "pyomo", "pictures", "scip")
 """Extras of setup.cfg for users; `all` installs them together, the others are for developers."""
-IMPORTED_AS: Final[Mapping[str, str]] = {"dask": "distributed"}
+IMPORTED_AS: Final[Mapping[str, str]] = {"dask": "distributed", "pptx": "python-pptx"}
 """Distribution that brings a module of another name."""
 
 

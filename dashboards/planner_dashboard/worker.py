@@ -22,7 +22,7 @@ from planner.contract.notes import notes_of
 from planner.errors import SolverFailure
 from planner.formatting import amount_or_number, phrase, sizes
 from planner.reports import run_pages
-from planner.reports.document import Part, Text, no_figures
+from planner.reports.document import Part, Text, no_drawings
 from planner.reports.run_pages import DesignFigures
 from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Entry, Scenario
@@ -312,7 +312,10 @@ def _compile(scenario: Scenario, entries: Sequence[Entry], activity: Path | None
 def render(parts: Sequence[Part]) -> RenderedParts:
     """Return parts that can be sent to a page's process, with their charts as JSON."""
     return [
-        (replace(part, figures=no_figures, pictures=None), [figure.to_json() for figure in part.charts])
+        (
+            replace(part, drawings=no_drawings, figures=None, pictures=None),
+            [figure.to_json() for figure in part.charts],
+        )
         for part in parts
     ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planner.cli.options import DesignOption, HtmlOption, JsonOption, on_scenario
+from planner.cli.options import DesignOption, JsonOption, Reports, on_scenario, with_reports
 from planner.cli.output import answer, say, write_files
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ ClusterOption = Annotated[
 
 
 @on_scenario()
+@with_reports
 def failures(
     *,
     scenario: Scenario,
@@ -37,7 +38,7 @@ def failures(
     ] = None,
     workers: WorkersOption = 1,
     cluster: ClusterOption = None,
-    html: HtmlOption = None,
+    reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
     """Fail each element alone, solve again, and list the worst failures.
@@ -59,7 +60,7 @@ def failures(
             advance=advance,
         )
     page = element_pages.failures_page(result, scenario)
-    write_files(lambda: page, html, None)
+    write_files(lambda: page, reports)
     answer(page, result.to_dict, as_json)
     if result.is_interrupted:
         say("stopped before the end")
@@ -67,6 +68,7 @@ def failures(
 
 
 @on_scenario()
+@with_reports
 def upgrades(
     *,
     scenario: Scenario,
@@ -88,7 +90,7 @@ def upgrades(
     ] = None,
     workers: WorkersOption = 1,
     cluster: ClusterOption = None,
-    html: HtmlOption = None,
+    reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
     """Find what to buy: a list of upgrades, each the best after those before it.
@@ -112,7 +114,7 @@ def upgrades(
             advance=advance,
         )
     page = element_pages.upgrades_page(result, scenario)
-    write_files(lambda: page, html, None)
+    write_files(lambda: page, reports)
     answer(page, result.to_dict, as_json)
     if result.is_interrupted:
         say("stopped before the end")

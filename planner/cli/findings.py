@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planner.cli import completion
-from planner.cli.options import HtmlOption, JsonOption, PicturesOption
+from planner.cli.options import JsonOption, PicturesOption, Reports, with_reports
 from planner.cli.output import answer, print_json, report_compiling, say, say_line, write_files
 from planner.errors import InputError
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from planner.runs.reproduction import Reproduction
 
 
+@with_reports
 def reproduce(
+    *,
     targets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -31,7 +33,7 @@ def reproduce(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Save verdicts.csv and each curve in this folder."),
     ] = None,
-    html: HtmlOption = None,
+    reports: Reports,
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,7 +62,7 @@ def reproduce(
         result = reproduction.reproduce(names, quick=quick, out=out, advance=show)
     if out is not None:
         say(f"saved verdicts and curves in {out}")
-    write_files(lambda: study_pages.reproduction_page(result.targets), html, pictures)
+    write_files(lambda: study_pages.reproduction_page(result.targets), reports, pictures)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -68,7 +70,9 @@ def reproduce(
     raise typer.Exit(result.exit_code)
 
 
+@with_reports
 def recipes(
+    *,
     resources: Annotated[
         str | None,
         typer.Option(
@@ -124,7 +128,7 @@ def recipes(
         int | None,
         typer.Option("--workers", metavar="N", min=1, help="With --measure: processes; default: one a core."),
     ] = None,
-    html: HtmlOption = None,
+    reports: Reports,
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -141,7 +145,7 @@ def recipes(
                 measure=True, curves=curves, systems=systems, out=out, workers=workers, advance=advance
             )
         page = study_pages.coordination_page(found.systems, found.curves)
-        write_files(lambda: page, html, pictures)
+        write_files(lambda: page, reports, pictures)
         answer(page, found.to_dict, as_json)
         if not as_json:
             for line in page.warnings:

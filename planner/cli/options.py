@@ -16,7 +16,7 @@ from planner.cli import completion
 from planner.cli.output import report_compiling, report_notes
 from planner.errors import InputError
 from planner.io.layout import TableFormat
-from planner.io.names import require_html_name
+from planner.io.names import require_report_name
 from planner.io.toml import parse_value
 
 ScenarioArgument = Annotated[
@@ -49,15 +49,56 @@ OutOption = Annotated[
     typer.Option("--out", metavar="DIR", help="Save the scenario, plans and metrics in this folder."),
 ]
 FormatOption = Annotated[TableFormat, typer.Option("--table-format", help="File format of tables.")]
-HtmlOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--html",
-        metavar="FILE",
-        help="Write a report: one page with tables and charts.",
-        callback=lambda path: path and require_html_name(path),
-    ),
-]
+Reports = Mapping[str, Path]
+"""Files of reports that the command line names, by format: html, pdf, pptx."""
+
+
+def _require_report(file_format: str) -> Callable[[Path | None], Path | None]:
+    """Return the check of a report's name, and that the packages of its format are installed."""
+
+    def check(path: Path | None) -> Path | None:
+        if path is not None:
+            from planner.reports.report_files import require_packages
+
+            require_report_name(path, file_format)
+            require_packages(file_format)
+        return path
+
+    return check
+
+
+def report_options(
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write a report: one page with tables and charts.",
+            callback=_require_report("html"),
+        ),
+    ] = None,
+    pdf: Annotated[
+        Path | None,
+        typer.Option(
+            "--pdf",
+            metavar="FILE",
+            help="Write a report in A4: verdict, picture, table, assumptions.",
+            callback=_require_report("pdf"),
+        ),
+    ] = None,
+    pptx: Annotated[
+        Path | None,
+        typer.Option(
+            "--pptx",
+            metavar="FILE",
+            help="Write the report as PowerPoint slides.",
+            callback=_require_report("pptx"),
+        ),
+    ] = None,
+) -> None:
+    """Define the options of every command that writes reports."""
+
+
 PicturesOption = Annotated[
     Path | None,
     typer.Option("--pictures", metavar="DIR", help="Save each chart as a picture (SVG) in this folder."),
@@ -138,16 +179,28 @@ def _given_options(command: Callable[..., None], extra: Mapping[str, list[inspec
     return parameters
 
 
+def with_reports(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for reports to a command, which receives them as its argument `reports`."""
+    return _with_options(command, "reports", report_options)
+
+
 def with_solver(command: Callable[..., None]) -> Callable[..., None]:
     """Add the solver's options to a command, which receives them as its argument `solver`."""
-    options = inspect.signature(solver_options, eval_str=True).parameters
+    return _with_options(command, "solver", solver_options)
+
+
+def _with_options(
+    command: Callable[..., None], argument: str, definition: Callable[..., None]
+) -> Callable[..., None]:
+    """Replace an argument of a command by options; it receives those that are given, by their names."""
+    options = inspect.signature(definition, eval_str=True).parameters
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
         known = {name: given.pop(name) for name in options}
-        command(**given, solver={name: value for name, value in known.items() if value is not None})
+        command(**given, **{argument: {name: value for name, value in known.items() if value is not None}})
 
-    return _with_signature(run, _given_options(command, {"solver": list(options.values())}))
+    return _with_signature(run, _given_options(command, {argument: list(options.values())}))
 
 
 def on_scenario(

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -132,15 +132,15 @@ def save(scenario: Scenario, comparison: Comparison, out: Path, table_format: st
     say(f"saved scenario, plans, metrics and report in {out}")
 
 
-def write_files(page: Callable[[], Page], path: Path | None, pictures: Path | None) -> None:
-    """Write the page as HTML and its charts as pictures, where requested."""
-    if path is None and pictures is None:
+def write_files(page: Callable[[], Page], reports: Mapping[str, Path], pictures: Path | None = None) -> None:
+    """Write reports of the page, by format, and its charts as pictures, where requested."""
+    if not reports and pictures is None:
         return
-    from planner.reports import html
+    from planner.reports import html, report_files
 
     made = page()
-    if path is not None:
-        html.write(made, path)
+    for path in reports.values():
+        report_files.write(made, path)
         say(f"wrote the report to {path}")
     if pictures is not None:
         count = html.save_pictures(made, pictures)

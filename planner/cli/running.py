@@ -13,13 +13,14 @@ from planner.cli.options import (
     DesignOption,
     DesignsOption,
     FormatOption,
-    HtmlOption,
     JsonOption,
     OutOption,
     PicturesOption,
+    Reports,
     changes_of,
     events_of,
     on_scenario,
+    with_reports,
 )
 from planner.cli.output import answer, save, say, show_work, write_files
 
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
 
 
 @on_scenario()
+@with_reports
 def solve(
     *,
     scenario: Scenario,
     design: DesignOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
-    html: HtmlOption = None,
+    reports: Reports,
     pictures: PicturesOption = None,
     all_metrics: AllMetricsOption = False,
     as_json: JsonOption = False,
@@ -48,19 +50,20 @@ def solve(
     alone = result.alone()
     if out is not None:
         save(scenario, alone, out, table_format)
-    write_files(lambda: run_pages.comparison_page(alone, scenario), html, pictures)
+    write_files(lambda: run_pages.comparison_page(alone, scenario), reports, pictures)
     answer(run_pages.run_page(result, all_metrics=all_metrics), alone.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 
 
 @on_scenario()
+@with_reports
 def compare(
     *,
     scenario: Scenario,
     designs: DesignsOption = None,
     out: OutOption = None,
     table_format: FormatOption = "parquet",
-    html: HtmlOption = None,
+    reports: Reports,
     pictures: PicturesOption = None,
     all_metrics: AllMetricsOption = False,
     as_json: JsonOption = False,
@@ -74,7 +77,7 @@ def compare(
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
     if out is not None:
         save(scenario, result, out, table_format)
-    write_files(lambda: page, html, pictures)
+    write_files(lambda: page, reports, pictures)
     answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 
@@ -117,6 +120,7 @@ def roll(
 
 
 @on_scenario()
+@with_reports
 def simulate(
     *,
     scenario: Scenario,
@@ -126,7 +130,7 @@ def simulate(
         typer.Option("--out", metavar="DIR", help="Save the records of each simulation in this folder."),
     ] = None,
     table_format: FormatOption = "parquet",
-    html: HtmlOption = None,
+    reports: Reports,
     pictures: PicturesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -143,12 +147,13 @@ def simulate(
     if out is not None:
         simulations.save(result, scenario, out, table_format)
         say(f"saved the scenario and the records of each simulation in {out}")
-    write_files(lambda: page, html, pictures)
+    write_files(lambda: page, reports, pictures)
     answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)
 
 
 @on_scenario()
+@with_reports
 def explain(
     *,
     scenario: Scenario,
@@ -169,7 +174,7 @@ def explain(
             help="Parameter of the explanation, e.g. candidates=20 for traffic. Repeatable.",
         ),
     ] = None,
-    html: HtmlOption = None,
+    reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
     """Solve, and explain what limits the plan and what would help.
@@ -183,6 +188,6 @@ def explain(
     with show_work(f"explaining {scenario.name}"):
         result = what_if.explain(scenario, design=design, previous=previous, **given)
     page = run_pages.explained_page(result, scenario)
-    write_files(lambda: page, html, None)
+    write_files(lambda: page, reports)
     answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)

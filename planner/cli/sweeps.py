@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli import completion
-from planner.cli.options import HtmlOption, JsonOption, Solver, axes_of, with_solver
+from planner.cli.options import JsonOption, Reports, Solver, axes_of, with_reports, with_solver
 from planner.cli.output import answer, print_json, say, say_line, write_files
 from planner.formatting import split_names
 
@@ -21,6 +21,7 @@ MAX_LISTED = 50  # stored runs in a table by default
 
 
 @with_solver
+@with_reports
 def sweep(
     *,
     scenarios: Annotated[
@@ -74,7 +75,7 @@ def sweep(
         typer.Option("--warm", help="Let runs start from a neighbour's decision; stored separately."),
     ] = False,
     solver: Solver,
-    html: HtmlOption = None,
+    reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
     """Run scenarios over a grid of values, and store every run.
@@ -108,7 +109,7 @@ def sweep(
         )
     page = catalogue_pages.sweep_page(result)
     answer(page, result.to_dict, as_json)
-    write_files(lambda: page, html, None)
+    write_files(lambda: page, reports)
     for line in sweeping.summarize_failures(result.failures):
         say_line(line, "red")
     say(f"{len(result.runs):,} of {len(grid):,} points are in {out}, {result.made:,} runs made now")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,33 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-def require_html_name(path: Path) -> Path:
-    """Return the path; raise InputError where its ending is of another format than HTML."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{path}: a report is a web page, its name must end in .html")
+REPORT_ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "html": (".html", ".htm"),
+    "pdf": (".pdf",),
+    "pptx": (".pptx",),
+}
+"""Endings of the files of reports, by format."""
+
+
+def report_format(path: Path) -> str:
+    """Return the format of a report by its file's ending; raise InputError for any other ending."""
+    for name, endings in REPORT_ENDINGS.items():
+        if path.suffix.lower() in endings:
+            return name
+    raise InputError(
+        f"{path}: a report is a web page, a PDF or a PowerPoint file: "
+        "its name must end in .html, .pdf or .pptx"
+    )
+
+
+def require_report_name(path: Path, file_format: str) -> Path:
+    """Return the path; raise InputError where its ending is not that of the format."""
+    endings = REPORT_ENDINGS[file_format]
+    if path.suffix.lower() not in endings:
+        raise InputError(
+            f"{path}: a report is {REPORT_WORDS[file_format]}, its name must end in {endings[0]}"
+        )
     return path
+
+
+REPORT_WORDS: Final = {"html": "a web page", "pdf": "a PDF file", "pptx": "a PowerPoint file"}

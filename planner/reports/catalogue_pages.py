@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from planner.contract.drawing import Curve
+from planner.contract.drawing import Curve, Drawing
 from planner.contract.proof import SEARCH_STATUSES
 from planner.formatting import duration, few, number, plain, scale_of
 from planner.reports.document import Column, Page, Part, Table, Text, table_of
@@ -16,8 +16,6 @@ from planner.scenarios.catalogue import find_system
 from planner.store.record import column_of
 
 if TYPE_CHECKING:
-    from plotly import graph_objects as go
-
     from planner.backends.doctor import Diagnosis
     from planner.contract.metrics import Metric
     from planner.contract.system import System
@@ -153,14 +151,10 @@ def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part
     units = {column_of(metric.name): metric.unit for metric in system.metrics}
     table = table_of(rows[[name for name in shown if name in rows]], units, title="runs", most=MOST_RUNS)
 
-    def figures() -> list[go.Figure]:
-        from planner.reports import charts
+    def drawings() -> list[Drawing]:
+        return [_along(rows, axis, metric) for axis in varied for metric in moving[:MOST_FIGURES]]
 
-        return [
-            charts.chart(_along(rows, axis, metric)) for axis in varied for metric in moving[:MOST_FIGURES]
-        ]
-
-    return Part(title=system.name, tables=[table], figures=figures, detail=True)
+    return Part(title=system.name, tables=[table], drawings=drawings, detail=True)
 
 
 def _varies(values: pd.Series) -> bool:

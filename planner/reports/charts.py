@@ -25,7 +25,6 @@ from planner.reports.metric_text import better, differ
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
-    from planner.runs.run import Comparison
 
 MOST_LINKS: Final = 4_000
 """Of a map; the fullest are drawn, and the title says so."""
@@ -53,24 +52,6 @@ def chart(drawing: Drawing) -> go.Figure:
         case Distribution():
             figure = _distribution(drawing)
     return apply_style(figure, drawing.title)
-
-
-def comparison(result: Comparison) -> list[go.Figure]:
-    """Return bar charts of the metrics in which designs differ, and the trade-off of the system."""
-    runs = [run for run in result.runs if run.plan is not None]
-    system = result.system
-    figures = metrics_by_design(system.table_metrics, {run.label: run.metrics for run in runs})
-    if system.studies.trade_off is not None:
-        across, up = (system.metric(name) for name in system.studies.trade_off)
-        frame = pd.DataFrame(
-            [(run.label, run.metrics.get(across.name), run.metrics.get(up.name)) for run in runs],
-            columns=["design", across.label, up.label],
-        ).dropna()
-        if len(frame) > 1:
-            units = {across.label: across.unit, up.label: up.unit}
-            title = f"{up.label}<br>against {across.label[0].lower()}{across.label[1:]}"
-            figures.append(chart(Points(title=title, frame=frame, units=units)))
-    return figures
 
 
 def metrics_by_design(

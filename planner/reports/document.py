@@ -1,8 +1,8 @@
 """One document model of everything that is shown: pages of parts, with sentences, tables and charts.
 
-The terminal, HTML and the dashboard render the same pages (`planner.reports.terminal`,
-`planner.reports.html`, `planner_dashboard.rendering`); what a page says is decided once, in
-`run_pages`, `study_pages` and `catalogue_pages`.
+The terminal, HTML, PDF, PowerPoint and the dashboard render the same pages (`planner.reports.terminal`,
+`html`, `pdf`, `slides`, `planner_dashboard.rendering`); what a page says is decided once, in `run_pages`,
+`study_pages` and `catalogue_pages`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from planner.formatting import heading, number, scale_of
 if TYPE_CHECKING:
     import pandas as pd
     from plotly import graph_objects as go
+
+    from planner.contract.drawing import Drawing
 
 Kind = Literal["", "best", "good", "bad", "warning", "dim", "strong"]
 
@@ -69,8 +71,8 @@ class Table:
         return [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in self.rows]
 
 
-def no_figures() -> list[go.Figure]:
-    """Return no charts."""
+def no_drawings() -> list[Drawing]:
+    """Return no drawings."""
     return []
 
 
@@ -78,10 +80,12 @@ def no_figures() -> list[go.Figure]:
 class Part:
     """A part of a page: sentences, tables, notes after them, and charts.
 
-    figures      makes the charts; called only where charts are shown
+    drawings     makes the charts as data; called only where charts are shown
+    figures      makes the charts with plotly, where they should differ from those of the drawings
     pictures     makes what is saved in place of the charts, where that should have another size
     key          colours by what they stand for in the charts
     texts        preformatted text
+    hint         how a terminal shows more, on a terminal only
     detail       not shown on a terminal
     folded       opens on a click, where the page can
     side_by_side charts stand beside each other where the page is wide enough
@@ -91,10 +95,12 @@ class Part:
     sentences: Sequence[Text | str] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[Text | str] = ()
-    figures: Callable[[], list[go.Figure]] = no_figures
+    drawings: Callable[[], list[Drawing]] = no_drawings
+    figures: Callable[[], list[go.Figure]] | None = None
     pictures: Callable[[], list[go.Figure]] | None = None
     key: Mapping[str, str] = field(default_factory=dict)
     texts: Sequence[str] = ()
+    hint: str = ""
     detail: bool = False
     folded: bool = False
     side_by_side: bool = False
@@ -102,17 +108,41 @@ class Part:
     @cached_property
     def charts(self) -> list[go.Figure]:
         """The part's charts, made once."""
-        return self.figures()
+        if self.figures is not None:
+            return self.figures()
+        drawings = self.drawings()
+        if not drawings:
+            return []
+        from planner.reports import charts  # plotly, only where there is a chart
+
+        return [charts.chart(drawing) for drawing in drawings]
+
+
+@dataclass(frozen=True)
+class Highlight:
+    """A figure that stands out, such as what a design delivers, with what to note about it."""
+
+    label: str
+    value: str
+    note: Text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page: what it is about, and its parts."""
+    """A page: what it is about, and its parts.
+
+    picture      makes the drawing that a document begins with, and says what it shows
+    highlights   three to five figures
+    assumptions  what the result rests on: a table of subjects and statements, and lines of code as texts
+    """
 
     title: str
     about: str = ""
     parts: Sequence[Part] = ()
     warnings: Sequence[str] = ()
+    picture: Callable[[], tuple[str, Drawing] | None] | None = None
+    highlights: Sequence[Highlight] = ()
+    assumptions: Part | None = None
 
 
 def lines(given: Sequence[Text | str]) -> list[Text]:

@@ -9,8 +9,6 @@ from planner.reports.document import Column, Page, Part, Table, Text
 from planner.reports.run_pages import closing_parts, trouble
 
 if TYPE_CHECKING:
-    from plotly import graph_objects as go
-
     from planner.scenarios.scenario import Scenario
     from planner.sweeps.failures import Failures
     from planner.sweeps.upgrade_list import Upgrades
@@ -31,7 +29,7 @@ def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
             sentences=[Text(result.verdict, "strong")],
             tables=[_failures_table(result, MOST_FAILURES)] if result.failures else [],
             notes=[*_failure_notes(result), *trouble(run)],
-            figures=lambda: _heat_map(result),
+            drawings=lambda: [] if result.map is None else [result.map],
         )
     ]
     if len(result.failures) > MOST_FAILURES:
@@ -100,12 +98,6 @@ def _failure_notes(result: Failures) -> list[Text | str]:
     return [Text(f"{one.kind} {one.element}: {one.error}", "bad") for one in errors[:MOST_FAILURES]]
 
 
-def _heat_map(result: Failures) -> list[go.Figure]:
-    from planner.reports import charts
-
-    return [] if result.map is None else [charts.chart(result.map)]
-
-
 def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     """Return the ladder of upgrades, how to apply it, and the Pareto curve."""
     system, run = result.system, result.run
@@ -128,7 +120,7 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
         sentences=sentences,
         tables=[_ladder_table(result)] if result.steps else [],
         notes=[*(note for note in notes), *trouble(run)],
-        figures=lambda: _curve(result),
+        drawings=lambda: [] if result.drawing is None else [result.drawing],
     )
     parts = [part]
     if len(result.points) > 1:
@@ -192,9 +184,3 @@ def _curve_table(result: Upgrades) -> Table:
         caption="of all sets of upgrades that were solved; another set may reach more",
         row_headers=1,
     )
-
-
-def _curve(result: Upgrades) -> list[go.Figure]:
-    from planner.reports import charts
-
-    return [] if result.drawing is None else [charts.chart(result.drawing)]

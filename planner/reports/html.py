@@ -18,7 +18,7 @@ from plotly.offline import get_plotlyjs
 from planner import __version__
 from planner.errors import InputError
 from planner.io.file_replacement import replace_text
-from planner.io.names import require_html_name
+from planner.io.names import require_report_name
 from planner.reports import charts
 from planner.reports.document import Page, Text, lines
 from planner.runs.files import make_folder, slug
@@ -34,7 +34,7 @@ def write(page: Page, path: Path) -> None:
 
     raises  InputError where the file's ending is not of HTML, or it cannot be written
     """
-    require_html_name(path)
+    require_report_name(path, "html")
     if path.is_dir():
         raise InputError(f"{path}: is a folder, must be a file")
     figures: dict[str, Any] = {}

@@ -31,7 +31,7 @@ def page_of(result: Result) -> Page:  # noqa: C901 - one case a kind
         case Run():
             return run_pages.comparison_page(result.alone())
         case Comparison():
-            return run_pages.comparison_page(result)
+            return run_pages.comparison_page(result, result.scenario)
         case Explained():
             return run_pages.explained_page(result)
         case Failures():

@@ -9,15 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from planner import __version__
 from planner.contract.notes import notes_of
-from planner.formatting import amount_or_number, number, percent, scale_of, sizes
-from planner.reports.document import Column, Kind, Page, Part, Table, Text, table_of
+from planner.formatting import amount_or_number, heading, number, percent, phrase, scale_of, sizes
+from planner.reports.document import Column, Highlight, Kind, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better, differ
-from planner.runs.verdict import windows_verdict
+from planner.runs.verdict import PROVEN, best_run, headline_values, windows_verdict
+from planner.scenarios.commands import command_line, python_lines, value_text
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go
 
+    from planner.contract.drawing import Drawing
     from planner.contract.metrics import Metric
     from planner.contract.proof import Proof
     from planner.contract.system import System
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
 
 ARROWS: Final = "↑ more is better, ↓ less is better"
+MOST_HIGHLIGHTS: Final = 4
+"""Designs whose headline figure stands out."""
 
 
 def comparison_page(
@@ -48,7 +53,9 @@ def comparison_page(
             title="Designs side by side",
             sentences=[Text(result.verdict, "strong")],
             tables=[metrics_table(figures, chosen, references=references, title=title)],
-            notes=[*_more_metrics(system, chosen), *(line for run in runs for line in trouble(run))],
+            notes=[line for run in runs for line in trouble(run)],
+            hint=_more_metrics(system, chosen),
+            drawings=lambda: _comparison_drawings(result),
             figures=lambda: _comparison_figures(result),
         )
     ]
@@ -58,8 +65,11 @@ def comparison_page(
     parts += [plan_part(run, is_alone=len(runs) == 1) for run in runs]
     return Page(
         title=f"{system.name}: {scenario.name}" if scenario else system.name,
-        about=f"{system.question} {sizes(result.problem.size())}.",
+        about=f"{system.question} {sizes(result.problem.size())}.{_changes_in_words(scenario)}",
         parts=[*parts, *_data_parts(result.problem), *_scenario_parts(scenario)],
+        picture=lambda: _picture(result),
+        highlights=_highlights(result),
+        assumptions=_assumptions(result, scenario),
     )
 
 
@@ -96,10 +106,13 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
         lines_after=lines_after,
         row_headers=2,
     )
-    notes = [*_more_metrics(system, chosen), *trouble(run)]
-    return Page(
-        title=system.name, parts=[Part(sentences=[Text(run.verdict, "strong")], tables=[table], notes=notes)]
+    part = Part(
+        sentences=[Text(run.verdict, "strong")],
+        tables=[table],
+        notes=trouble(run),
+        hint=_more_metrics(system, chosen),
     )
+    return Page(title=system.name, parts=[part])
 
 
 def explained_page(result: Explained, scenario: Scenario | None = None) -> Page:
@@ -190,17 +203,16 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
         sentences=[Text(verdict, "strong")] if verdict else [],
         tables=[table],
         notes=notes,
-        figures=lambda: _headline_over_windows(system, designs),
+        drawings=lambda: _headline_over_windows(system, designs),
     )
     return Page(title=system.name, parts=[part])
 
 
-def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window]]) -> list[go.Figure]:
-    """Return a chart of the headline metric over the windows, a line for each design."""
+def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window]]) -> list[Drawing]:
+    """Return a curve of the headline metric over the windows, a line for each design."""
     import pandas as pd
 
     from planner.contract.drawing import Curve
-    from planner.reports import charts
 
     metric = system.headline
     columns = {
@@ -210,7 +222,7 @@ def _headline_over_windows(system: System, designs: Mapping[str, Sequence[Window
     count = max((len(own) for own in designs.values()), default=0)
     frame = pd.DataFrame({"window": range(1, count + 1), **columns})
     units = dict.fromkeys(designs, metric.unit)
-    return [charts.chart(Curve(title=metric.label, frame=frame, units=units))] if count else []
+    return [Curve(title=metric.label, frame=frame, units=units)] if count else []
 
 
 def checked_page(result: Checked) -> Page:
@@ -234,7 +246,7 @@ def checked_page(result: Checked) -> Page:
         sentences=[Text(result.verdict, "strong")],
         tables=[table],
         notes=notes,
-        figures=lambda: _drawings(system, result.problem, result.plan),
+        drawings=lambda: _drawings(system, result.problem, result.plan),
     )
     return Page(title=system.name, about=about, parts=[part])
 
@@ -279,18 +291,17 @@ def simulation_page(result: SimulatedDesigns) -> Page:
             *(charts.chart(drawing) for drawing in drawings),
         ]
 
-    return Page(
-        title=f"{result.system.name}, simulated in time",
-        about=result.system.question,
-        parts=[
-            Part(
-                sentences=[Text(verdict, "strong")] if verdict else [],
-                tables=[table],
-                notes=notes,
-                figures=figures,
-            )
+    part = Part(
+        sentences=[Text(verdict, "strong")] if verdict else [],
+        tables=[table],
+        notes=notes,
+        drawings=lambda: [
+            *bars_by_design(result.metrics, {run.label: run.result.metrics for run in done if run.result}),
+            *drawings,
         ],
+        figures=figures,
     )
+    return Page(title=f"{result.system.name}, simulated in time", about=result.system.question, parts=[part])
 
 
 # --- parts that pages share ---------------------------------------------------------------
@@ -486,9 +497,9 @@ def _compile_row(seconds: Sequence[float | None]) -> list[list[Text | str]]:
     return [["Compiling (once)", "s", *(number(one) for one in seconds)]]
 
 
-def _more_metrics(system: System, chosen: Sequence[Metric]) -> list[Text]:
+def _more_metrics(system: System, chosen: Sequence[Metric]) -> str:
     hidden = len(system.metrics) - len(chosen)
-    return [Text(f"{hidden} more metrics with --all-metrics", "dim")] if hidden > 0 else []
+    return f"{hidden} more metrics with --all-metrics" if hidden > 0 else ""
 
 
 def _mark_best(
@@ -513,9 +524,169 @@ def _mark_best(
 
 
 def _comparison_figures(result: Comparison) -> list[go.Figure]:
+    """Return a chart of the metrics in which designs differ, and one of the system's trade-off."""
     from planner.reports import charts
 
-    return charts.comparison(result)
+    planned = {run.label: run.metrics for run in result.runs if run.plan is not None}
+    return [
+        *charts.metrics_by_design(result.system.table_metrics, planned),
+        *(charts.chart(drawing) for drawing in trade_off(result)),
+    ]
+
+
+def _comparison_drawings(result: Comparison) -> list[Drawing]:
+    """Return bars of each metric in which designs differ, and the trade-off of the system."""
+    planned = {run.label: run.metrics for run in result.runs if run.plan is not None}
+    return [*bars_by_design(result.system.table_metrics, planned), *trade_off(result)]
+
+
+def bars_by_design(
+    metrics: Sequence[Metric], designs: Mapping[str, Mapping[str, float | None]]
+) -> list[Drawing]:
+    """Return bars of each metric in which designs differ.
+
+    designs  values of the metrics by name, by the design's label
+    """
+    import pandas as pd
+
+    from planner.contract.drawing import Curve
+
+    drawings: list[Drawing] = []
+    for metric in metrics:
+        values = [figures.get(metric.name) for figures in designs.values()]
+        if differ(values):
+            is_share = not metric.unit and metric.name.endswith("share")
+            heights = pd.Series(values, dtype=float) * (100.0 if is_share else 1.0)
+            frame = pd.DataFrame({"design": list(designs), metric.label: heights})
+            title = f"{metric.label}, {metric.better} is better"
+            units = {metric.label: "%" if is_share else metric.unit}
+            drawings.append(Curve(title=title, frame=frame, units=units, bars=True))
+    return drawings
+
+
+def trade_off(result: Comparison) -> list[Drawing]:
+    """Return the points of the designs in the two metrics of the system's trade-off, where it names them."""
+    import pandas as pd
+
+    from planner.contract.drawing import Points
+
+    system = result.system
+    if system.studies.trade_off is None:
+        return []
+    across, up = (system.metric(name) for name in system.studies.trade_off)
+    frame = pd.DataFrame(
+        [
+            (run.label, run.metrics.get(across.name), run.metrics.get(up.name))
+            for run in result.runs
+            if run.plan is not None
+        ],
+        columns=["design", across.label, up.label],
+    ).dropna()
+    title = f"{up.label} against {across.label[0].lower()}{across.label[1:]}"
+    units = {across.label: across.unit, up.label: up.unit}
+    return [Points(title=title, frame=frame, units=units)] if len(frame) > 1 else []
+
+
+def _picture(result: Comparison) -> tuple[str, Drawing] | None:
+    """Return the picture of the best design's plan, and what it shows."""
+    best = best_run(result)
+    drawings = [] if best is None else _drawings(best.system, best.problem, best.plan)
+    return (f"{best.label}: {drawings[0].title}", drawings[0]) if best is not None and drawings else None
+
+
+def _highlights(result: Comparison) -> list[Highlight]:
+    """Return the headline figure of the designs, and what each loses."""
+    metric, highlights = result.system.headline, []
+    for run in result.runs[:MOST_HIGHLIGHTS]:
+        values = headline_values(run)
+        if values:
+            lost = [
+                phrase(verb, amount_or_number(run.constraints.lost[name], run.system.metric(name).unit))
+                for name, verb in run.system.plan.headline.losses.items()
+                if name in run.constraints.lost
+            ]
+            note = Text(lost[0], "bad") if lost else constraints_in_words(run)
+            shown = amount_or_number(values[0], metric.unit)
+            highlights.append(Highlight(f"{metric.label}, {run.label}", shown, note))
+    return highlights
+
+
+def constraints_in_words(run: Run) -> Text:
+    """Return a statement that a plan meets all constraints in truth, or violates some."""
+    is_met = run.constraints.met
+    return Text("meets all constraints", "good") if is_met else Text("violates constraints", "bad")
+
+
+def _assumptions(result: Comparison, scenario: Scenario | None) -> Part:
+    """Return what a comparison rests on: the scenario and its changes, designs, proofs, data and versions."""
+    from datetime import UTC, datetime
+
+    rows: list[list[Text | str]] = []
+    texts: list[str] = []
+    if scenario is not None:
+        labels = [run.label for run in result.runs]
+        rows.append([Text("Scenario", "strong"), scenario.name])
+        rows.append([Text("Changes", "strong"), "; ".join(changes_of(scenario)) or "none"])
+        rows.append([Text("Service", "strong"), SERVICE[scenario.options.service]])
+        if scenario.problem is None:  # a problem in memory has no file to name
+            texts = [
+                command_line(scenario.name, scenario.changes, labels),
+                python_lines(scenario.name, scenario.changes, labels),
+            ]
+    rows.append([Text("Size", "strong"), sizes(result.problem.size())])
+    for run in result.runs:
+        rows.append([Text(f"Design {run.label}", "strong"), run.entry.design.about])
+        rows.append([Text("What is proven", "dim"), what_is_proven(run)])
+    rows += [[Text("Note on the data", "strong"), note] for note in notes_of(result.problem)]
+    made = f"planner {__version__}, {datetime.now(UTC).astimezone():%-d %B %Y}"
+    rows.append([Text("Made with", "strong"), made])
+    table = Table(columns=[Column(label="", wrap=False), Column(label="")], rows=rows, row_headers=1)
+    return Part(title="Assumptions", tables=[table], texts=texts, detail=True, folded=True)
+
+
+SERVICE: Final = {
+    "best": "capacity may be short: a plan leaves out what cannot be served, at least loss",
+    "all": "all demand must be served",
+}
+"""What a plan may leave out, by the solver's option `service`."""
+
+
+def changes_of(scenario: Scenario) -> list[str]:
+    """Return what was changed of a scenario in words, such as `fail links: Koblenz<->Koeln`."""
+    changes = []
+    for key, value in scenario.changes.items():
+        section, *owner, name = key.split(".")
+        words = f"{owner[0]}, {heading(name)}" if section == "designs" and owner else heading(name)
+        is_list = isinstance(value, list | tuple)
+        changes.append(f"{words}: {', '.join(map(str, value)) if is_list else value_text(value)}")
+    return changes
+
+
+def _changes_in_words(scenario: Scenario | None) -> str:
+    changes = [] if scenario is None else changes_of(scenario)
+    return f" Changed: {'; '.join(changes)}." if changes else ""
+
+
+def what_is_proven(run: Run) -> str:
+    """Return what is proven of a plan, and what is not, in one sentence."""
+    proof, scope = run.proof, run.proof.bound_scope
+    if run.error is not None:
+        return f"no plan: {run.error}"
+    if not _proven_values(run) or proof.bound is None:
+        return f"nothing ({run.status}): a better plan may exist"
+    metric, objective, _ = _proven_values(run)[0]
+    extreme = "most" if metric.better == "more" else "least"
+    scoped = f" for {scope}" if scope else ""
+    if objective is not None and (proof.gap or 0.0) <= PROVEN:
+        shown = amount_or_number(objective, metric.unit)
+        says = f"optimal: {metric.label} of {shown} is the {extreme} that is possible{scoped}"
+        says += "; nothing is proven of other plans" if scope else ""
+    else:
+        shown = amount_or_number(proof.bound, metric.unit)
+        says = f"{metric.label} of at {extreme} {shown} is possible{scoped}"
+        if objective is not None:
+            says += f"; the plan is within {percent(proof.gap)} of it"
+    return says if run.omniscient else f"{says}, by the information that it has"
 
 
 def plan_part(run: Run, *, is_alone: bool) -> Part:
@@ -531,25 +702,21 @@ def plan_part(run: Run, *, is_alone: bool) -> Part:
         for metric, objective, bound in _proven_values(run)
         if objective is not None
     ]
-    says = ": ".join([run.status, *("; ".join(proven) for _ in proven[:1])])
+    says = ": ".join([f"Search: {run.status}", *("; ".join(proven) for _ in proven[:1])])
 
     return Part(
         title="The plan" if is_alone else f"{run.label}: what it decides",
         sentences=[run.verdict, run.entry.design.about, says, *run.violations.sentences()],
         tables=tables,
-        figures=lambda: _drawings(run.system, run.problem, run.plan),
+        drawings=lambda: _drawings(run.system, run.problem, run.plan),
         detail=True,
         folded=not is_alone,
     )
 
 
-def _drawings(system: System, problem: Any, plan: Any) -> list[go.Figure]:
-    """Return the charts of a plan; none where there is no plan or the system draws none."""
-    from planner.reports import charts
-
-    if plan is None or system.plan.draw is None:
-        return []
-    return [charts.chart(drawing) for drawing in system.plan.draw(problem, plan)]
+def _drawings(system: System, problem: Any, plan: Any) -> list[Drawing]:
+    """Return the drawings of a plan; none where there is no plan or the system draws none."""
+    return [] if plan is None or system.plan.draw is None else list(system.plan.draw(problem, plan))
 
 
 def _data_parts(problem: Any) -> list[Part]:

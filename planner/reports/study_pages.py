@@ -15,6 +15,7 @@ from planner.reports.metric_text import better
 if TYPE_CHECKING:
     from plotly import graph_objects as go
 
+    from planner.contract.drawing import Drawing
     from planner.contract.system import System
     from planner.contract.targets import Target
     from planner.coordination.design_space import Recommendation, Review
@@ -47,6 +48,7 @@ def coordination_page(measured: Sequence[Measurement], curves: Sequence[Curves] 
             title="All systems",
             tables=[_coordination_table(one) for one in measured],
             notes=[f"- {sentence}" for one in measured for sentence in one.sentences()],
+            drawings=lambda: _shares_by_design(frame),
             figures=overview,
         )
     ]
@@ -64,6 +66,39 @@ def coordination_page(measured: Sequence[Measurement], curves: Sequence[Curves] 
         about="Performance as a share of the gain from no coordination to the best that is proven possible.",
         parts=parts,
     )
+
+
+def _shares_by_design(frame: pd.DataFrame) -> list[Drawing]:
+    """Return bars of the share of the possible gain that each design of a system achieves."""
+    from planner.contract.drawing import Curve
+
+    known = frame[frame["share"].notna()]
+    return [
+        Curve(
+            title=f"{system}: share of the possible gain",
+            frame=pd.DataFrame({"design": own["design"], "share": 100 * own["share"].astype(float)}),
+            units={"share": "%"},
+            bars=True,
+        )
+        for system, own in known.groupby("system", sort=False)
+    ]
+
+
+def _curve_of_designs(rows: pd.DataFrame, kind: str) -> Drawing:
+    """Return the performance of one system's designs over the age, noise or granularity of information."""
+    from planner.contract.drawing import Curve
+
+    has_shares = rows["share"].notna().any()
+    column = "share" if has_shares else "performance"
+    wide = rows.pivot_table(
+        index="value", columns="design", values=column, aggfunc="first", sort=False
+    ).astype(float)
+    frame = (100 * wide if has_shares else wide).rename_axis(index=kind, columns=None).reset_index()
+    unit = "%" if has_shares else ""
+    designs = dict.fromkeys(map(str, wide.columns), unit)
+    what = "share of the possible gain" if has_shares else "performance"
+    title = f"{rows['system'].iloc[0]}: {what} by {kind}"
+    return Curve(title=title, frame=frame, units={**designs, kind: str(rows["unit"].iloc[0])})
 
 
 def _coordination_table(one: Measurement) -> Table:
@@ -118,6 +153,7 @@ def _curves_part(curves: Sequence[Curves], rows: pd.DataFrame, kind: str) -> Par
         title=f"Performance with worse information: {kind}",
         tables=[_curve_table(one, kind) for one in curves if (one.frame["kind"] == kind).any()],
         notes=[f"- {sentence}" for one in curves for sentence in one.sentences(kind)],
+        drawings=lambda: [_curve_of_designs(own, kind) for _, own in rows.groupby("system", sort=False)],
         figures=panels,
         pictures=pictures,
         key={name: colour for name, colour in MECHANISMS.items() if name in present},
@@ -257,12 +293,9 @@ def reproduction_part(done: Reproduction, *, folded: bool = False) -> Part:
     if done.error is not None:
         notes.append(Text(f"{done.name}: {done.error}", "bad"))
 
-    def figures() -> list[go.Figure]:
-        from planner.reports import charts
-
-        return [charts.chart(drawing) for drawing in done.curves]
-
-    return Part(title=table.title, tables=[table], notes=notes, figures=figures, folded=folded)
+    return Part(
+        title=table.title, tables=[table], notes=notes, drawings=lambda: list(done.curves), folded=folded
+    )
 
 
 def _judged_row(row: JudgedValue, *, is_unique: bool) -> list[Text | str]:

@@ -71,7 +71,7 @@ def show_part(part: Part, console: Console = console) -> None:
             console.print()
         for piece in _pieces(table, console.width):
             console.print(_rich(piece, console.width))
-    _print_lines(lines(part.notes), console)
+    _print_lines(lines([*(Text(part.hint, "dim") for _ in part.hint[:1]), *part.notes]), console)
 
 
 def save_text(page: Page, path: Path, columns: int) -> None:

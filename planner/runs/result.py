@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planner.errors import InputError, did_you_mean
 from planner.formatting import printable
-from planner.io.names import require_html_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,14 +60,17 @@ class Result(ABC):
         )
 
     def report(self, path: str | Path) -> Path:
-        """Write the report as one self-contained HTML file, and return its path.
+        """Write the report in the format of the file's ending, .html, .pdf or .pptx, and return its path.
 
-        raises  InputError for a name that does not end in .html, and where the file cannot be written
+        A web page is one self-contained file; PDF and PowerPoint tell question, verdict, picture, table and
+        assumptions.
+
+        raises  InputError for another ending, and where the file cannot be written
         """
-        from planner.reports import html
+        from planner.reports import report_files
 
         file = Path(path)
-        html.write(self.page(), require_html_name(file))
+        report_files.write(self.page(), file)
         return file
 
     def __repr__(self) -> str:

@@ -239,11 +239,19 @@ class Run(Result):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Comparison(Result):
-    """Several designs on one problem; `comparison["ecmp"]` is the run of one of them."""
+    """Several designs on one problem; `comparison["ecmp"]` is the run of one of them.
+
+    scenario  what was run; None where it is unknown
+    """
 
     system: System
     problem: Any
     runs: tuple[Run, ...]
+    scenario: Scenario | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the scenario, which makes its problem by functions that cannot be sent to a process."""
+        return {**vars(self), "scenario": None}
 
     @cached_property
     def reference(self) -> tuple[str, float] | None:
@@ -467,7 +475,7 @@ def compare(
             log.warning("%s: %s", entry.label, error)
             run = Run(system=scenario.system, problem=made, entry=entry, error=error)
         runs.append(run)
-    return Comparison(system=scenario.system, problem=made, runs=tuple(runs))
+    return Comparison(system=scenario.system, problem=made, runs=tuple(runs), scenario=scenario)
 
 
 def evaluate(

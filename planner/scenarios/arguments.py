@@ -112,15 +112,17 @@ def as_scenario(
     document = copy.deepcopy(dict(scenario.raw))
     for key, value in (changes or {}).items():
         set_key(document, key, plain_value(value))
+    changed = dict(changes or {})
     own = document.setdefault("designs", {})
     for label, given in parameters.items():
         if not isinstance(given, Mapping):
             raise InputError(f"designs: {label} is {given!r}, must be a mapping of its parameters")
+        changed |= {f"designs.{label}.{name}": value for name, value in given.items()}
         if isinstance(own, dict):  # all else is reported as a fault of the document
             own[label] = {**own.get(label, {}), **plain_value(given)}
     if not own:
         del document["designs"]
-    return with_options(with_document(scenario, document), options)
+    return with_options(with_document(scenario, document, changed), options)
 
 
 def labels_of(designs: Designs | None) -> list[str] | None:

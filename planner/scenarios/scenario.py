@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ class Scenario:
     sweep         values of a sweep by dotted key
     events        adjustments of the problem from a window of the series on, by its label
     problem       the problem in memory that [problem] adjusts; None where its source gives the problem
+    changes       what was changed of the file, by dotted key
     """
 
     name: str
@@ -68,6 +69,7 @@ class Scenario:
     sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     events: Events = field(default_factory=dict)
     problem: Any = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     def entry(self, label: str) -> Entry:
         """Return the design of a label: the scenario's own, or one of the system's with its defaults."""
@@ -112,7 +114,8 @@ def load(
         set_key(raw, key, value)
     if options:
         raw["solver"] = _solver_section(raw, options)
-    return from_document(raw, name=str(source), folder=path.parent)
+    scenario = from_document(raw, name=str(source), folder=path.parent)
+    return replace(scenario, changes={**(changes or {}), **_solver_changes(options)})
 
 
 def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None) -> Scenario:
@@ -120,12 +123,18 @@ def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None
     if not options:
         return scenario
     document = {**scenario.raw, "solver": _solver_section(scenario.raw, options)}
-    return with_document(scenario, document)
+    return with_document(scenario, document, _solver_changes(options))
 
 
-def with_document(scenario: Scenario, document: Mapping[str, Any]) -> Scenario:
-    """Return the scenario of another document, on the same problem in memory where there is one."""
-    return from_document(document, name=scenario.name, folder=scenario.folder, problem=scenario.problem)
+def with_document(
+    scenario: Scenario, document: Mapping[str, Any], changes: Mapping[str, Any] | None = None
+) -> Scenario:
+    """Return the scenario of another document, on the same problem in memory where there is one.
+
+    changes  what it changes, by dotted key
+    """
+    changed = from_document(document, name=scenario.name, folder=scenario.folder, problem=scenario.problem)
+    return replace(changed, changes={**scenario.changes, **(changes or {})})
 
 
 def _solver_section(raw: Mapping[str, Any], options: Options | Mapping[str, Any]) -> Any:
@@ -135,6 +144,17 @@ def _solver_section(raw: Mapping[str, Any], options: Options | Mapping[str, Any]
     given = raw.get("solver", {})
     # a value that is no table is reported later
     return {**given, **options} if isinstance(given, dict) else given
+
+
+def _solver_changes(options: Options | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return solver options by dotted key, without those that have their default."""
+    default = asdict(Options()) if isinstance(options, Options) else {}
+    given = asdict(options) if isinstance(options, Options) else options or {}
+    return {
+        f"solver.{name}": value
+        for name, value in given.items()
+        if name not in default or value != default[name]
+    }
 
 
 def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: Any = None) -> Scenario:

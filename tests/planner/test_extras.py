@@ -16,6 +16,7 @@ from planner.scenarios.catalogue import find_system, system_names
 MODULES_OF_EXTRAS = {
     "dashboard": ("streamlit", "pebble"),
     "cluster": ("distributed", "dask"),
+    "documents": ("typst", "pptx"),
     "pyomo": ("pyomo",),
     "pictures": ("kaleido",),
     "scip": ("pyscipopt",),

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 from plotly import graph_objects as go
 
 from planner.contract.metrics import Metric
-from planner.contract.system import Studies
 from planner.reports import charts
 from planner.reports.chart_style import apply_style
 
@@ -19,18 +15,14 @@ from planner.reports.chart_style import apply_style
 def test_each_metric_that_tells_designs_apart_has_bars(count: int, labels: int) -> None:
     metrics = [Metric(name=f"m{i}", unit="", better="more", about="a figure") for i in range(count)]
     alike = Metric(name="alike", unit="", better="less", about="the same for all")
-    runs = [
-        SimpleNamespace(
-            label=f"design {number}",
-            plan=object(),
-            metrics={"alike": 1.0, **{metric.name: float(number + i) for i, metric in enumerate(metrics)}},
-        )
+    designs = {
+        f"design {number}": {
+            "alike": 1.0,
+            **{metric.name: float(number + i) for i, metric in enumerate(metrics)},
+        }
         for number in range(labels)
-    ]
-    result: Any = SimpleNamespace(
-        runs=runs, system=SimpleNamespace(table_metrics=[*metrics, alike], studies=Studies())
-    )
-    (figure,) = charts.comparison(result)
+    }
+    (figure,) = charts.metrics_by_design([*metrics, alike], designs)
     assert [len(bars.x) for bars in figure.data] == [labels] * count
     titles = [title.text for title in figure.layout.annotations]
     assert len(titles) == count
@@ -39,11 +31,7 @@ def test_each_metric_that_tells_designs_apart_has_bars(count: int, labels: int) 
 
 def test_designs_that_are_alike_have_no_chart() -> None:
     metric = Metric(name="alike", unit="", better="less", about="the same for all")
-    runs = [SimpleNamespace(label=label, plan=object(), metrics={"alike": 1.0}) for label in "ab"]
-    result: Any = SimpleNamespace(
-        runs=runs, system=SimpleNamespace(table_metrics=[metric], studies=Studies())
-    )
-    assert charts.comparison(result) == []
+    assert charts.metrics_by_design([metric], {label: {"alike": 1.0} for label in "ab"}) == []
 
 
 def test_markup_in_names_is_shown_and_never_a_link() -> None:

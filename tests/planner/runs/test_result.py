@@ -110,12 +110,13 @@ def test_plot_returns_charts_by_the_beginning_of_their_titles() -> None:
         planner.check(run.problem).plot()
 
 
-def test_reports_are_html_and_nothing_else(tmp_path: Path) -> None:
+def test_a_report_has_the_format_of_its_ending(tmp_path: Path) -> None:
     run = planner.solve(planner.generate("traffic", "abilene"), design="ecmp")
     path = run.report(tmp_path / "report.html")
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    with pytest.raises(InputError, match=r"report\.pdf: a report is a web page, its name must end in \.html"):
-        run.report(tmp_path / "report.pdf")
+    assert run.report(tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
+    with pytest.raises(InputError, match=r"report\.txt: a report is a web page, a PDF or a PowerPoint file"):
+        run.report(tmp_path / "report.txt")
 
 
 def test_a_run_has_the_tables_of_its_plan() -> None:

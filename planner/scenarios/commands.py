@@ -1,0 +1,52 @@
+"""Commands and lines of Python that run a scenario with changes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import tomli_w
+
+PLAIN_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def command_line(scenario: str, changes: Mapping[str, Any], designs: Sequence[str] = ()) -> str:
+    """Return the command that compares designs of a scenario with changes by dotted key."""
+    words = ["planner", "compare", scenario]
+    if designs:
+        words += ["--designs", ",".join(designs)]
+    for key, value in changes.items():
+        words += ["--set", f"{key}={value_text(value)}"]
+    return shlex.join(words)
+
+
+def python_lines(scenario: str, changes: Mapping[str, Any], designs: Sequence[str] = ()) -> str:
+    """Return the lines of Python that compare designs of a scenario with changes by dotted key."""
+    changed = f", changes={dict(changes)!r}" if changes else ""
+    chosen = f", designs={list(designs)!r}" if designs else ""
+    return (
+        "import planner\n\n"
+        f"scenario = planner.load({scenario!r}{changed})\n"
+        f"result = planner.compare(scenario{chosen})\n"
+        "print(result.metrics)"
+    )
+
+
+def value_text(value: Any) -> str:
+    """Return a value in the syntax of TOML; a plain word has no quotes."""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(str(name))} = {_toml(one)}" for name, one in value.items()) + "}"
+    is_word = (
+        isinstance(value, str)
+        and PLAIN_WORD.fullmatch(value)
+        and value not in ("true", "false", "inf", "nan")
+    )
+    return str(value) if is_word else _toml(value)
+
+
+def _toml(value: Any) -> str:
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
