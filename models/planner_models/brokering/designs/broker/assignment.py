@@ -13,6 +13,7 @@ from pydantic import Field
 from planner import backends
 from planner.arrays import Ints, Ints32
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
 from planner.errors import InputError
@@ -180,9 +181,15 @@ def _improve(
         enough += bound.shed * transport.unserved_cost
         transport = transport.with_shedding(transport.unserved_cost)
     served = rounding.total_cost(transport, assigned[:, : len(relaxation.dual_price) - sheds])
+
+    def report(cost: float) -> None:
+        if not sheds:  # else the cost of clients that are shed would be part of it
+            progress.report("objective", cost, bound.cost)
+
     knapsack_search.improve(
-        transport, relaxation.dual_price, assigned, enough=enough, scale=served, until=until, seed=seed
-    )
+        transport, relaxation.dual_price, assigned, enough=enough, scale=served, until=until, seed=seed,
+        report=report,
+    )  # fmt: skip
     if sheds:
         waiting = assigned[:, -1].astype(np.int64)
         assigned[:, -1] = 0

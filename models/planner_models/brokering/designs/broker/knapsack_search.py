@@ -80,6 +80,7 @@ def improve(
     scale: float,
     until: float,
     seed: int = 0,
+    report: Callable[[float], None] = lambda _: None,
 ) -> float:
     """Reoptimize clusters repeatedly, keep the best plan, and return the cost saved.
 
@@ -88,6 +89,7 @@ def improve(
     scale       cost of the clients that are served, about, which temperatures are relative to
     enough      cost at which the search stops
     until       when to stop (time.perf_counter())
+    report      called with the cost of the best plan after each round
     """
     full, capacity = np.flatnonzero(dual_price > 0), problem.capacity_mbps
     value = total_cost(problem, assigned)
@@ -129,6 +131,7 @@ def improve(
         if saved > best_saved:
             best_saved, stalled = saved, 0
             best[:] = assigned
+        report(value - best_saved)
     assigned[:] = best
     return best_saved
 
