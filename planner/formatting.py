@@ -96,6 +96,11 @@ def scale_of(
     return shown, lambda value: number(None if value is None else value * scale[unit] / least)
 
 
+def figure(name: str, value: float | None, unit: str) -> str:
+    """Return a figure by its name with its unit; a share in percent: `39.9 Gbit/s`, `86.5%`."""
+    return percent(value) if is_share(name, unit) else amount_or_number(value, unit)
+
+
 def is_share(name: str, unit: str) -> bool:
     """Return whether figures of a name are parts of a whole, which are shown in percent."""
     return not unit and name.endswith(("share", "utilization"))

@@ -68,7 +68,7 @@ def show_element(
     if kind is None:
         return
     with st.container(key="element"):
-        st.subheader(session.escape_markdown(shown_name(name)))
+        st.subheader(session.escape_markdown(shown_name(name)), anchor=False)
         st.caption(session.escape_markdown(kind.name))
         _show_actions(scenario, question, kind, name)
         report = _report(answer.folder, design.label, element)
@@ -84,7 +84,7 @@ def _show_actions(scenario: Scenario, question: Question, kind: ElementKind, nam
         is_done = action.is_done(adjustments, name)
         changed = action.undo(adjustments, name) if is_done else action.apply(adjustments, name)
         st.button(
-            f"Restore: {action.state}" if is_done else action.name,
+            f"Restore ({action.state})" if is_done else action.name,
             key=f"action {kind.name} {name} {action.name}",
             on_click=partial(history.ask, with_adjustments(scenario, question, changed)),
             type="primary" if is_done else "secondary",

@@ -121,7 +121,7 @@ def show_figures(figures: Sequence[Figure], label: str) -> None:
                 f"{escape(one.change)}</b> <span>from {escape(one.before)}</span>"
             )
         cells.append(
-            f"<div class='planner-figure'><dt>{escape(one.label)}, {escape(label)}</dt>"
+            f"<div class='planner-figure'><dt class='planner-label'>{escape(one.label)}, {escape(label)}</dt>"
             f"<dd class='planner-value'>{escape(one.value)} <small>{escape(one.unit)}</small></dd>"
             f"<dd class='planner-since'>{since}</dd></div>"
         )

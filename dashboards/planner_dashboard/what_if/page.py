@@ -213,7 +213,8 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     words = ", ".join(one.words for one in changes.list_changes(scenario, answer.question)) or "no changes"
     pins.show_button(answer.question, shown.label, words)
     pins.show_pins()
-    details.show_details(answer, shown, before.answer if before is not None else None, tables)
+    since = before.answer if before is not None and before.answer is not answer else None
+    details.show_details(answer, shown, since, tables)
 
 
 def _show_unsolved(answer: worker.Answer, tables: Path) -> None:

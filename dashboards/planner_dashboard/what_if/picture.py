@@ -13,7 +13,7 @@ import streamlit as st
 from planner.contract.drawing import Drawing, NetworkMap
 from planner.contract.metrics import Metric
 from planner.contract.system import System
-from planner.formatting import amount_or_number, number, sizes
+from planner.formatting import figure, number
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.what_if.changes import shown_name
 from planner_dashboard.worker import Answer, DesignAnswer
@@ -61,13 +61,17 @@ def _show(
     return None if found is None else (found.kind, found.name)
 
 
-def show_two(before: Plan, after: Plan, mode: str) -> None:  # noqa: ARG001
+def show_two(before: Plan, after: Plan, mode: str) -> None:
     """Show two plans as a difference on one map, or side by side."""
     one, two = before.design.picture, after.design.picture
     if one is None or two is None:
         st.caption("One of the two plans has no picture.")
         return
     key = f"two {before.name} {after.name} {after.answer.question.scenario}"
+    if mode == DIFFERENCE and isinstance(one, NetworkMap) and isinstance(two, NetworkMap):
+        st.caption(session.escape_markdown(f"{after.name}, compared with {before.name}"))
+        pictures.show_difference(one, two, key=key, height=HEIGHT)
+        return
     for place, (column, plan) in enumerate(zip(st.columns(2), (before, after), strict=True)):
         with column:
             st.caption(session.escape_markdown(f"{plan.name}: {plan.design.headline}"))
@@ -96,7 +100,7 @@ def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
 
 def _change_sentence(metric: Metric, was: float, now: float) -> str:
     verb = "rises" if now > was else "falls"
-    before, after = amount_or_number(was, metric.unit), amount_or_number(now, metric.unit)
+    before, after = (figure(metric.name, value, metric.unit) for value in (was, now))
     return f"{metric.label} {verb} from {before} to {after}."
 
 
@@ -138,14 +142,9 @@ def _numbered(links: pd.DataFrame) -> pd.DataFrame:
 
 def show_changes(system: System, before: Plan, after: Plan) -> None:
     """Show what changed from one plan to another, in words and numbers."""
-    st.subheader("What changed")
+    st.subheader("What changed", anchor=False)
     for line in describe_difference(system, before, after):
         st.markdown("- " + session.escape_markdown(line))
-
-
-def size_of(drawing: NetworkMap) -> str:
-    """Return the size of a picture in words."""
-    return sizes({"nodes": len(drawing.nodes), "links": len(drawing.links)})
 
 
 def designs_with_plan(answer: Answer) -> Sequence[str]:

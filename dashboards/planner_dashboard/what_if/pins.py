@@ -109,7 +109,7 @@ def show_pins() -> None:
     pins = of_session()
     if not pins:
         return
-    st.subheader("Pinned plans")
+    st.subheader("Pinned plans", anchor=False)
     for place, (column, pin) in enumerate(zip(st.columns(MAX_PINS), pins, strict=False)):
         with column, st.container(border=True, key=f"pinned {place}"):
             answer = history.answers().get(pin.question)

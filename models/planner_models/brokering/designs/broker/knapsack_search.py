@@ -10,6 +10,7 @@ together. A chain that loses more than the temperature allows is undone (simulat
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numba
