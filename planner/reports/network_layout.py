@@ -55,6 +55,23 @@ def lay_out(nodes: pd.DataFrame, links: pd.DataFrame) -> Layout:
     return Layout(places=(places - corner) * (STEPS / (extent or 1.0)))
 
 
+def strip_offsets(
+    tail: NDArray[np.int64], head: NDArray[np.int64], width: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how far each link's strip lies to the right of the line between its nodes, shape (links,).
+
+    Links of one direction lie beside each other, 1 apart; a link alone between its nodes lies on the line.
+
+    width  of the strips, in the unit of the result
+    """
+    offsets = np.zeros(len(tail))
+    links = pd.DataFrame({"low": np.minimum(tail, head), "high": np.maximum(tail, head), "tail": tail})
+    is_alone = ~links.duplicated(["low", "high"], keep=False).to_numpy()
+    before = pd.Series(width + 1).groupby([links["low"], links["high"], links["tail"]]).cumsum().to_numpy()
+    offsets[~is_alone] = (before - width / 2 - 0.5)[~is_alone]
+    return offsets
+
+
 def _on_map(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> Layout:
     points = basemap.project(latitude, _unwrapped(longitude))
     low, high = points.min(axis=0), points.max(axis=0)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import streamlit as st
 
 from planner.contract.drawing import NetworkMap
+from planner.reports.joined_network import JoinedNetwork, join
 from planner_dashboard.pictures import payload
 from planner_dashboard.pictures.component import geometry_component, values_component
 from planner_dashboard.pictures.payload import Frame, MetricCurve
@@ -43,7 +44,7 @@ def show_network(
     selected  name of the element that is shown as selected
     height    at most, pixels; a narrow page has less
     """
-    network = payload.join(drawing) if before is None else payload.join(before, drawing)
+    network = join(drawing) if before is None else join(before, drawing)
     return _show(network, key, payload.values(network, selected=selected, height=height))
 
 
@@ -51,7 +52,7 @@ def show_difference(
     before: NetworkMap, after: NetworkMap, *, key: str, selected: str = "", height: int = HEIGHT
 ) -> Selected | None:
     """Show the change of values between two plans on one map; arguments as those of `show_network`."""
-    network = payload.join(before, after)
+    network = join(before, after)
     return _show(network, key, payload.differences(network, selected=selected, height=height))
 
 
@@ -64,11 +65,11 @@ def show_frames(
     height: int = HEIGHT,
 ) -> Selected | None:
     """Show a player of moments, all sent at once, with the curve of a metric below it."""
-    network = payload.join(*(frame.drawing for frame in frames))
+    network = join(*(frame.drawing for frame in frames))
     return _show(network, key, payload.frames_data(network, frames, curve, selected=selected, height=height))
 
 
-def _show(network: payload.Network, key: str, data: payload.Data) -> Selected | None:
+def _show(network: JoinedNetwork, key: str, data: payload.Data) -> Selected | None:
     name, geometry = payload.geometry(network)
     with st.container(gap=None):
         geometry_component(key=f"{key} geometry", data={"key": key, "id": name, "geometry": geometry})

@@ -1,6 +1,8 @@
 // Draws a scene with its values on a canvas.
 
 const MAX_PILLS = 5;
+const NAME_AREA = 5000; // square pixels for each name
+const MAX_NAMES = 140;
 const PILL_FROM = 1.5; // times the limit
 
 class Painter {
@@ -281,7 +283,7 @@ class Painter {
     }
     const first = [...state.important, ...state.order];
     const done = new Set();
-    const most = clamp((view.width * view.height) / 3200, 20, 260);
+    const most = clamp((view.width * view.height) / NAME_AREA, 20, MAX_NAMES);
     let drawn = 0;
     for (const i of first) {
       if (drawn > most) break;

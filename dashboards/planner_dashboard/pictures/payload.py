@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,90 +16,19 @@ from numpy.typing import NDArray
 
 from planner.contract.drawing import NetworkMap
 from planner.formatting import amount_or_number, number
+from planner.reports.joined_network import JoinedNetwork
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out
 from planner.reports.network_scale import Scale, difference_scale, largest_value, scale_of
 
-MAX_LINKS: Final = 20_000
-"""Of a picture; of more, those with the largest values are sent."""
 MAX_LAYOUTS: Final = 16
 
 Data = dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Network:
-    """Nodes and links that any of some drawings has, in an order that depends on no values.
-
-    drawings  of the same network: the one that comes first sets the order
-    nodes     rows of the last drawing that has them, by node
-    links     rows of the last drawing that has them, by tail, head, element and number among parallel ones
-    left_out  number of links with small values that are not drawn
-    """
-
-    drawings: Sequence[NetworkMap]
-    nodes: pd.DataFrame
-    links: pd.DataFrame
-    left_out: int = 0
-    keyed: dict[int, pd.DataFrame] = field(default_factory=dict)
-
-    @property
-    def last(self) -> NetworkMap:
-        """The drawing that comes last."""
-        return self.drawings[-1]
-
-    def links_of(self, drawing: NetworkMap) -> pd.DataFrame:
-        """Return the links of one of the drawings by the network's index; values of absent ones are NaN."""
-        return self.keyed[id(drawing)].reindex(self.links.index)
-
-    def nodes_of(self, drawing: NetworkMap) -> pd.DataFrame:
-        """Return the nodes of one of the drawings by the network's index."""
-        return drawing.nodes.set_index("node").reindex(self.nodes.index)
-
-    def absent_links(self, drawing: NetworkMap) -> list[int]:
-        """Return the places of links that a drawing does not have."""
-        return np.flatnonzero(~self.links.index.isin(self.keyed[id(drawing)].index)).tolist()
-
-    def absent_nodes(self, drawing: NetworkMap) -> list[int]:
-        """Return the places of nodes that a drawing does not have."""
-        return np.flatnonzero(~self.nodes.index.isin(drawing.nodes["node"])).tolist()
-
-
-def join(*drawings: NetworkMap) -> Network:
-    """Return the network of some drawings, with its busiest links where there are too many."""
-    keyed = {id(drawing): _keyed(drawing.links) for drawing in drawings}
-    nodes, links = drawings[0].nodes.set_index("node"), keyed[id(drawings[0])]
-    for drawing in drawings[1:]:
-        nodes = _joined(nodes, drawing.nodes.set_index("node"))
-        links = _joined(links, keyed[id(drawing)])
-    left_out = len(links) - MAX_LINKS
-    if left_out > 0:
-        order = np.argsort(-links["value"].fillna(-1.0).to_numpy(float), kind="stable")
-        links = links.iloc[np.sort(order[:MAX_LINKS])]
-    return Network(drawings=drawings, nodes=nodes, links=links, left_out=max(0, left_out), keyed=keyed)
-
-
-def _keyed(links: pd.DataFrame) -> pd.DataFrame:
-    """Return links indexed by ends, element, and their number among links with the same ones."""
-    named = links.assign(element="") if "element" not in links else links
-    names = ["tail", "head", "element"]
-    keys = named[names].astype(str)
-    keys["number"] = keys.groupby(names).cumcount()
-    return named.set_index(pd.MultiIndex.from_frame(keys))
-
-
-def _joined(first: pd.DataFrame, then: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `then`, and those that only `first` has, in the order of `first`."""
-    if first.index.equals(then.index):
-        return then
-    index = first.index.append(then.index.difference(first.index, sort=False))
-    gone = first.loc[first.index.difference(then.index, sort=False)]
-    return pd.concat([then, gone]).reindex(index)
-
-
 # --- geometry -----------------------------------------------------------------------------
 
 
-def geometry(network: Network) -> tuple[str, str]:
+def geometry(network: JoinedNetwork) -> tuple[str, str]:
     """Return a hash of nodes, links and the map below them, and all of these as JSON text."""
     nodes, links, drawing = network.nodes, network.links, network.last
     place = pd.Series(np.arange(len(nodes)), index=nodes.index)
@@ -168,7 +97,7 @@ def _encoded(line: NDArray[np.int64]) -> str:
 # --- values -------------------------------------------------------------------------------
 
 
-def values(network: Network, *, selected: str, height: int) -> Data:
+def values(network: JoinedNetwork, *, selected: str, height: int) -> Data:
     """Return what the picture of the last drawing shows; of two, the first one is the plan before."""
     drawing, *others = reversed(network.drawings)
     data = _common(network, scale_of(drawing), drawing, selected, height) | _figures_of(network, drawing)
@@ -179,7 +108,7 @@ def values(network: Network, *, selected: str, height: int) -> Data:
     return data
 
 
-def differences(network: Network, *, selected: str, height: int) -> Data:
+def differences(network: JoinedNetwork, *, selected: str, height: int) -> Data:
     """Return what the picture of the change between two drawings shows."""
     before, after = network.drawings
     was, now = network.links_of(before)["value"], network.links_of(after)["value"]
@@ -205,7 +134,7 @@ def differences(network: Network, *, selected: str, height: int) -> Data:
     return data
 
 
-def _common(network: Network, scale: Scale, drawing: NetworkMap, selected: str, height: int) -> Data:
+def _common(network: JoinedNetwork, scale: Scale, drawing: NetworkMap, selected: str, height: int) -> Data:
     """Return what all frames of a picture have in common."""
     data: Data = {
         "title": drawing.title,
@@ -233,7 +162,7 @@ def _common(network: Network, scale: Scale, drawing: NetworkMap, selected: str, 
     return data
 
 
-def _figures_of(network: Network, drawing: NetworkMap) -> Data:
+def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
     """Return the values of one drawing."""
     links, nodes = network.links_of(drawing), network.nodes_of(drawing)
     data: Data = {
@@ -309,7 +238,7 @@ class MetricCurve:
 
 
 def frames_data(
-    network: Network, frames: Sequence[Frame], curve: MetricCurve | None, *, selected: str, height: int
+    network: JoinedNetwork, frames: Sequence[Frame], curve: MetricCurve | None, *, selected: str, height: int
 ) -> Data:
     """Return what the player shows: what all frames have in common, and the values of each."""
     every = math.ceil(len(frames) * max(1, len(network.links)) / MAX_FRAME_VALUES)

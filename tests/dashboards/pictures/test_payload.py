@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from planner.contract.drawing import NetworkMap
+from planner.reports import joined_network
+from planner.reports.joined_network import join
 from planner_dashboard.pictures import payload
 from planner_dashboard.pictures.payload import Frame, MetricCurve
 
@@ -44,16 +46,16 @@ def without_first_pair(drawing: NetworkMap, **more: Any) -> NetworkMap:
 
 
 def geometry_of(*drawings: NetworkMap) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(payload.geometry(payload.join(*drawings))[1])
+    found: dict[str, Any] = json.loads(payload.geometry(join(*drawings))[1])
     return found
 
 
 def name_of(*drawings: NetworkMap) -> str:
-    return payload.geometry(payload.join(*drawings))[0]
+    return payload.geometry(join(*drawings))[0]
 
 
 def values_of(*drawings: NetworkMap) -> dict[str, Any]:
-    return payload.values(payload.join(*drawings), selected="", height=640)
+    return payload.values(join(*drawings), selected="", height=640)
 
 
 def test_geometry_is_the_same_after_a_failure_and_for_other_values() -> None:
@@ -88,7 +90,7 @@ def test_amounts_are_written_with_their_unit() -> None:
 
 
 def test_of_too_many_links_the_busiest_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload, "MAX_LINKS", 2)
+    monkeypatch.setattr(joined_network, "MAX_LINKS", 2)
     data = values_of(network())
     assert data["values"] == [20.0, 30.0]
     assert data["leftOut"] == 2
@@ -110,7 +112,7 @@ def test_the_coast_is_sent_only_for_maps() -> None:
 def test_differences_tell_changes_and_what_is_new_or_gone() -> None:
     before = network()
     changed = before.links.assign(value=[15.0, 20.0, 10.0, 5.0], element=["a-b", "a-b", "b-c", "new"])
-    data = payload.differences(payload.join(before, network(links=changed)), selected="", height=640)
+    data = payload.differences(join(before, network(links=changed)), selected="", height=640)
     assert data["values"] == [5.0, 0.0, -20.0, None, None]
     assert data["gone"] == [3]
     assert data["new"] == [4]
@@ -126,7 +128,7 @@ def frames(count: int) -> list[Frame]:
 
 def test_frames_share_a_geometry_and_one_scale() -> None:
     moments = frames(3)
-    joined = payload.join(*(frame.drawing for frame in moments))
+    joined = join(*(frame.drawing for frame in moments))
     curve = MetricCurve(label="lost traffic", unit="%", values=[0.0, 12.5, None])
     data = payload.frames_data(joined, moments, curve, selected="", height=640)
     assert [frame["gone"] for frame in data["frames"]] == [[], [0, 1], []]
@@ -137,7 +139,7 @@ def test_frames_share_a_geometry_and_one_scale() -> None:
 def test_of_too_many_frames_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload, "MAX_FRAME_VALUES", 8)
     moments = frames(5)
-    joined = payload.join(*(frame.drawing for frame in moments))
+    joined = join(*(frame.drawing for frame in moments))
     data = payload.frames_data(joined, moments, None, selected="", height=640)
     assert [frame["label"] for frame in data["frames"]] == ["0 s", "3 s"]
     assert data["framesLeftOut"] == 3
