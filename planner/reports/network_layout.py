@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.contract.layout import place_nodes
 from planner.reports import basemap
 from planner.reports.basemap import Box, Coast
 
@@ -22,7 +23,6 @@ MARGIN: Final = 0.08
 """Of the network's extent, around it: within it the map is detailed."""
 WIDEST_VIEW, TALLEST_VIEW, LARGEST_VIEW = 2.6, 1.5, 1.5
 """Ratios of width to height, and of height to width, that a view may have, and how far out it may zoom."""
-MAX_EXACT_LAYOUT_NODES: Final = 150
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,17 +40,16 @@ class Layout:
 
 
 def lay_out(nodes: pd.DataFrame, links: pd.DataFrame) -> Layout:
-    """Return the layout of a network: on a map where all nodes have coordinates, else as given or computed.
+    """Return the layout of a network: on a map where nodes have coordinates, else as `place_nodes` has it.
 
     nodes  as those of `NetworkMap`
     links  tail, head
     """
-    if {"latitude", "longitude"} <= set(nodes) and nodes[["latitude", "longitude"]].notna().all(axis=None):
+    has_places = {"x", "y"} <= set(nodes) and nodes[["x", "y"]].notna().all(axis=None)
+    degrees = ["latitude", "longitude"]
+    if not has_places and set(degrees) <= set(nodes) and nodes[degrees].notna().all(axis=None):
         return _on_map(nodes["latitude"].to_numpy(float), nodes["longitude"].to_numpy(float))
-    if {"x", "y"} <= set(nodes) and nodes[["x", "y"]].notna().all(axis=None):
-        places = nodes[["x", "y"]].to_numpy(float) * [1.0, -1.0]
-    else:
-        places = _computed(nodes["node"], links)
+    places = place_nodes(nodes, links).to_numpy(float) * [1.0, -1.0]
     corner, extent = places.min(axis=0), float(np.ptp(places, axis=0).max())
     return Layout(places=(places - corner) * (STEPS / (extent or 1.0)))
 
@@ -106,16 +105,3 @@ def _unwrapped(longitude: NDArray[np.float64]) -> NDArray[np.float64]:
     unwrapped = first + (longitude - first) % 360.0
     centred: NDArray[np.float64] = unwrapped - 360.0 * np.round(unwrapped.mean() / 360.0)
     return centred
-
-
-def _computed(nodes: pd.Series, links: pd.DataFrame) -> NDArray[np.float64]:
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(nodes)
-    graph.add_edges_from(links[["tail", "head"]].itertuples(index=False))
-    if len(graph) <= MAX_EXACT_LAYOUT_NODES:
-        found = nx.kamada_kawai_layout(graph)
-    else:
-        found = nx.spring_layout(graph, seed=1, iterations=40)
-    return np.array([found[name] for name in nodes], dtype=float).reshape(-1, 2)

@@ -382,12 +382,12 @@ class _Picture:
             grid.add((x - radius, y - radius, x + radius, y + radius))
         most = float(np.clip(self.width * self.height / NAME_AREA, 20, MAX_NAMES))
         halo = self.palette["land" if self.layout.coast is not None else "sea"]
-        names = []
+        names: list[str] = []
         for i in order:
             if len(names) > most:
                 break
             wide = text_width(self.labels[i], 13)
-            for left, middle in _beside(*self.places[i], self.radius[i] + 4, wide):
+            for left, middle in _beside(self.places[i], self.radius[i] + 4, wide):
                 box = (left - 1, middle - 7, left + wide + 1, middle + 7)
                 inside = box[0] > 2 and box[2] < self.width - 2
                 inside = inside and box[1] > self.top + 2 and box[3] < self.top + self.height - 2
@@ -430,8 +430,9 @@ def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _beside(x: float, y: float, r: float, wide: float) -> tuple[tuple[float, float], ...]:
+def _beside(place: NDArray[np.float64], r: float, wide: float) -> tuple[tuple[float, float], ...]:
     """Return the places of a name around its node, the best first: its left edge and its middle."""
+    x, y = place.tolist()
     return (
         (x + r, y),
         (x - r - wide, y),

@@ -1,0 +1,117 @@
+"""Pictures as SVG text: well-formed, complete, and names of users are text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import defusedxml.ElementTree
+import pandas as pd
+import pytest
+
+from planner.contract.drawing import NetworkMap
+from planner.reports import joined_network
+from planner.reports.svg import network_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def network(**more: Any) -> NetworkMap:
+    nodes = pd.DataFrame(
+        {"node": ["Köln", "<b>&\"'", "c"], "latitude": [50.0, 51.0, 52.0], "longitude": [8.0, 9.0, 11.0]}
+    )
+    links = pd.DataFrame(
+        {
+            "tail": ["Köln", "<b>&\"'", "<b>&\"'", "c"],
+            "head": ["<b>&\"'", "Köln", "c", "<b>&\"'"],
+            "value": [10.0, 311.4, 90.0, float("nan")],
+            "width": [1000.0, 1000.0, 2500.0, 2500.0],
+        }
+    )
+    given: dict[str, Any] = {
+        "title": "Links by utilization",
+        "nodes": nodes,
+        "links": links,
+        "value": "utilization",
+        "unit": "%",
+        "limit": 100.0,
+        "width_unit": "Mbit/s",
+    }
+    return NetworkMap(**given | more)
+
+
+def read(text: str) -> ElementTree.Element:
+    found: ElementTree.Element = defusedxml.ElementTree.fromstring(text)
+    return found
+
+
+def texts(text: str) -> list[str]:
+    return [element.text or "" for element in read(text).iter(f"{SVG}text")]
+
+
+def test_names_title_legend_and_overload_are_written() -> None:
+    written = texts(network_svg(network()))
+    assert {"Köln", "<b>&\"'", "c", "Links by utilization", "over 100 %", "311 %"} <= set(written)
+
+
+def test_title_legend_and_map_are_optional() -> None:
+    bare = network_svg(network(), title=False, legend=False, base_map=False)
+    assert set(texts(bare)) == {"Köln", "<b>&\"'", "c", "311 %"}
+    assert len(bare) < len(network_svg(network())) / 4
+
+
+def test_links_tell_their_values() -> None:
+    told = [element.text or "" for element in read(network_svg(network())).iter(f"{SVG}title")]
+    assert "<b>&\"' → Köln\nutilization 311 %\ncapacity 1 Gbit/s" in told
+    assert any("utilization unknown" in one for one in told)
+
+
+def test_links_that_only_the_plan_before_has_are_dotted() -> None:
+    whole = network()
+    failed = replace(whole, links=whole.links.iloc[2:].reset_index(drop=True))
+    text = network_svg(failed, before=whole)
+    assert text.count('stroke-dasharray="2 4"') == 1
+    assert 'stroke-dasharray="2 4"' not in network_svg(whole)
+
+
+def test_light_and_dark_differ_in_colours_only() -> None:
+    light, dark = network_svg(network()), network_svg(network(), dark=True)
+    assert texts(light) == texts(dark)
+    assert light != dark
+
+
+def test_names_do_not_cover_each_other() -> None:
+    nodes = pd.DataFrame(
+        {"node": [f"node {i}" for i in range(60)], "x": [0.01 * i for i in range(60)], "y": 0.0}
+    )
+    nodes.loc[59, "x"] = 10.0
+    links = pd.DataFrame(
+        {"tail": nodes["node"][:-1].tolist(), "head": nodes["node"][1:].tolist(), "value": 1.0}
+    )
+    written = texts(network_svg(network(nodes=nodes, links=links), title=False, legend=False))
+    assert 1 < len(written) < 20
+
+
+def test_a_fabric_has_boxes_around_its_groups() -> None:
+    nodes = pd.DataFrame(
+        {
+            "node": list("abcd"),
+            "x": [0, 1, 5, 6],
+            "y": [0, 0, 0, 0],
+            "group": ["pod 1", "pod 1", "pod 2", "pod 2"],
+        }
+    )
+    links = pd.DataFrame({"tail": ["a", "c"], "head": ["b", "d"], "value": [1.0, 2.0]})
+    assert {"pod 1", "pod 2"} <= set(texts(network_svg(network(nodes=nodes, links=links))))
+
+
+def test_a_picture_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined_network, "MAX_LINKS", 3)
+    assert "1 links with smaller values are not drawn" in " ".join(texts(network_svg(network())))
+
+
+def test_a_node_that_loses_traffic_says_how_much() -> None:
+    lossy = network()
+    lossy = replace(lossy, nodes=lossy.nodes.assign(lost=[0.0, 1500.0, 0.0]), lost_unit="Mbit/s")
+    assert "1.5 Gbit/s lost" in texts(network_svg(lossy))
