@@ -417,7 +417,7 @@ class _Cells:
                 yield i, j
 
     def add(self, box: Box) -> None:
-        """Take the room of a box."""
+        """Add a box that others should not overlap."""
         for cell in self._cells(box):
             self.boxes.setdefault(cell, []).append(box)
 

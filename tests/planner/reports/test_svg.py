@@ -58,7 +58,7 @@ def test_names_title_legend_and_overload_are_written() -> None:
 def test_title_legend_and_map_are_optional() -> None:
     bare = network_svg(network(), title=False, legend=False, base_map=False)
     assert set(texts(bare)) == {"Köln", "<b>&\"'", "c", "311 %"}
-    assert len(bare) < len(network_svg(network())) / 4
+    assert len(bare) < len(network_svg(network())) / 3
 
 
 def test_links_tell_their_values() -> None:
