@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from planner.formatting import amount_or_number, few, number, percent, scale_of, sizes
+from planner.io.toml import format_value
 from planner.reports.document import Column, Page, Part, Table, Text
 from planner.reports.run_pages import closing_parts, trouble
+from planner.scenarios.arguments import plain_value
+from planner.scenarios.scenario import changes_between, load
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
@@ -64,10 +69,10 @@ def _failures_table(result: Failures, most: int | None) -> Table:
     ]
     links = [one.busiest for one in shown if one.busiest is not None]
     if links:
-        columns.append(Column(label="busiest link then", wrap=False))
-        columns.append(Column(label=links[0].what, unit=links[0].unit, numeric=True))
+        what = f"busiest link then, {links[0].what}"
+        columns.append(Column(label=what, unit=links[0].unit, numeric=True))
         for row, one in zip(rows, shown, strict=True):
-            row += ["-", "-"] if one.busiest is None else [one.busiest.name, number(one.busiest.value)]
+            row.append("-" if one.busiest is None else f"{one.busiest.name}  {number(one.busiest.value)}")
     headline = system.plan.headline
     for name in [*headline.losses, headline.growth] if most is None else []:
         values = [one.metrics.get(name) for one in shown]
@@ -111,15 +116,13 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     if result.without_cost:
         notes.append(f"{result.without_cost:,} upgrades have no cost in the tables, and are no candidates.")
     notes.append(Text(f"{result.solved:,} problems solved in {number(result.seconds)} s", "dim"))
-    texts = []
-    if result.steps and scenario is not None:
-        texts = [f"planner solve {scenario.name} --design {run.label} {result.command()}"]
-        notes += ["", "To apply the list:", texts[0]]
+    if result.steps and scenario is not None and scenario.problem is None:
+        notes += ["", "To apply the list:", _command(result, scenario)]
     part = Part(
         title="What to buy",
         sentences=sentences,
         tables=[_ladder_table(result)] if result.steps else [],
-        notes=[*(note for note in notes), *trouble(run)],
+        notes=[*notes, *trouble(run)],
         drawings=lambda: [] if result.drawing is None else [result.drawing],
     )
     parts = [part]
@@ -133,41 +136,70 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     )
 
 
+def _command(result: Upgrades, scenario: Scenario) -> str:
+    """Return the command that solves the scenario with all upgrades."""
+    document = {**scenario.raw, "problem": {**scenario.raw["problem"], **plain_value(result.adjustments)}}
+    changes = changes_between(load(scenario.name).raw, document)
+    words = ["planner", "solve", scenario.name, "--design", result.run.label]
+    for key, value in changes.items():
+        words += ["--set", f"{key}={format_value(value)}"]
+    return shlex.join(words)
+
+
 def _ladder_table(result: Upgrades) -> Table:
     """Return a row for each step, after one for the plan before the first."""
-    metric, shares = result.metric, result.shares()
-    values = [result.run.metrics.get(metric.name), *(step.metrics.get(metric.name) for step in result.steps)]
+    steps, metric = result.steps, result.metric
+    plans = [result.run.metrics, *(step.metrics for step in steps)]
+    values = [metrics.get(metric.name) for metrics in plans]
     unit, text = scale_of(metric.name, values, metric.unit)
-    bought: list[list[str]] = [["", "before", "", "", ""]]
-    for count, step in enumerate(result.steps, start=1):
-        own = step.metric == metric.name
-        gain = text(step.gain) if own else amount_or_number(step.gain, result.system.metric(step.metric).unit)
-        better = result.system.metric(step.metric).better
-        sign = "+" if better == "more" else "-"
-        bought.append(
-            [str(count), f"{step.kind} {step.element}", step.adds, number(step.cost), f"{sign}{gain}"]
-        )
-    columns = [Column(label="", numeric=True), Column(label="upgrade"), Column(label="adds")]
-    rows: list[list[Text | str]] = [list(one[:3]) for one in bought]
+    is_alone = len({step.kind for step in steps}) == 1
+    names = [step.element if is_alone else f"{step.kind} {step.element}" for step in steps]
+    columns: list[tuple[Column, Sequence[Text | str]]] = [
+        (Column(label="", numeric=True), ["", *map(str, range(1, len(steps) + 1))]),
+        (Column(label="upgrade"), ["before", *names]),
+        (Column(label="adds"), ["", *(step.adds for step in steps)]),
+    ]
     if result.has_costs:
-        columns.append(Column(label="cost", unit=result.cost_unit, numeric=True))
-        for row, one in zip(rows, bought, strict=True):
-            row.append(one[3])
-    columns.append(Column(label=metric.label, unit=unit, numeric=True))
-    columns.append(Column(label="gain", unit=unit, numeric=True))
-    for row, one, value in zip(rows, bought, values, strict=True):
-        row += [text(value), one[4]]
-    if any(share is not None for share in shares):
-        columns.append(Column(label="demand that fits", numeric=True))
-        lost = [bool(result.run.constraints.lost), *(bool(step.losses) for step in result.steps)]
-        for row, share, is_lost in zip(rows, shares, lost, strict=True):
-            row.append(Text(percent(share), "bad" if is_lost else "good"))
-    caption = ""
+        cost = Column(label="cost", unit=result.cost_unit, numeric=True)
+        columns.append((cost, ["", *(number(step.cost) for step in steps)]))
+    columns.append((Column(label=metric.label, unit=unit, numeric=True), list(map(text, values))))
+    other = next((step.metric for step in steps if step.metric != metric.name), None)
+    if other is not None:  # steps that improve the second rank only
+        second = result.system.metric(other)
+        figures = [number(metrics.get(other)) for metrics in plans]
+        columns.append((Column(label=second.label, unit=second.unit, numeric=True), figures))
+    shares = _fitting_shares(result)
+    if shares:
+        columns.append((Column(label="fits", numeric=True), shares))
+    return Table(
+        columns=[column for column, _ in columns],
+        rows=list(zip(*(cells for _, cells in columns), strict=True)),
+        caption="; ".join(_ladder_captions(result, has_shares=bool(shares))),
+        lines_after=frozenset({0}),
+        row_headers=2,
+    )
+
+
+def _fitting_shares(result: Upgrades) -> list[Text]:
+    """Return the share that fits before and after each step; nothing where it is unknown."""
+    shares = result.shares()
+    if all(share is None for share in shares):
+        return []
+    lost = [bool(result.run.constraints.lost), *(bool(step.losses) for step in result.steps)]
+    pairs = zip(shares, lost, strict=True)
+    return [Text(percent(share), "bad" if is_lost else "good") for share, is_lost in pairs]
+
+
+def _ladder_captions(result: Upgrades, *, has_shares: bool) -> list[str]:
+    captions = []
+    if has_shares:
+        captions.append("fits: share of what is asked for that is served; over 100%: how far it can grow")
     if result.has_costs:
         caption = f"in all {amount_or_number(result.cost, result.cost_unit)}"
         if result.budget is not None:
             caption += f" of a budget of {amount_or_number(result.budget, result.cost_unit)}"
-    return Table(columns=columns, rows=rows, caption=caption, lines_after=frozenset({0}), row_headers=2)
+        captions.append(caption)
+    return captions
 
 
 def _curve_table(result: Upgrades) -> Table:

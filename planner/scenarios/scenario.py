@@ -118,6 +118,27 @@ def load(
     return replace(scenario, changes={**(changes or {}), **_solver_changes(options)})
 
 
+def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes, by dotted key, that make one scenario's document into another one.
+
+    Keys that only the document before has are left out: no change removes a key.
+    """
+    depths = {"designs": 2}
+    found: dict[str, Any] = {}
+
+    def compare(old: Any, new: Any, key: str, depth: int) -> None:
+        if depth and isinstance(new, Mapping):
+            known = old if isinstance(old, Mapping) else {}
+            for name, value in new.items():
+                compare(known.get(name), value, f"{key}.{name}" if key else str(name), depth - 1)
+        elif new != old:
+            found[key] = new
+
+    for section, value in after.items():
+        compare(before.get(section), value, section, depths.get(section, 1))
+    return found
+
+
 def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None) -> Scenario:
     """Return the scenario with other solver options, or with some of them by name."""
     if not options:

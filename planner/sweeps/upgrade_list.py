@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,7 +15,6 @@ from planner.contract.metrics import Metric
 from planner.contract.proof import Proof
 from planner.contract.system import System
 from planner.formatting import amount_or_number, few, number, percent, sizes
-from planner.io.toml import format_value
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run
 from planner.runs.trials import Adjustments
@@ -211,14 +209,6 @@ class Upgrades(Result):
         allowed = [point for point in self.points if exact_cost(point.cost) <= exact_cost(budget)]
         return allowed[-1] if allowed else None
 
-    def command(self) -> str:
-        """Return the options that apply all steps on the command line."""
-        changed = {name: value for name, value in self.adjustments.items() if name in _parameters(self.steps)}
-        return " ".join(
-            "--set " + shlex.quote(f"problem.{name}={format_value(plain_value(value))}")
-            for name, value in changed.items()
-        )
-
     def summary(self) -> list[str]:
         """Return the verdict, the steps, and what is proven."""
         rows = [("upgrade", "cost" if self.has_costs else "", "fits", self.metric.label)]
@@ -291,7 +281,3 @@ def pareto_points(points: Sequence[Point], metric: Metric) -> tuple[Point, ...]:
 def exact_cost(cost: float) -> Decimal:
     """Return a cost as people write it: sums of cents are exact."""
     return Decimal(repr(float(cost)))
-
-
-def _parameters(steps: Sequence[Step]) -> set[str]:
-    return {name for step in steps for name in step.adjustments}

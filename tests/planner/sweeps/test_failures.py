@@ -1,0 +1,202 @@
+"""Failures of single elements against a plain loop over networkx, and what becomes of an interruption."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import planner
+from planner.errors import InputError
+from planner.scenarios.catalogue import find_system
+from planner.sweeps.failures import Failures
+from planner_models.traffic import Traffic
+from tests import commands
+
+TRAFFIC = find_system("traffic")
+
+
+def network(
+    links: list[tuple[str, str, float]], demands: list[tuple[str, str, float]], **columns: list[float]
+) -> Traffic:
+    frame = pd.DataFrame(links, columns=["tail", "head", "capacity_mbps"]).assign(**columns)
+    rates = pd.DataFrame(demands, columns=["source", "target", "rate_mbps"])
+    return Traffic.from_tables({"links": frame, "demands": rates})
+
+
+def random_network(seed: int) -> tuple[Traffic, nx.DiGraph]:
+    """Return a ring of duplex lines with chords, and one demand that is more than fits."""
+    random = np.random.default_rng(seed)
+    ring = [(i, (i + 1) % 6) for i in range(6)]
+    chords = [(0, 3), (1, 4)][: int(random.integers(0, 3))]
+    graph = nx.DiGraph()
+    for a, b in [*ring, *chords]:
+        capacity = float(random.integers(1, 9))
+        graph.add_edge(f"n{a}", f"n{b}", capacity=capacity)
+        graph.add_edge(f"n{b}", f"n{a}", capacity=capacity)
+    links = [(a, b, graph[a][b]["capacity"]) for a, b in graph.edges]
+    return network(links, [("n0", "n2", 100.0)]), graph
+
+
+def delivered_without(graph: nx.DiGraph, kind: str, name: str) -> float:
+    rest = graph.copy()
+    if kind == "node":
+        rest.remove_edges_from([edge for edge in graph.edges if name in edge])
+    else:
+        a, b = name.split("<->")
+        rest.remove_edges_from([(a, b), (b, a)])
+    return float(nx.maximum_flow_value(rest, "n0", "n2"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_failure_costs_what_a_maximum_flow_says(seed: int) -> None:
+    problem, graph = random_network(seed)
+    result = planner.failures(problem, design="optimum")
+    lines = graph.number_of_edges() // 2
+    assert len(result.failures) == result.total == lines + 6
+    before = float(nx.maximum_flow_value(graph, "n0", "n2"))
+    for one in result.failures:
+        expected = delivered_without(graph, one.kind, one.element)
+        assert one.metrics["delivered_mbps"] == pytest.approx(expected, abs=1e-6)
+        assert one.cost == pytest.approx(before - expected, abs=1e-6)
+        assert one.share == pytest.approx((before - expected) / 100.0, abs=1e-8)
+        assert one.is_harmless == (expected >= before - 1e-6)
+    costs = [one.cost for one in result.failures]
+    assert costs == sorted(costs, key=lambda cost: -(cost or 0.0))
+    assert result.harmless == sum(one.is_harmless for one in result.failures)
+    worst = result.failures[0]
+    assert f"The failure of {worst.kind} {worst.element} hurts most" in result.verdict
+    assert f"{result.harmless} of {len(result.failures)} failures" in result.verdict
+
+
+def triangle() -> Traffic:
+    lines = [("a", "b", 4.0), ("b", "c", 3.0), ("a", "c", 2.0)]
+    both = [*lines, *((head, tail, capacity) for tail, head, capacity in lines)]
+    return network(both, [("a", "c", 4.0)])
+
+
+def test_only_elements_that_can_fail_are_tried() -> None:
+    kinds = {kind.name for kind in TRAFFIC.problem.elements if kind.with_role("failure")}
+    result = planner.failures(triangle())
+    assert {one.kind for one in result.failures} == kinds
+    only = planner.failures(triangle(), kinds="link")
+    assert {one.kind for one in only.failures} == {"link"}
+    assert {one.element for one in only.failures} == {"a<->b", "b<->c", "a<->c"}
+
+
+def test_elements_that_have_failed_already_are_not_tried() -> None:
+    result = planner.failures(triangle(), kinds=["link"], changes={"problem.fail_links": ["a<->b"]})
+    assert {one.element for one in result.failures} == {"b<->c", "a<->c"}
+    assert result.run.metrics["delivered_mbps"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"kinds": "lnk"}, "kinds: traffic has no 'lnk' that can fail; did you mean 'link'?"),
+        ({"kinds": []}, "kinds: none is named"),
+        ({"limit": 0}, "limit is 0, must be at least 1"),
+        ({"workers": 0}, "workers is 0, must be at least 1"),
+        ({"design": "optimun"}, "did you mean 'optimum'?"),
+    ],
+)
+def test_bad_arguments_are_named(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError) as error:
+        planner.failures(triangle(), **given)
+    assert says in str(error.value)
+
+
+def test_the_limit_takes_the_busiest_elements() -> None:
+    result = planner.failures(triangle(), kinds="link", limit=1, design="optimum")
+    assert len(result.failures) == 1
+    assert result.total == 3
+    assert "2 of 3 failures were not tried" in result.verdict
+
+
+ODD = ["x*", "[y]", "Zürich #2", "a b", "q?", "100%", "-n"]
+
+
+def test_odd_names_select_themselves_only() -> None:
+    links = [(ODD[i], ODD[(i + 1) % len(ODD)], 5.0) for i in range(len(ODD))]
+    both = [*links, *((head, tail, rate) for tail, head, rate in links)]
+    problem = network(both, [(ODD[0], ODD[3], 8.0)])
+    result = planner.failures(problem, design="optimum")
+    assert len(result.failures) == 2 * len(ODD)
+    assert not [one.error for one in result.failures if one.error]
+    for one in result.failures:
+        if one.kind == "link":
+            assert one.metrics["delivered_mbps"] == pytest.approx(5.0)
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+def interrupt_after(count: int) -> Callable[[int, int, int], None]:
+    def advance(done: int, failed: int, total: int) -> None:
+        if done == count:
+            raise KeyboardInterrupt
+
+    return advance
+
+
+def test_an_interruption_keeps_what_was_found() -> None:
+    result = planner.failures(triangle(), advance=interrupt_after(2))
+    assert result.is_interrupted
+    assert result.exit_code == 130
+    assert len(result.failures) == 2
+    assert "Interrupted: 4 of 6 failures were not tried." in result.verdict
+    whole = planner.failures(triangle())
+    found = {(one.kind, one.element): one.cost for one in whole.failures}
+    assert all(found[one.kind, one.element] == pytest.approx(one.cost) for one in result.failures)
+
+
+def test_what_is_found_is_shown_while_the_search_runs() -> None:
+    seen: list[Failures] = []
+    planner.failures(triangle(), found=seen.append)
+    assert seen
+    assert len(seen[0].failures) == 1
+
+
+def test_the_map_has_what_each_failure_costs() -> None:
+    result = planner.failures(triangle(), design="optimum")
+    drawing = result.map
+    assert drawing is not None
+    costs = {one.element: 100 * (one.share or 0.0) for one in result.failures if one.kind == "link"}
+    for row in drawing.links.itertuples():
+        assert row.value == pytest.approx(max(0.0, costs[str(row.element)]))
+    nodes = {one.element: 100 * (one.share or 0.0) for one in result.failures if one.kind == "node"}
+    assert dict(zip(drawing.nodes["node"], drawing.nodes["value"], strict=True)) == pytest.approx(nodes)
+    assert drawing.unit == "%"
+    assert result.plot() is not None
+
+
+def test_a_problem_without_a_plan_tries_nothing() -> None:
+    problem = network([("a", "b", 1.0)], [("a", "b", 5.0)])
+    result = planner.failures(problem, design="optimum", service="all")
+    assert result.failures == ()
+    assert result.exit_code == 3
+    assert "No failure was tried." in result.verdict
+
+
+def test_the_command_fits_a_terminal_and_answers_as_python() -> None:
+    done = commands.planner("failures", "traffic/abilene", "--kinds", "link", "--design", "ecmp")
+    assert done.code == 0, done.err
+    assert "hurts most" in done.out
+    table = [line for line in done.out.splitlines() if "<->" in line and "hurts" not in line]
+    assert len(table) == 15, "one table, not several beside each other"
+    plain = commands.planner("failures", "traffic/abilene", "--kinds", "link", "--design", "ecmp", "--json")
+    result = planner.failures("traffic/abilene", kinds="link", design="ecmp")
+    found = json.loads(plain.out)
+    assert found["verdict"] == result.verdict
+    assert [one["element"] for one in found["failures"]] == [one.element for one in result.failures]
+
+
+@pytest.mark.slow
+def test_workers_find_the_same() -> None:
+    alone = planner.failures("traffic/abilene", kinds="link", design="optimum")
+    shared = planner.failures("traffic/abilene", kinds="link", design="optimum", workers=2)
+    assert [one.element for one in shared.failures] == [one.element for one in alone.failures]
+    assert [one.cost for one in shared.failures] == pytest.approx([one.cost for one in alone.failures])
