@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.extras import needed_by
 from planner.runs.run import Run
-from planner.runs.trials import Adjustments, Outcome, Trials
+from planner.runs.trials import Adjustments, Outcome, Trials, key_of, outcome_of
 from planner.sweeps.run_request import sweep_options
 from planner.sweeps.worker import RUN_LOCK
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+MOST_KEPT: Final = 4
+"""Runs that a pool keeps with their plans."""
 
 
 class TrialPool(Protocol):
@@ -28,6 +32,10 @@ class TrialPool(Protocol):
 
         start  of a neighbour, by `start_of`, to start from
         """
+        ...
+
+    def run(self, adjustments: Adjustments) -> Run:
+        """Return the whole run of a trial, which is repeated unless it was one of the last."""
         ...
 
 
@@ -67,10 +75,19 @@ class _Here:
 
     def __init__(self, trials: Trials, find_busiest: bool) -> None:
         self._trials, self._find_busiest = trials, find_busiest
+        self._last: dict[str, Run] = {}
 
     def make(self, asked: Sequence[Adjustments], start: Run | None = None) -> Iterator[tuple[int, Outcome]]:
         for place, adjustments in enumerate(asked):
-            yield place, self._trials.outcome(adjustments, start=start, find_busiest=self._find_busiest)
+            run = self._trials.run(adjustments, start)
+            self._last[key_of(adjustments)] = run
+            if len(self._last) > MOST_KEPT:
+                del self._last[next(iter(self._last))]
+            yield place, outcome_of(run, adjustments, find_busiest=self._find_busiest)
+
+    def run(self, adjustments: Adjustments) -> Run:
+        kept = self._last.get(key_of(adjustments))
+        return self._trials.run(adjustments) if kept is None else kept
 
 
 class _OnWorkers:
@@ -78,6 +95,7 @@ class _OnWorkers:
 
     def __init__(self, trials: Trials, find_busiest: bool, client: Client, width: int) -> None:
         self._find_busiest, self._client, self.width = find_busiest, client, width
+        self._trials = trials
         self._sent = client.scatter(trials, broadcast=True)
 
     def make(self, asked: Sequence[Adjustments], start: Run | None = None) -> Iterator[tuple[int, Outcome]]:
@@ -102,6 +120,9 @@ class _OnWorkers:
         finally:
             for future in futures:
                 future.cancel()
+
+    def run(self, adjustments: Adjustments) -> Run:
+        return self._trials.run(adjustments)
 
 
 def make_trial(

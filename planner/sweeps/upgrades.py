@@ -183,14 +183,23 @@ class _Ladder:
         is_interrupted = False
         if self.start.has_plan:
             try:
-                while len(self.bought) < steps and self._take_step():
-                    if self.found is not None:
-                        self.found(self.result())
-                if len(self.bought) >= steps and not self.ending:
-                    self.ending = f"the limit of {sizes({'steps': steps})} is reached"
+                self._climb(steps)
+                for _ in range(MOST_REMOVALS):  # what is dropped may leave something of the budget
+                    if not self._drop_needless():
+                        break
+                    self._climb(steps)
             except KeyboardInterrupt:
                 is_interrupted, self.ending = True, "interrupted"
         return self.result(is_interrupted=is_interrupted)
+
+    def _climb(self, steps: int) -> None:
+        """Take steps until the ladder ends."""
+        self.ending = ""
+        while len(self.bought) < steps and self._take_step():
+            if self.found is not None:
+                self.found(self.result())
+        if not self.ending:
+            self.ending = f"the limit of {sizes({'steps': steps})} is reached"
 
     def result(self, *, is_interrupted: bool = False) -> Upgrades:
         """Return the ladder so far."""
@@ -227,6 +236,8 @@ class _Ladder:
         if most is not None and most <= 0:
             self.ending = "all that was asked for is served"
             return False
+        if self.bought:  # its prices bound the gains, and the candidates start from it
+            self.current = self.pool.run(self._adjustments([one for one, _ in self.bought]))
         offered = self._candidates(math.inf if most is None else most)
         left = None if self.budget is None else exact_cost(self.budget) - self._spent()
         affordable = [one for one in offered if left is None or exact_cost(one.cost) <= left]
@@ -235,7 +246,6 @@ class _Ladder:
             self.ending = self._why_none(offered, affordable)
             return False
         self._buy(*best, before, tried, len(affordable), is_proven)
-        self._drop_needless()
         return True
 
     def _most_gain(self, before: Outcome) -> float | None:
@@ -340,19 +350,18 @@ class _Ladder:
             is_proven=is_proven,
         )
         self.bought.append((one, step))
-        self._decide_again()
 
-    def _drop_needless(self) -> None:
-        """Drop each earlier step without which the plan is as good."""
-        if not 2 <= len(self.bought) <= MOST_REMOVALS:
-            return
-        for needless in [one for one, _ in self.bought[:-1]]:
-            rest = [one for one, _ in self.bought if one is not needless]
-            (outcome,) = self._solve_sets([rest])
-            if not outcome.has_plan or self._first_gain(outcome, self._outcome_now())[1] > 0:
-                continue
-            self.dropped.append(needless.name)
-            self._buy_again(rest)
+    def _drop_needless(self) -> bool:
+        """Drop each step without which the plan is as good; return whether there was one."""
+        before = len(self.dropped)
+        if 2 <= len(self.bought) <= MOST_REMOVALS:
+            for needless in [one for one, _ in self.bought[:-1]]:
+                rest = [one for one, _ in self.bought if one is not needless]
+                (outcome,) = self._solve_sets([rest])
+                if outcome.has_plan and self._first_gain(outcome, self._outcome_now())[1] <= 0:
+                    self.dropped.append(needless.name)
+                    self._buy_again(rest)
+        return len(self.dropped) > before
 
     def _buy_again(self, rest: Sequence[_Candidate]) -> None:
         """Set the ladder to these upgrades; what each reaches is measured again, and not proven best."""
@@ -376,13 +385,8 @@ class _Ladder:
                 )
             self.bought.append((one, step))
             before = outcome
-        self._decide_again()
 
     # --- solving --------------------------------------------------------------------------
-
-    def _decide_again(self) -> None:
-        """Solve with all that is bought, for the prices of the next step, and its warm start."""
-        self.current = self.trials.run(self._adjustments([one for one, _ in self.bought]))
 
     def _outcome_now(self) -> Outcome:
         return self.known[key_of(self._adjustments([one for one, _ in self.bought]))]
