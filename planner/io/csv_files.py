@@ -39,6 +39,8 @@ from planner.io.text_files import open_as_utf8, require_file
 
 MAX_UNPACKED: Final = 1 << 30
 """Bytes of a compressed file when unpacked."""
+SAMPLE_BYTES: Final = 1 << 16
+"""Bytes that are read of a file to find its columns."""
 SEPARATOR_LINE: Final = re.compile(r"sep=(.)")
 """First line with which a spreadsheet program names the delimiter."""
 
@@ -59,6 +61,50 @@ def read_csv(table: Table, file: TableFile) -> RawTable:
             folder=Path(folder),
         ) as (text, encoding):
             return _read_text(table, file, text, () if encoding == "utf-8" else (f"encoding {encoding}",))
+
+
+def possible_columns(file: TableFile) -> list[list[str]]:
+    """Return the names of the columns of a CSV file by each delimiter that shows more than one.
+
+    Reads the beginning of the file only.
+
+    raises  InputError where it is no text, or has no header
+    """
+    require_file(file.path)
+    with tempfile.TemporaryDirectory(prefix="planner-") as folder:
+        sample = Path(folder, "sample.csv")
+        sample.write_bytes(_beginning(file.path))
+        with open_as_utf8(
+            sample,
+            file.layout.encoding,
+            name=file.name,
+            hint=file.layout.advise("encoding"),
+            folder=Path(folder),
+        ) as (path, _):
+            named = SEPARATOR_LINE.fullmatch(_first_line(path).strip("\r\n"))
+            skipped = int(named is not None and named[1] in DELIMITERS)
+            given = named[1] if named and skipped else file.layout.delimiter
+            found = []
+            for delimiter in [given] if given else DELIMITERS:
+                header = _header(file, path, delimiter, skipped)
+                if header not in found:
+                    found.append(header)
+    several = [header for header in found if len(header) > 1]
+    return [name_columns(header) for header in several or found[:1]]
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the first whole lines of a file, plain or compressed, of at most SAMPLE_BYTES."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            content = file.read(SAMPLE_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path.name}: cannot be unpacked ({shorten_error(error)})") from None
+    if len(content) <= SAMPLE_BYTES:
+        return content
+    end = b"\n\0" if content.startswith(codecs.BOM_UTF16_LE) else b"\n"
+    last = content.rfind(end)
+    return content[: last + len(end)] if last >= 0 else content[:SAMPLE_BYTES]
 
 
 def _unpack(path: Path, into: Path) -> None:

@@ -33,6 +33,14 @@ class RawTable:
     traits: tuple[str, ...] = ()
 
 
+class FaultyCells(InputError):
+    """Faults in cells of a file whose columns are all found; `raw` has the cells as they are."""
+
+    def __init__(self, raw: RawTable, faults: Sequence[str]) -> None:
+        self.raw = raw
+        super().__init__(*faults)
+
+
 def find_columns(table: Table, file: TableFile, names: Iterable[str], where: str) -> ColumnMatch:
     """Find the table's columns in a file; raise InputError where one is missing or ambiguous."""
     layout = file.layout
@@ -63,7 +71,7 @@ def with_numbers(
         point_is_decimal=point_is_decimal,
     )
     if faults or more:
-        raise InputError(*faults, *more)
+        raise FaultyCells(raw, [*faults, *more])
     return RawTable(
         frame=frame, match=raw.match, first_row=raw.first_row, traits=(*raw.traits, *style.notes())
     )

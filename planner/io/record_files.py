@@ -30,22 +30,8 @@ MAX_ROWS: Final = 200_000_000
 
 def read_json(table: Table, file: TableFile) -> RawTable:
     """Read a list of records, one record a line, or the list under the table's name in an object."""
-    require_file(file.path)
-    if file.path.stat().st_size > MAX_JSON_BYTES:
-        raise InputError(f"{file.name}: has over {MAX_JSON_BYTES >> 20:,} MiB; use Parquet")
-    with (
-        tempfile.TemporaryDirectory(prefix="planner-") as folder,
-        open_as_utf8(
-            file.path,
-            file.layout.encoding,
-            name=file.name,
-            hint=file.layout.advise("encoding"),
-            folder=Path(folder),
-            max_line_bytes=MAX_JSON_BYTES,
-        ) as (path, encoding),
-    ):
-        text = path.read_text(encoding="utf-8-sig")
-    records = _records(table, file, text)
+    text, encoding = _read_text(file)
+    records = _records(table.name, file, text)
     for place, record in enumerate(records, start=1):
         if not isinstance(record, dict):
             raise InputError(f"{file.name} row {place}: is '{abbreviate(record)}', must be an object {{...}}")
@@ -69,25 +55,80 @@ def read_json(table: Table, file: TableFile) -> RawTable:
     return with_numbers(table, file, raw, point_is_decimal=True)
 
 
-def _records(table: Table, file: TableFile, text: str) -> list[Any]:
+def json_columns(file: TableFile) -> dict[str, list[str]]:
+    """Return the names of the columns of a JSON file by table; "" where the file does not name its tables."""
+    text, _ = _read_text(file)
+    content = _parse(file, text)
+    if isinstance(content, dict) and content and all(isinstance(rows, list) for rows in content.values()):
+        parts = content
+    else:
+        parts = {"": _records("", file, text)}
+    return {
+        name: list(dict.fromkeys(str(key) for row in rows if isinstance(row, dict) for key in row))
+        for name, rows in parts.items()
+    }
+
+
+def _read_text(file: TableFile) -> tuple[str, str]:
+    """Return the text of a JSON file, and its encoding."""
+    require_file(file.path)
+    if file.path.stat().st_size > MAX_JSON_BYTES:
+        raise InputError(f"{file.name}: has over {MAX_JSON_BYTES >> 20:,} MiB; use Parquet")
+    with (
+        tempfile.TemporaryDirectory(prefix="planner-") as folder,
+        open_as_utf8(
+            file.path,
+            file.layout.encoding,
+            name=file.name,
+            hint=file.layout.advise("encoding"),
+            folder=Path(folder),
+            max_line_bytes=MAX_JSON_BYTES,
+        ) as (path, encoding),
+    ):
+        return path.read_text(encoding="utf-8-sig"), encoding
+
+
+def _records(table: str, file: TableFile, text: str) -> list[Any]:
+    """Return the rows of a table, or of a file that names no tables."""
+    content = _parse(file, text)
+    if isinstance(content, dict):
+        content = content.get(table, [content])
+    if not isinstance(content, list):
+        raise InputError(f"{file.name}: must be a list of objects, one a row")
+    return content
+
+
+def _parse(file: TableFile, text: str) -> Any:
+    """Return the content of a JSON file; records, one on each line, as a list."""
     try:
         if text.lstrip()[:1] == "{" and "\n" in text.strip():
             try:
                 return [json.loads(line) for line in text.splitlines() if line.strip()]
             except json.JSONDecodeError:
                 pass  # one object over several lines
-        content = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{file.name} row {error.lineno}: is no JSON ({error.msg})") from None
     except RecursionError:
         raise InputError(f"{file.name}: is no table: its lists or objects are nested too deeply") from None
     except ValueError as error:  # Python refuses numbers of thousands of digits
         raise InputError(f"{file.name}: is no JSON: {str(error).partition(';')[0]}") from None
-    if isinstance(content, dict):
-        content = content.get(table.name, [content])
-    if not isinstance(content, list):
-        raise InputError(f"{file.name}: must be a list of objects, one a row")
-    return content
+
+
+def arrow_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a Parquet or Feather file."""
+    import pyarrow
+    from pyarrow import feather
+
+    require_file(path)
+    is_parquet = path.suffix.lower() == ".parquet"
+    try:
+        if is_parquet:
+            return _arrow_header(path)[0]
+        return [str(name) for name in feather.read_table(path, memory_map=True).column_names]
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        kind = "Parquet" if is_parquet else "Feather"
+        raise InputError(f"{path.name}: is no {kind} file ({shorten_error(error)})") from None
 
 
 def read_arrow(table: Table, file: TableFile) -> RawTable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from planner.io import workbooks
 from planner.io.csv_files import read_csv
 from planner.io.file_replacement import replace_file
 from planner.io.layout import Layout, TableFile
-from planner.io.raw_table import RawTable
+from planner.io.raw_table import FaultyCells, RawTable
 from planner.io.record_files import read_arrow, read_json
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
@@ -47,7 +48,8 @@ NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 def read_tables(tables: Iterable[Table], files: Mapping[str, Path | TableFile]) -> dict[str, pd.DataFrame]:
     """Read and validate the tables of `files`, by table name; raise InputError with the faults of all."""
-    read, _, faults = _read_all(tables, files)
+    tables = list(tables)
+    read, _, faults = _take_all(tables, _readers(tables, files))
     if faults:
         raise InputError(*dict.fromkeys(faults))
     return read
@@ -64,27 +66,65 @@ def read_problem(
     build   makes a problem of tables, and raises InputError where they do not fit together
     faults  those that are known already, such as of missing files
     """
-    read, faulty, more = _read_all(tables, files)
+    return _take_problem(tables, _readers(tables, files), build, faults)
+
+
+def check_problem(
+    tables: Sequence[Table],
+    frames: Mapping[str, pd.DataFrame],
+    build: Callable[[Mapping[str, pd.DataFrame]], Any],
+    faults: Sequence[str] = (),
+) -> dict[str, pd.DataFrame]:
+    """Return checked cells of a problem's tables; raise InputError with every fault, as `read_problem` does.
+
+    frames  under our names and in our units; rows are named by the table's name, and count from 1
+    """
+    checks = {
+        table.name: partial(check_cells, table, frames[table.name], where=table.name, first_row=1)
+        for table in tables
+        if table.name in frames
+    }
+    return _take_problem(tables, checks, build, faults)
+
+
+Take = Callable[[], pd.DataFrame]
+"""A function that returns a valid table, or raises InputError."""
+
+
+def _readers(tables: Iterable[Table], files: Mapping[str, Path | TableFile]) -> dict[str, Take]:
+    return {
+        table.name: partial(read_table, table, files[table.name]) for table in tables if table.name in files
+    }
+
+
+def _take_problem(
+    tables: Sequence[Table],
+    takes: Mapping[str, Take],
+    build: Callable[[Mapping[str, pd.DataFrame]], Any],
+    faults: Sequence[str],
+) -> dict[str, pd.DataFrame]:
+    """Return the valid tables of a problem; raise InputError with the faults of all, and across them."""
+    read, faulty, more = _take_all(tables, takes)
     found = [*faults, *more]
     if not found:
         return read
-    if not faults and len(read) + len(faulty) == len(files):
+    if not faults and len(read) + len(faulty) == len(takes):
         found += find_faults_across({table.name: table for table in tables}, read, faulty, build)
     raise InputError(*dict.fromkeys(found))
 
 
-def _read_all(
-    tables: Iterable[Table], files: Mapping[str, Path | TableFile]
+def _take_all(
+    tables: Iterable[Table], takes: Mapping[str, Take]
 ) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame], list[str]]:
     """Return the valid tables, those with faults in rows only, and all faults."""
     read: dict[str, pd.DataFrame] = {}
     faulty: dict[str, pd.DataFrame] = {}
     faults: list[str] = []
     for table in tables:
-        if table.name not in files:
+        if table.name not in takes:
             continue
         try:
-            read[table.name] = read_table(table, files[table.name])
+            read[table.name] = takes[table.name]()
         except InputError as error:
             faults += error.faults
             if isinstance(error, FaultyRows):
@@ -98,25 +138,73 @@ def read_table(table: Table, file: Path | TableFile) -> pd.DataFrame:
 
     Whatever is not plain of the file, such as other units in the names of its columns, is said by a note.
     """
+    cells = read_cells(table, file)
+    if cells.faults:
+        raise InputError(*cells.faults)
+    frame = check_cells(table, cells.frame, where=cells.where, first_row=cells.first_row)
+    for note in (*cells.notes, *find_unusual(table, frame, cells.where)):
+        add_note(note)
+    return frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """The cells of a table in a file, under our names and in our units, not yet checked.
+
+    frame      cells that are no numbers where numbers must be are texts
+    where      name of the file, with the sheet, in faults
+    first_row  number of the first row in faults
+    notes      what is not plain of the file
+    faults     of cells that no table can have, such as dates
+    """
+
+    frame: pd.DataFrame
+    where: str
+    first_row: int
+    notes: tuple[str, ...]
+    faults: tuple[str, ...] = ()
+
+
+def read_cells(table: Table, file: Path | TableFile) -> Cells:
+    """Read the table in a file without the check of its rows.
+
+    raises  InputError where the file cannot be read, or its columns are not those of the table
+    """
     if isinstance(file, Path):
         file = TableFile(path=file)
     suffix = suffix_of(file.path)
     if suffix is None:
         raise InputError(f"{file.path.name}: must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    raw = READERS[suffix](table, file)
-    match = raw.match
-    frame = raw.frame.dropna(how="all")
-    if suffix in SPREADSHEETS:
-        frame = _unquote_formulas(frame)
+    faults: tuple[str, ...] = ()
     try:
-        frame = check_rows(table, convert_units(frame, match), where=match.where, first_row=raw.first_row)
+        raw = READERS[suffix](table, file)
+    except FaultyCells as error:
+        raw, faults = error.raw, error.faults
+    match = raw.match
+    try:
+        frame = raw.frame.dropna(how="all")
+        if suffix in SPREADSHEETS:
+            frame = _unquote_formulas(frame)
+        frame = convert_units(frame, match)
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
-    frame.attrs |= {"where": match.where, "first_row": raw.first_row}
-    if raw.traits:
-        add_note(f"{match.where}: {', '.join(raw.traits)}")
-    for note in (*match.notes(), *find_unusual(table, frame, match.where)):
-        add_note(note)
+    traits = (f"{match.where}: {', '.join(raw.traits)}",) if raw.traits else ()
+    return Cells(
+        frame=frame,
+        where=match.where,
+        first_row=raw.first_row,
+        notes=(*traits, *match.notes()),
+        faults=faults,
+    )
+
+
+def check_cells(table: Table, frame: pd.DataFrame, *, where: str, first_row: int) -> pd.DataFrame:
+    """Return cells in the types of the table's columns, with defaults; raise InputError with every fault."""
+    try:
+        frame = check_rows(table, frame, where=where, first_row=first_row)
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: has names that are not UTF-8 text") from None
+    frame.attrs |= {"where": where, "first_row": first_row}
     return frame
 
 

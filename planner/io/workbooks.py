@@ -50,14 +50,8 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     """Read a sheet: the one that the layout names, the one with the table's name, or the only one."""
     sheet = file.layout.sheet or _choose_sheet(table, file.path)
     where = f"{file.path.name} sheet {sheet}" if len(sheet_names_of(file.path)) > 1 else file.path.name
-    rows = _cells(file.path, sheet)
-    start = next((place for place, row in enumerate(rows) if any(cell != "" for cell in row)), None)
-    header = [] if start is None else [_text(cell) for cell in rows[start]]
-    while header and not header[-1].strip():
-        header.pop()
-    require_header(where, header)
-    assert start is not None
-    names, data = name_columns(header), rows[start + 1 :]
+    names, start = _header(file.path, sheet, where)
+    data = _cells(file.path, sheet)[start + 1 :]
     match = find_columns(table, file, names, where)
     values = {
         name: pd.Series([row[place] if row[place] != "" else None for row in data], dtype=object)
@@ -72,6 +66,23 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
         frame[given] = change(frame[given])
     raw = RawTable(frame=frame, match=match, first_row=first_row)
     return with_numbers(table, file, raw, point_is_decimal=False, faults=faults)
+
+
+def sheet_columns(path: Path, sheet: str) -> list[str]:
+    """Return the names of the columns of a sheet; raise InputError where it has none."""
+    return _header(path, sheet, f"{path.name} sheet {sheet}")[0]
+
+
+def _header(path: Path, sheet: str, where: str) -> tuple[list[str], int]:
+    """Return the names of the columns of a sheet, and the place of its first row that is not empty."""
+    rows = _cells(path, sheet)
+    start = next((place for place, row in enumerate(rows) if any(cell != "" for cell in row)), None)
+    header = [] if start is None else [_text(cell) for cell in rows[start]]
+    while header and not header[-1].strip():
+        header.pop()
+    require_header(where, header)
+    assert start is not None
+    return name_columns(header), start
 
 
 def _choose_sheet(table: Table, path: Path) -> str:

@@ -1,0 +1,259 @@
+"""Recognition of tables by their content: which system and which table each file or sheet is.
+
+A sheet is a table whose columns it has, found as when it is read: by name without case and punctuation, and
+by unit. Of tables that it has all columns of, it is the one that ignores the fewest of its columns. Where
+that leaves several, the name of the file or sheet decides; where it does not tell either, the user is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from planner.contract.columns import ColumnMatch, match_columns
+from planner.contract.units import plain
+from planner.errors import InputError
+from planner.io import workbooks
+from planner.io.csv_files import possible_columns
+from planner.io.layout import Layout, TableFile
+from planner.io.record_files import arrow_columns, json_columns
+from planner.io.table_files import SUFFIXES, suffix_of
+
+if TYPE_CHECKING:
+    from planner.contract.system import System
+    from planner.contract.tables import Table
+
+LEAST_SHARE: Final = 0.5
+"""Share of a table's required columns that a sheet has at least to be taken for it, with faults."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """A file, or a sheet of a workbook, with the names of its columns.
+
+    sheet    name of the sheet, or of the table within a JSON file; "" where the file has one table only
+    columns  names of the columns, in each way in which a CSV file may be separated
+    fault    why the columns cannot be read
+    """
+
+    path: Path
+    sheet: str = ""
+    columns: tuple[tuple[str, ...], ...] = ()
+    fault: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name to show: `net.xlsx, sheet Links`."""
+        return f"{self.path.name}, sheet {self.sheet}" if self.sheet else self.path.name
+
+    @property
+    def stem(self) -> str:
+        """The name of the table that the file or sheet may have, without ending."""
+        suffix = suffix_of(self.path) or self.path.suffix
+        return self.sheet or self.path.name[: len(self.path.name) - len(suffix)]
+
+    @property
+    def is_in_workbook(self) -> bool:
+        return suffix_of(self.path) in workbooks.SUFFIXES
+
+    def file(self, layout: Layout | None = None) -> TableFile:
+        """Return the file with its sheet, for reading."""
+        layout = layout or Layout()
+        return TableFile(
+            path=self.path, layout=replace(layout, sheet=self.sheet) if self.is_in_workbook else layout
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The table of a system that a sheet is, as far as its content tells.
+
+    table    name of the table; None: none fits, or several do
+    fitting  names of all tables that fit equally well
+    match    columns found for `table`; its faults say what is missing, ambiguous or misspelled
+    lacks    whether the sheet lacks columns of each of these tables
+    """
+
+    table: str | None
+    fitting: tuple[str, ...] = ()
+    match: ColumnMatch | None = None
+    lacks: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the table is chosen and the sheet has all its required columns."""
+        return self.table is not None and not self.lacks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Sheets as the tables of one system.
+
+    choices  a choice for each sheet, in their order
+    missing  names of required tables that no sheet is
+    """
+
+    system: str
+    choices: tuple[Choice, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Numbers that say how much is not explained: of sheets, then of tables, then of columns."""
+        unknown = sum(
+            2 - choice.lacks if choice.lacks or not choice.fitting else 0 for choice in self.choices
+        )
+        ignored = sum(len(choice.match.ignored) for choice in self.choices if choice.match)
+        return unknown, len(self.missing), ignored
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recognition:
+    """What sheets are: the best reading of each system, the best one first.
+
+    system  the system that the sheets are of; None where several fit, or none
+    """
+
+    system: str | None
+    readings: tuple[Reading, ...]
+
+    def reading(self, system: str) -> Reading | None:
+        """Return the reading of a system; None where no sheet fits any of its tables."""
+        return next((one for one in self.readings if one.system == system), None)
+
+
+def list_sheets(path: Path) -> list[Sheet]:
+    """Return the sheets of a file with the names of their columns; those that are empty are left out."""
+    try:
+        match suffix_of(path):
+            case None:
+                raise InputError(f"{path.name}: must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+            case suffix if suffix in workbooks.SUFFIXES:
+                return _list_workbook(path)
+            case ".json" | ".jsonl" | ".ndjson":
+                parts = json_columns(TableFile(path=path))
+                return [Sheet(path=path, sheet=name, columns=(tuple(own),)) for name, own in parts.items()]
+            case ".parquet" | ".feather":
+                return [Sheet(path=path, columns=(tuple(arrow_columns(path)),))]
+            case _:
+                found = possible_columns(TableFile(path=path))
+                return [Sheet(path=path, columns=tuple(map(tuple, found)))]
+    except InputError as error:
+        return [Sheet(path=path, fault=error.faults[0])]
+
+
+def _list_workbook(path: Path) -> list[Sheet]:
+    sheets = []
+    names = workbooks.sheet_names_of(path)
+    for name in names:
+        try:
+            columns = workbooks.sheet_columns(path, name)
+        except InputError as error:
+            if "is no readable workbook" in error.faults[0] or len(names) == 1:
+                raise
+            continue  # an empty sheet, or one of notes
+        sheets.append(Sheet(path=path, sheet=name, columns=(tuple(columns),)))
+    workbooks.forget_workbooks()
+    return sheets
+
+
+def recognize(sheets: Sequence[Sheet], systems: Iterable[System]) -> Recognition:
+    """Return which system and which tables sheets are."""
+    readings = [reading for system in systems if (reading := read_as(sheets, system)).choices]
+    readings = [one for one in readings if any(choice.table or choice.fitting for choice in one.choices)]
+    readings.sort(key=lambda one: one.rank)
+    return Recognition(system=_choose_system(readings), readings=tuple(readings))
+
+
+def _choose_system(readings: Sequence[Reading]) -> str | None:
+    """Return the system that explains the sheets best; None where another explains them as well."""
+    if not readings:
+        return None
+    best, *others = readings
+    unknown, missing, ignored = best.rank
+    for other in others:
+        # where tables are missing, their number tells nothing: the user may add them
+        is_as_good = other.rank[0] == unknown and (missing > 0 or len(other.missing) == 0)
+        if is_as_good and other.rank[2] <= ignored:
+            return None
+    return best.system
+
+
+def read_as(sheets: Sequence[Sheet], system: System) -> Reading:
+    """Return sheets as tables of a system; no table is chosen twice."""
+    tables = system.problem.tables
+    choices = [choose_table(sheet, tables) for sheet in sheets]
+    choices = [_without_rivals(choice, place, choices, sheets) for place, choice in enumerate(choices)]
+    found = {choice.table for choice in choices}
+    missing = [
+        table.name
+        for table in tables
+        if table.name not in found and table.name not in system.problem.optional_tables
+    ]
+    return Reading(system=system.name, choices=tuple(choices), missing=tuple(missing))
+
+
+def _without_rivals(choice: Choice, place: int, choices: Sequence[Choice], sheets: Sequence[Sheet]) -> Choice:
+    """Return a choice, or a question where another sheet is the same table and fits as well or better."""
+    if choice.table is None:
+        return choice
+    rivals = [other for at, other in enumerate(choices) if at != place and other.table == choice.table]
+    if not rivals:
+        return choice
+    named = plain(sheets[place].stem) == plain(choice.table)
+    if choice.is_complete and not any(rival.is_complete for rival in rivals):
+        return choice
+    if not choice.is_complete and any(rival.is_complete for rival in rivals):
+        return Choice(table=None)  # such as a sheet of notes beside the table
+    names = [plain(sheets[at].stem) for at, other in enumerate(choices) if other.table == choice.table]
+    if choice.is_complete and named and names.count(plain(choice.table)) == 1:
+        return choice
+    return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
+
+
+def choose_table(sheet: Sheet, tables: Sequence[Table]) -> Choice:
+    """Return the table that a sheet is by its columns, then by its name; none where that leaves several."""
+    if not sheet.columns:
+        return Choice(table=None)
+    matches = {table.name: match_sheet(sheet, table) for table in tables}
+    named = next((name for name in matches if plain(name) == plain(sheet.stem)), None)
+    declared = {table.name: table for table in tables}
+    complete = {
+        name: match
+        for name, match in matches.items()
+        if match.names and set(declared[name].required_columns) <= set(match.names)
+    }
+    if not complete:
+        return _choose_incomplete(matches, declared, named)
+    fewest = min(len(match.ignored) for match in complete.values())
+    fitting = tuple(name for name, match in complete.items() if len(match.ignored) == fewest)
+    if named in complete and named not in fitting:
+        return Choice(table=None, fitting=(named, *fitting))  # the name and the columns contradict each other
+    chosen = named if named in fitting else fitting[0] if len(fitting) == 1 else None
+    return Choice(table=chosen, fitting=fitting, match=matches[chosen] if chosen else None)
+
+
+def match_sheet(sheet: Sheet, table: Table, mapping: Mapping[str, str] | None = None) -> ColumnMatch:
+    """Return the columns of a table found in a sheet, by the delimiter that shows the most of them."""
+    found = [match_columns(table, names, where=sheet.path.name, mapping=mapping) for names in sheet.columns]
+    return max(found, key=lambda match: len(match.names))
+
+
+def _choose_incomplete(
+    matches: Mapping[str, ColumnMatch], tables: Mapping[str, Table], named: str | None
+) -> Choice:
+    """Return the table that a sheet without all columns of any table is most likely; its match has faults."""
+    shares = {
+        name: sum(ours in match.names for ours in tables[name].required_columns)
+        / max(1, len(tables[name].required_columns))
+        for name, match in matches.items()
+    }
+    if named is not None and shares[named] > 0:
+        return Choice(table=named, fitting=(named,), match=matches[named], lacks=True)
+    best = max(shares.values(), default=0.0)
+    fitting = tuple(name for name, share in shares.items() if share == best and best >= LEAST_SHARE)
+    if len(fitting) == 1:
+        return Choice(table=fitting[0], fitting=fitting, match=matches[fitting[0]], lacks=True)
+    return Choice(table=None, fitting=fitting, lacks=bool(fitting))
