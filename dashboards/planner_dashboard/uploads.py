@@ -150,16 +150,16 @@ def _store_file(system: System, file: UploadedFile, folder: Path) -> list[str]:
         ]
     path = folder / f"{file.table}{suffix}"
     path.write_bytes(file.content)
-    if fault := _size_fault(path):
+    if fault := size_fault(path):
         return [f"{path.name}: {fault}"]
     try:
         frame = read_table(tables[file.table], path)
     except InputError as error:
         return [fault.replace(f"{folder}/", "") for fault in error.faults]
-    return _active_cells(frame, path.name)
+    return active_cells(frame, path.name)
 
 
-def _size_fault(path: Path) -> str | None:
+def size_fault(path: Path) -> str | None:
     """Return why a file is too large to be read; a small compressed file may have a large content."""
     if path.suffix in (".xlsx", ".ods"):
         return _unpacked_fault(path)
@@ -193,7 +193,7 @@ def _unpacked_fault(path: Path) -> str | None:
     return None if unpacked <= MAX_DECODED_MB else f"unpacks to {unpacked:,} MB, at most {MAX_DECODED_MB}"
 
 
-def _active_cells(frame: pd.DataFrame, name: str) -> list[str]:
+def active_cells(frame: pd.DataFrame, name: str) -> list[str]:
     """Return a fault for each cell that a spreadsheet or a page might execute, and for each long one."""
     faults, first = [], int(frame.attrs.get("first_row", 2))
     for column in frame:

@@ -29,6 +29,7 @@ class Layout:
     ignore     columns to leave out
     columns    name in the file by our name
     key        where a scenario can say all this; None where it cannot, as for the tables of a plan
+    advice     what the user can do where it cannot
     """
 
     delimiter: str | None = None
@@ -39,14 +40,11 @@ class Layout:
     ignore: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
+    advice: str = "save it as CSV in UTF-8 with commas and decimal points"
 
     def advise(self, setting: str) -> str:
         """Return what the user can do where the file alone does not tell."""
-        return (
-            f"say [{self.key}] {setting}"
-            if self.key
-            else "save it as CSV in UTF-8 with commas and decimal points"
-        )
+        return f"say [{self.key}] {setting}" if self.key else self.advice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,23 +1,49 @@
-"""Scenarios that ship with planner, by name."""
+"""Scenarios by name: those that ship with planner, and those in folders that the user names.
+
+The environment variable PLANNER_SCENARIOS lists folders like data/scenarios: SYSTEM/NAME.toml in each of them is
+the scenario SYSTEM/NAME. One that ships with planner goes before another of its name.
+"""
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
+
+FOLDERS: Final = "PLANNER_SCENARIOS"
+"""Environment variable with folders of the user's scenarios, separated as in PATH."""
 
 
 def scenario_names() -> list[str]:
-    """Return the names of the scenarios that ship with planner, such as traffic/abilene."""
-    root = files("planner_data") / "scenarios"
+    """Return the names of all scenarios, such as traffic/abilene, sorted."""
     return sorted(
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in root.iterdir()
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
+        {
+            f"{folder.name}/{file.name.removesuffix('.toml')}"
+            for root in _roots()
+            for folder in root.iterdir()
+            if folder.is_dir()
+            for file in folder.iterdir()
+            if file.name.endswith(".toml")
+        }
     )
 
 
 def scenario_file(name: str) -> Path:
-    """Return the file of a scenario that ships with planner."""
-    return Path(str(files("planner_data") / "scenarios" / f"{name}.toml"))
+    """Return the file of a scenario of `scenario_names`."""
+    found = (root / f"{name}.toml" for root in _roots())
+    return next((path for path in found if path.is_file()), _shipped() / f"{name}.toml")
+
+
+def own_folders() -> list[Path]:
+    """Return the folders of the user's scenarios that exist."""
+    given = os.environ.get(FOLDERS, "").split(os.pathsep)
+    return [Path(text) for text in given if text and Path(text).is_dir()]
+
+
+def _roots() -> list[Path]:
+    return [_shipped(), *own_folders()]
+
+
+def _shipped() -> Path:
+    return Path(str(files("planner_data"))) / "scenarios"

@@ -1,0 +1,100 @@
+"""Tables that a user edits, with undo and redo, and the faults of their rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pandas as pd
+
+from planner.contract.units import unit_of
+
+MOST_STEPS: Final = 50
+"""Changes that can be undone."""
+ROW_FAULT: Final = re.compile(r"(?P<table>\w+) row (?P<row>\d+): (?P<text>.*)", re.DOTALL)
+
+Frames = Mapping[str, pd.DataFrame]
+
+
+@dataclass(eq=False)
+class Draft:
+    """Tables in work: frames are replaced by a change, never changed themselves.
+
+    sections  of the scenario that the tables come from
+    notes     on what was converted and ignored when they were read, by table
+    version   counts undo and redo, after which editors begin anew
+    """
+
+    system: str
+    frames: Frames
+    sections: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    version: int = 0
+    past: list[Frames] = field(default_factory=list)
+    future: list[Frames] = field(default_factory=list)
+
+    def change(self, table: str, frame: pd.DataFrame | None) -> None:
+        """Replace a table, or remove it where `frame` is None."""
+        frames = {name: own for name, own in self.frames.items() if name != table}
+        if frame is not None:
+            frames[table] = frame
+        self.past = [*self.past[1 - MOST_STEPS :], self.frames]
+        self.future = []
+        self.frames = frames
+
+    def undo(self) -> None:
+        """Return to the tables before the last change."""
+        if self.past:
+            self.future.append(self.frames)
+            self.frames = self.past.pop()
+            self.version += 1
+
+    def redo(self) -> None:
+        """Make the change again that was undone last."""
+        if self.future:
+            self.past.append(self.frames)
+            self.frames = self.future.pop()
+            self.version += 1
+
+
+def split_faults(faults: Sequence[str], tables: Sequence[str]) -> tuple[dict[str, dict[int, str]], list[str]]:
+    """Return the faults of rows by table and place (from 0), and those that name no row."""
+    at_rows: dict[str, dict[int, str]] = {}
+    others = []
+    for fault in faults:
+        match = ROW_FAULT.fullmatch(fault)
+        if match is None or match["table"] not in tables:
+            others.append(fault)
+            continue
+        own = at_rows.setdefault(match["table"], {})
+        place = int(match["row"]) - 1
+        own[place] = f"{own[place]}; {match['text']}" if place in own else match["text"]
+    return at_rows, others
+
+
+def replace_rows(whole: pd.DataFrame, places: Sequence[int], edited: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with edited rows in place of those at `places`, in order; rows may be more or fewer.
+
+    places  ascending; rows that were added or removed go where the first of them was
+    """
+    chosen = set(places)
+    first = places[0] if len(places) else len(whole)
+    if len(edited) == len(places):
+        frame = whole.copy()
+        for name in edited.columns:
+            values = frame[name].astype(object)
+            values.iloc[list(places)] = edited[name].astype(object).to_numpy()
+            frame[name] = values
+        return frame.reset_index(drop=True)
+    before = [place for place in range(first) if place not in chosen]
+    after = [place for place in range(first, len(whole)) if place not in chosen]
+    return pd.concat([whole.iloc[before], edited, whole.iloc[after]], ignore_index=True)
+
+
+def column_label(name: str) -> str:
+    """Return a column's name in words with its unit: `Capacity [Mbit/s]`."""
+    stem, unit = unit_of(name)
+    words = (stem or name).replace("_", " ")
+    return words[:1].upper() + words[1:] + (f" [{unit.symbol}]" if unit else "")

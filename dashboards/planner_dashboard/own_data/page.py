@@ -1,0 +1,458 @@
+"""The page "Your data": drop files, see what they are, edit their cells, solve them or save a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from planner.contract.system import System
+from planner.contract.tables import Table, is_label
+from planner.errors import InputError, PlannerError
+from planner.formatting import sizes
+from planner.io.layout import Layout
+from planner.io.recognition import Choice, Sheet
+from planner.io.table_files import suffix_of
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.shipped import own_folders, scenario_names
+from planner_dashboard import rendering, session
+from planner_dashboard.own_data import tasks
+from planner_dashboard.own_data.drafts import Draft, column_label, replace_rows, split_faults
+from planner_dashboard.own_data.intake import GivenFile
+from planner_dashboard.question import UPLOADED, Question
+from planner_dashboard.session import escape_markdown
+
+ROWS_SHOWN: Final = 500
+"""Rows of a table that its editor shows at a time."""
+FAULT: Final = "Fault"
+NO_TABLE: Final = "not a table"
+MARKS: Final = {"as found": None, "1,234.5": ".", "1.234,5": ","}
+"""Ways to write a number, and the decimal mark of each."""
+SEPARATORS: Final = {"as found": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+ENCODINGS: Final = ("as found", "utf-8", "cp1252", "cp1250", "cp1251", "utf-16")
+TEXT_FILES: Final = (".csv", ".tsv", ".txt", ".csv.gz")
+
+
+@dataclass(eq=False)
+class Desk:
+    """What a session has on this page.
+
+    taken     the files that were given, and what they are
+    chosen    the sheets that the draft was read from
+    draft     the tables in work
+    checked   the last check, and the frames that it is of
+    mounted   what each editor shows: the count of its key, the whole table, the places of the rows, the cells
+    """
+
+    taken: tasks.Taken | None = None
+    given: Any = None
+    chosen: Any = None
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    draft: Draft | None = None
+    checked: tasks.Checked | None = None
+    checked_frames: Any = None
+    asked_frames: Any = None
+    mounted: dict[str, tuple[Any, int, pd.DataFrame, list[int], pd.DataFrame]] = field(default_factory=dict)
+    count: int = 0
+    saved: str = ""
+
+
+def page() -> None:
+    """Show the page below its title."""
+    desk: Desk = st.session_state.setdefault("own data", Desk())
+    _take_results(desk)
+    _show_start(desk)
+    if desk.taken is not None:
+        _show_recognition(desk, desk.taken)
+    if desk.draft is None:
+        return
+    top = st.container()
+    left, right = st.columns([7, 3], gap="large")
+    with left:
+        _show_tables(desk, desk.draft)
+    _submit_check(desk, desk.draft)
+    with top:
+        _show_state(desk, desk.draft)
+    with right:
+        _show_problem(desk)
+
+
+# --- results of the workers ---------------------------------------------------------------
+
+
+def _take_results(desk: Desk) -> None:
+    """Take what the workers have finished."""
+    taken: tasks.Taken | None = session.take_result("own files")
+    if taken is not None:
+        desk.taken, desk.chosen, desk.draft, desk.checked = taken, None, None, None
+        desk.missing, desk.unread = {}, {}
+    read: tasks.Read | None = session.take_result("own tables")
+    if read is not None:
+        version = desk.draft.version + 1 if desk.draft else 0
+        desk.draft = Draft(
+            system=read.system,
+            frames=read.frames,
+            sections=read.sections,
+            notes=read.notes,
+            version=version,
+        )
+        desk.missing, desk.unread, desk.checked, desk.asked_frames = read.missing, read.faults, None, None
+    checked: tasks.Checked | None = session.take_result("own check")
+    if checked is not None:
+        desk.checked, desk.checked_frames = checked, desk.asked_frames
+    saved: str | None = session.take_result("own save")
+    if saved is not None:
+        desk.saved = saved
+
+
+# --- where the tables come from -----------------------------------------------------------
+
+
+def _show_start(desk: Desk) -> None:
+    """Show the field for files, and the choice of a scenario to start from."""
+    left, right = st.columns([7, 3], gap="large")
+    with left:
+        uploaded = st.file_uploader(
+            "Files",
+            accept_multiple_files=True,
+            key="own uploads",
+            help="A workbook, a file for each table (CSV, Excel, OpenDocument, Parquet, Feather, JSON), or a "
+            "zip archive of a folder. The files stay on this server and are removed with your session.",
+        )
+    given = [(one.name, one.file_id) for one in uploaded]
+    if given and given != desk.given:
+        files = [GivenFile(name=one.name, content=one.getvalue()) for one in uploaded]
+        session.submit("own files", tasks.take_files, files, session.folder())
+    desk.given = given
+    with right:
+        name = st.selectbox(
+            "Or start from a scenario",
+            scenario_names(),
+            index=None,
+            placeholder="Choose a scenario",
+            key="own start",
+        )
+        if st.button("Edit its tables", disabled=name is None, key="own start button"):
+            desk.taken = desk.chosen = None
+            session.submit("own tables", tasks.read_scenario, name)
+    session.show_progress("own files", "recognizing")
+    session.show_failure("own files")
+    session.show_progress("own tables", "reading")
+    session.show_failure("own tables")
+
+
+def _show_recognition(desk: Desk, taken: tasks.Taken) -> None:
+    """Show what each file or sheet is, ask where that is not clear, and have the tables read."""
+    for fault in taken.faults:
+        st.error(escape_markdown(fault))
+    for note in taken.notes:
+        st.caption(escape_markdown(note))
+    if not taken.sheets:
+        return
+    with st.expander("Files and tables", expanded=desk.draft is None or bool(desk.unread)):
+        system = _show_system(taken)
+        if system is None:
+            return
+        reading = taken.recognition.reading(system.name)
+        choices = reading.choices if reading else tuple(Choice(table=None) for _ in taken.sheets)
+        chosen: dict[str, tuple[Sheet, Layout]] = {}
+        is_clear = True
+        for place, (sheet, choice) in enumerate(zip(taken.sheets, choices, strict=True)):
+            table = _show_sheet(system, place, sheet, choice)
+            if table is None:
+                is_clear = False
+                continue
+            if table == NO_TABLE:
+                continue
+            if table in chosen:
+                st.error(escape_markdown(f"{sheet.name}: {chosen[table][0].name} is {table} already"))
+                is_clear = False
+                continue
+            chosen[table] = (sheet, _show_layout(desk, system, place, sheet, table))
+        kind = system.problem
+        needed = [one.name for one in kind.tables if one.name not in (*kind.optional_tables, *chosen)]
+        if needed:
+            st.warning(escape_markdown(f"Still missing: {', '.join(needed)}. Add a file, or fill in the table."))
+    wanted = (system.name, [(table, sheet.name, layout) for table, (sheet, layout) in chosen.items()])
+    if is_clear and chosen and wanted != desk.chosen:
+        desk.chosen = wanted
+        session.submit("own tables", tasks.read_sheets, system.name, chosen)
+        st.rerun()
+
+
+def _show_system(taken: tasks.Taken) -> System | None:
+    """Show the choice of the system; the files tell it, or the user is asked."""
+    fitting = [one.system for one in taken.recognition.readings]
+    names = [*fitting, *(name for name in system_names() if name not in fitting)]
+    if taken.system is None:
+        which = " or ".join(fitting[:3]) or "none of the systems by its columns"
+        st.warning(escape_markdown(f"Which system is it? The columns fit {which}."))
+    chosen = st.selectbox(
+        "System",
+        names,
+        index=None if taken.system is None else names.index(taken.system),
+        placeholder="Choose the system",
+        format_func=lambda name: f"{name}: {find_system(name).question}",
+        key=f"own system {id(taken)}",
+    )
+    return None if chosen is None else find_system(chosen)
+
+
+def _show_sheet(system: System, place: int, sheet: Sheet, choice: Choice) -> str | None:
+    """Show the choice of a sheet's table; return the table, NO_TABLE, or None for no choice yet."""
+    tables = [table.name for table in system.problem.tables]
+    names = [*choice.fitting, *(name for name in tables if name not in choice.fitting), NO_TABLE]
+    is_question = choice.table is None and bool(choice.fitting)
+    default = choice.table or (None if is_question else NO_TABLE)
+    if is_question:
+        which = " or ".join(choice.fitting)
+        st.warning(escape_markdown(f"{sheet.name}: is it {which}? Its columns and its name do not tell."))
+    chosen: str | None = st.selectbox(
+        f"{sheet.name}: {', '.join(max(sheet.columns, key=len, default=()))[:120]}",
+        names,
+        index=None if default is None else names.index(default),
+        placeholder="Which table is it?",
+        key=f"own table {system.name} {place} {sheet.name} {choice.table}",
+    )
+    return chosen
+
+
+def _show_layout(desk: Desk, system: System, place: int, sheet: Sheet, table: str) -> Layout:
+    """Show how a file is written, where that must be said: marks, separator, encoding, names of columns."""
+    missing = desk.missing.get(table, ())
+    faults = desk.unread.get(table, ())
+    for fault in faults:
+        st.error(escape_markdown(fault))
+    declared = next(one for one in system.problem.tables if one.name == table)
+    given: dict[str, Any] = {}
+    mapping: dict[str, str] = {}
+    key = f"own layout {system.name} {place} {sheet.name} {table}"
+    with st.popover("Columns and numbers", type="primary" if faults else "secondary"):
+        decimal = st.selectbox("Numbers are written like", list(MARKS), key=f"{key} decimal")
+        given["decimal"] = MARKS[decimal]
+        if suffix_of(sheet.path) in TEXT_FILES:
+            separator = st.selectbox("Columns are separated by", list(SEPARATORS), key=f"{key} separator")
+            encoding = st.selectbox("Encoding", ENCODINGS, key=f"{key} encoding")
+            given["delimiter"] = SEPARATORS[separator]
+            given["encoding"] = None if encoding == ENCODINGS[0] else encoding
+        columns = list(dict.fromkeys(name for names in sheet.columns for name in names))
+        for ours in dict.fromkeys([*missing, *st.session_state.get(f"{key} mapped", ())]):
+            is_required = declared.columns[ours].required
+            found = st.selectbox(
+                f"{column_label(ours)}{'' if is_required else ' (optional)'} is the column",
+                columns,
+                index=None,
+                placeholder="none of them" if not is_required else "choose a column",
+                help=declared.columns[ours].description,
+                key=f"{key} column {ours}",
+            )
+            if found is not None:
+                mapping[ours] = found
+        st.session_state[f"{key} mapped"] = tuple(mapping)
+        ignored = st.multiselect("Leave out", columns, key=f"{key} ignore")
+    return Layout(
+        **given, columns=mapping, ignore=tuple(ignored), advice="choose it under 'Columns and numbers'"
+    )
+
+
+# --- editing ------------------------------------------------------------------------------
+
+
+def _show_tables(desk: Desk, draft: Draft) -> None:
+    """Show each table of the system with its cells to edit, faults at their rows."""
+    system = find_system(draft.system)
+    faults, _ = _faults(desk, draft)
+    kind = system.problem
+    titles = {}
+    for table in kind.tables:
+        count = len(faults.get(table.name, {}))
+        rows = len(draft.frames[table.name]) if table.name in draft.frames else 0
+        words = f"{table.name} :red[{sizes({'faults': count})}]" if count else f"{table.name} {rows:,}"
+        titles[table.name] = words if table.name in draft.frames else f"{table.name} –"
+    tabs = st.tabs([titles[table.name] for table in kind.tables])
+    for tab, table in zip(tabs, kind.tables, strict=True):
+        with tab:
+            st.caption(escape_markdown(table.about[:1].upper() + table.about[1:]))
+            for note in draft.notes.get(table.name, ()):
+                st.caption(escape_markdown(note))
+            if table.name in draft.frames:
+                _show_editor(desk, draft, table, faults.get(table.name, {}))
+            elif st.button("Add this table", key=f"own add {table.name}"):
+                columns = {name: _empty(table, name) for name in table.required_columns}
+                draft.change(table.name, pd.DataFrame(columns))
+                st.rerun()
+
+
+def _empty(table: Table, column: str) -> pd.Series:
+    return pd.Series([], dtype=object if is_label(table.columns[column]) else float)
+
+
+def _faults(desk: Desk, draft: Draft) -> tuple[dict[str, dict[int, str]], list[str]]:
+    """Return the faults of rows of the last check, and the others."""
+    found = desk.checked.faults if desk.checked is not None else ()
+    return split_faults(found, [table.name for table in find_system(draft.system).problem.tables])
+
+
+def _show_editor(desk: Desk, draft: Draft, table: Table, faults: Mapping[int, str]) -> None:
+    """Show the cells of a table; a change is taken into the draft."""
+    frame = draft.frames[table.name]
+    only_faulty = bool(faults) and st.toggle("Only rows with faults", key=f"own only {table.name}")
+    first = 0
+    if not only_faulty and len(frame) > ROWS_SHOWN:
+        pages = -(-len(frame) // ROWS_SHOWN)
+        number = st.number_input(
+            f"Part of {pages} (of {ROWS_SHOWN} rows each)", 1, pages, key=f"own part {table.name}"
+        )
+        first = (int(number) - 1) * ROWS_SHOWN
+    signature = (draft.version, first, only_faulty, tuple(sorted(faults.items())), tuple(frame.columns))
+    if table.name not in desk.mounted or desk.mounted[table.name][0] != signature:
+        places = sorted(faults) if only_faulty else list(range(first, min(first + ROWS_SHOWN, len(frame))))
+        places = [place for place in places if place < len(frame)]
+        desk.count += 1
+        desk.mounted[table.name] = (signature, desk.count, frame, places, frame.iloc[places])
+    _, count, whole, places, cells = desk.mounted[table.name]
+    shown = cells.copy()
+    texts = [faults.get(place, "") for place in places]
+    if any(texts):
+        shown.insert(0, FAULT, texts)
+    shown.index = (
+        pd.Index([place + 1 for place in places])
+        if only_faulty
+        else pd.RangeIndex(first + 1, first + 1 + len(shown))
+    )
+    edited = st.data_editor(
+        shown,
+        key=f"own cells {table.name} {count}",
+        num_rows="fixed" if only_faulty else "dynamic",
+        hide_index=False,
+        column_config={FAULT: st.column_config.TextColumn(FAULT, disabled=True, width="large")}
+        | {name: _column_config(table, name, shown[name]) for name in cells.columns},
+        width="stretch",
+        height=min(640, 75 + 35 * max(len(shown), 1)),
+    )
+    edited = tasks.editable(table, edited.drop(columns=FAULT, errors="ignore"))
+    if edited.equals(tasks.editable(table, cells)):
+        changed = whole
+    else:
+        changed = tasks.editable(table, replace_rows(whole, places, edited))
+    if not changed.equals(frame):
+        draft.change(table.name, changed)
+    _show_columns(draft, table)
+
+
+def _column_config(table: Table, name: str, values: pd.Series) -> Any:
+    about = table.columns[name].description
+    if pd.api.types.is_numeric_dtype(values):
+        return st.column_config.NumberColumn(column_label(name), help=about, format="%.10g")
+    return st.column_config.TextColumn(column_label(name), help=about)
+
+
+def _show_columns(draft: Draft, table: Table) -> None:
+    """Show the optional columns that the table does not have, to be added."""
+    frame = draft.frames[table.name]
+    absent = [name for name in table.columns if name not in frame]
+    left, right = st.columns(2, vertical_alignment="bottom")
+    if absent:
+        with left.popover("Add a column"):
+            for name in absent:
+                about = table.columns[name].description
+                if st.button(column_label(name), help=about, key=f"own column {table.name} {name}"):
+                    values = pd.Series(None, index=frame.index, dtype=_empty(table, name).dtype)
+                    added = frame.assign(**{name: values})
+                    draft.change(table.name, tasks.editable(table, added))
+                    st.rerun()
+    is_optional = table.name in find_system(draft.system).problem.optional_tables
+    if is_optional and right.button("Remove this table", key=f"own remove {table.name}"):
+        draft.change(table.name, None)
+        st.rerun()
+
+
+# --- state and problem --------------------------------------------------------------------
+
+
+def _submit_check(desk: Desk, draft: Draft) -> None:
+    """Have the tables checked where they have changed since the last check."""
+    if desk.asked_frames is draft.frames:
+        return
+    desk.asked_frames, desk.saved = draft.frames, ""
+    session.submit(
+        "own check", tasks.check_tables, draft.system, draft.frames, draft.sections, session.folder()
+    )
+
+
+def _show_state(desk: Desk, draft: Draft) -> None:
+    """Show whether the tables are a valid problem, and what can be done with them."""
+    checked = desk.checked
+    if checked is None:
+        session.show_progress("own check", "checking")
+        session.show_failure("own check")
+        return
+    is_current = desk.checked_frames is draft.frames
+    if checked.faults:
+        st.subheader(f":red[{sizes({'faults': len(checked.faults)})}] to correct before it can be solved")
+    else:
+        st.subheader(escape_markdown(f"A valid problem of {draft.system}: {checked.size}"))
+    _, others = _faults(desk, draft)
+    for fault in others[: session.MAX_ERROR_LINES]:
+        st.error(escape_markdown(fault))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if st.button("Solve", type="primary", disabled=not (is_current and checked.digest), key="own solve"):
+            _open_question(checked.digest)
+        if st.button("Undo", disabled=not draft.past, key="own undo", shortcut="ctrl+alt+z"):
+            draft.undo()
+            st.rerun()
+        if st.button("Redo", disabled=not draft.future, key="own redo", shortcut="ctrl+alt+y"):
+            draft.redo()
+            st.rerun()
+        if is_current and checked.digest:
+            _show_save(desk, draft, checked)
+    session.show_progress("own check", "checking")
+    session.show_failure("own check")
+
+
+def _show_save(desk: Desk, draft: Draft, checked: tasks.Checked) -> None:
+    """Show how the problem is saved as a scenario."""
+    with st.popover("Save as a scenario"):
+        text = st.text_input("Name", value=f"my_{draft.system}", key="own name")
+        try:
+            name = tasks.plain_scenario_name(text)
+        except InputError as error:
+            session.show_error(error)
+            return
+        stored = session.folder() / checked.digest
+        st.download_button(
+            "Download (zip)", tasks.pack(stored, name), f"{name}.zip", on_click="ignore", key="own zip"
+        )
+        st.caption(escape_markdown(f"Unpack it, then: planner solve {name}/scenario.toml"))
+        if own_folders():
+            if st.button("Save on this server", key="own save"):
+                session.submit("own save", tasks.save_scenario, stored, name)
+                st.rerun()
+            session.show_progress("own save", "saving")
+            session.show_failure("own save")
+            if desk.saved:
+                st.success(escape_markdown(f"Saved as {desk.saved}: it is in the list of scenarios."))
+
+
+def _open_question(digest: str) -> None:
+    """Open the what-if page with the stored tables."""
+    state = st.session_state
+    for name in ("restored", "is asked", "address question", "error address", "scenario", "uploaded"):
+        state.pop(name, None)
+    query = Question(scenario=UPLOADED, upload=digest).to_query()
+    st.switch_page(state["pages"]["what_if"], query_params=query)
+
+
+def _show_problem(desk: Desk) -> None:
+    """Show the picture of the problem, its size, and doubts on its figures."""
+    checked = desk.checked
+    if checked is None or checked.faults:
+        return
+    for doubt in checked.doubts:
+        st.warning(escape_markdown(doubt.removeprefix("warning: ")))
+    if checked.drawing is not None:
+        rendering.show_drawing(checked.drawing, "own problem")

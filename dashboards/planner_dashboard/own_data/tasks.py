@@ -1,0 +1,294 @@
+"""What worker processes do for the page "Your data": recognize files, read, check and save tables."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import shutil
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+import tomli_w
+
+from planner.contract.columns import ColumnMatch
+from planner.contract.drawing import Drawing
+from planner.contract.notes import observe_notes
+from planner.contract.plausibility import find_disproportions, find_unusual
+from planner.contract.system import System
+from planner.contract.tables import Table, digest, is_label
+from planner.errors import InputError
+from planner.formatting import sizes
+from planner.io.file_replacement import replace_folder
+from planner.io.layout import Layout
+from planner.io.names import name_fault
+from planner.io.recognition import Recognition, Sheet, list_sheets, match_sheet, recognize
+from planner.io.table_files import check_problem, read_cells, write_table
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import load
+from planner.scenarios.shipped import own_folders, scenario_names
+from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
+from planner_dashboard.uploads import active_cells
+
+MAX_ROWS: Final = 1_000_000
+"""Rows of a table that the page edits."""
+KEPT_SECTIONS: Final = ("designs", "solver")
+"""Sections of a scenario that stay with its tables."""
+GIVEN: Final = "given"
+"""Folder of the files as they were given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """Files that were given, and what they are."""
+
+    sheets: tuple[Sheet, ...]
+    recognition: Recognition
+    system: str | None
+    notes: tuple[str, ...]
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Read:
+    """Tables as read from files, or those of a scenario.
+
+    frames    cells by table, under our names and in our units
+    notes     on what was converted and ignored, by table
+    faults    why a table cannot be read, by table
+    missing   columns that the user may find among those of the sheet, by table
+    sections  of the scenario that the tables come from
+    name      of that scenario
+    """
+
+    system: str
+    frames: Mapping[str, pd.DataFrame]
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    faults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sections: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Checked:
+    """Tables after their check.
+
+    faults   with the table's name and the row where a row is at fault; empty: valid
+    doubts   on figures that look like another unit
+    size     of the problem, in words
+    digest   of the stored scenario; "" where there are faults
+    drawing  of the problem, without a plan
+    """
+
+    faults: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+    size: str = ""
+    digest: str = ""
+    drawing: Drawing | None = None
+
+
+def take_files(given: Sequence[GivenFile], folder: Path) -> Taken:
+    """Store files in place of those before, and recognize which system and which tables they are."""
+    root = folder / GIVEN
+    shutil.rmtree(root, ignore_errors=True)
+    stored = store_files(given, root)
+    sheets: list[Sheet] = []
+    faults = list(stored.faults)
+    for path in stored.paths:
+        for sheet in list_sheets(path):
+            if sheet.fault:
+                faults.append(sheet.fault.replace(f"{path.parent}/", ""))
+            else:
+                sheets.append(sheet)
+    found = recognize(sheets, [find_system(name) for name in system_names()])
+    system = stored.system if found.reading(stored.system) else found.system
+    return Taken(
+        sheets=tuple(sheets), recognition=found, system=system, notes=stored.notes, faults=tuple(faults)
+    )
+
+
+def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) -> Read:
+    """Read sheets as tables of a system.
+
+    chosen  the sheet of each table, and how it is written where that is not found by itself
+    """
+    tables = {table.name: table for table in find_system(system_name).problem.tables}
+    frames: dict[str, pd.DataFrame] = {}
+    notes: dict[str, tuple[str, ...]] = {}
+    faults: dict[str, tuple[str, ...]] = {}
+    missing: dict[str, tuple[str, ...]] = {}
+    for name, (sheet, layout) in chosen.items():
+        match = match_sheet(sheet, tables[name], layout.columns)
+        missing[name] = _missing_columns(tables[name], match)
+        try:
+            cells = read_cells(tables[name], sheet.file(layout))
+        except InputError as error:
+            faults[name] = tuple(fault.replace(f"{sheet.path.parent}/", "") for fault in error.faults)
+            continue
+        if len(cells.frame) > MAX_ROWS:
+            faults[name] = (f"{cells.where}: has {len(cells.frame):,} rows, at most {MAX_ROWS:,} can be edited",)
+            continue
+        frames[name] = editable(tables[name], cells.frame)
+        notes[name] = cells.notes
+        if cells.faults:
+            faults[name] = cells.faults
+    return Read(system=system_name, frames=frames, notes=notes, faults=faults, missing=missing)
+
+
+def _missing_columns(table: Table, match: ColumnMatch) -> tuple[str, ...]:
+    """Return our columns that were not found, the required ones first."""
+    absent = [name for name in table.columns if name not in match.names]
+    return tuple(sorted(absent, key=lambda name: not table.columns[name].required))
+
+
+def read_scenario(name: str) -> Read:
+    """Return the tables of a scenario that ships with planner, or of the user's own."""
+    if name not in scenario_names():
+        raise InputError(f"{name}: no such scenario")
+    scenario = load(name)
+    frames = scenario.make_problem().to_tables()
+    tables = {table.name: table for table in scenario.system.problem.tables}
+    large = [f"{table}: has {len(frame):,} rows, at most {MAX_ROWS:,} can be edited"
+             for table, frame in frames.items() if len(frame) > MAX_ROWS]  # fmt: skip
+    if large:
+        raise InputError(*large)
+    sections = {key: scenario.raw[key] for key in KEPT_SECTIONS if key in scenario.raw}
+    return Read(
+        system=scenario.system.name,
+        frames={table: editable(tables[table], frame) for table, frame in frames.items()},
+        sections=sections,
+        name=name,
+    )
+
+
+def editable(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return cells in the table's order of columns: names as text, numbers as numbers where all are."""
+    columns = {}
+    for name, column in table.columns.items():
+        if name not in frame:
+            continue
+        values = frame[name]
+        if is_label(column):
+            columns[name] = _texts(values)
+        else:
+            numbers = pd.to_numeric(values, errors="coerce")
+            is_numeric = bool((numbers.notna() | values.isna()).all())
+            columns[name] = numbers.astype(float) if is_numeric else _texts(values)
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def _texts(values: pd.Series) -> pd.Series:
+    found = values.astype(object)
+    return found.map(lambda value: None if pd.isna(value) else str(value)).astype(object)
+
+
+def check_tables(
+    system_name: str, frames: Mapping[str, pd.DataFrame], sections: Mapping[str, Any], folder: Path
+) -> Checked:
+    """Check tables, and store the scenario that solves them where they are valid."""
+    system = find_system(system_name)
+    kind = system.problem
+    needed = [table.name for table in kind.tables if table.name not in kind.optional_tables]
+    lost = [f"{name}: is missing" for name in needed if name not in frames]
+    cells = {name: _without_empty(frame) for name, frame in frames.items()}
+    faults = [fault for name, frame in cells.items() for fault in active_cells(_from_one(frame), name)]
+    try:
+        tables = check_problem(kind.tables, cells, kind.from_tables, [*lost, *faults])
+        problem = kind.from_tables(tables)
+    except InputError as error:
+        return Checked(faults=error.faults)
+    declared = {table.name: table for table in kind.tables}
+    doubts = [doubt for name, frame in tables.items() for doubt in find_unusual(declared[name], frame, name)]
+    doubts += find_disproportions(kind.proportions, tables)
+    drawings = kind.draw(problem) if kind.draw is not None else ()
+    return Checked(
+        faults=(),
+        doubts=tuple(doubts),
+        size=sizes(problem.size()),
+        digest=_store(system, problem.to_tables(), sections, folder),
+        drawing=next(iter(drawings), None),
+    )
+
+
+def _without_empty(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without optional columns that are empty, which a user has added and not filled."""
+    return frame.dropna(axis=1, how="all") if len(frame) else frame
+
+
+def _from_one(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose rows are counted from 1 in faults."""
+    frame = frame.copy(deep=False)
+    frame.attrs["first_row"] = 1
+    return frame
+
+
+def _store(
+    system: System, tables: Mapping[str, pd.DataFrame], sections: Mapping[str, Any], folder: Path
+) -> str:
+    """Store a scenario with its tables in a folder named by a digest of both; return the digest."""
+    document = {"system": system.name, "problem": {"source": "tables", "path": "."}, **sections}
+    text = tomli_w.dumps(document)
+    name = hashlib.sha256((digest(tables) + text).encode()).hexdigest()[:16]
+    if not (folder / name / SCENARIO).is_file():
+        with replace_folder(folder / name) as partial:
+            _write(system, tables, partial)
+            (partial / SCENARIO).write_text(text, encoding="utf-8")
+    return name
+
+
+def _write(system: System, tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
+    """Write the tables of a problem as CSV; optional ones without rows are left out."""
+    for name, frame in tables.items():
+        if len(frame) or name not in system.problem.optional_tables:
+            write_table(frame, folder / f"{name}.csv")
+
+
+def pack(folder: Path, name: str) -> bytes:
+    """Return a stored scenario as a zip archive that `planner solve NAME/scenario.toml` takes when unpacked."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{name}/{path.name}")
+    return content.getvalue()
+
+
+def plain_scenario_name(text: str) -> str:
+    """Return a name in plain letters for files, such as `my_network`; raise InputError where none is left."""
+    name = re.sub(r"\s+", "_", text.strip())
+    if fault := name_fault(name):
+        raise InputError(f"the name {fault}")
+    return name
+
+
+def save_scenario(stored: Path, name: str) -> str:
+    """Copy a stored scenario into the first folder of the user's scenarios; return its name there.
+
+    raises  InputError for a name that is taken, and where there is no folder or it cannot be written
+    """
+    folders = own_folders()
+    if not folders:
+        raise InputError("no folder for scenarios: start the dashboard with --scenarios FOLDER")
+    plain = plain_scenario_name(name)
+    from planner.io.text_files import read_text
+    from planner.io.toml import parse_toml
+
+    document = parse_toml(read_text(stored / SCENARIO))
+    whole = f"{document['system']}/{plain}"
+    if whole in scenario_names():
+        raise InputError(f"{whole}: there is a scenario of this name; choose another")
+    document["problem"]["path"] = plain
+    own = folders[0] / document["system"]
+    try:
+        own.mkdir(parents=True, exist_ok=True)
+        with replace_folder(own / plain) as partial:
+            for path in stored.glob("*.csv"):
+                shutil.copy(path, partial / path.name)
+        (own / f"{plain}.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{whole}: cannot be written ({error.strerror or error})") from None
+    return whole
