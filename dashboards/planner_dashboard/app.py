@@ -12,6 +12,7 @@ import streamlit as st
 # module, address, title and icon of each page (streamlit would show a docstring of this constant)
 PAGES: Final = (
     ("what_if", "what_if", "What if", ":material/tune:"),
+    ("own_data", "own_data", "Your data", ":material/table_edit:"),
     ("design_space", "recipes", "Recipes", ":material/account_tree:"),
     ("stored_runs", "sweeps", "Sweeps", ":material/grid_on:"),
     ("reproduction", "reproduction", "Reproduction", ":material/fact_check:"),
@@ -23,15 +24,14 @@ def main() -> None:
     st.set_page_config(
         page_title="planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
     )
-    st.navigation(
-        [
-            st.Page(
-                _page(module, title), title=title, url_path=address, icon=icon, default=address == "what_if"
-            )
-            for module, address, title, icon in PAGES
-        ],
-        position="top",
-    ).run()
+    pages = {
+        address: st.Page(
+            _page(module, title), title=title, url_path=address, icon=icon, default=address == "what_if"
+        )
+        for module, address, title, icon in PAGES
+    }
+    st.session_state["pages"] = pages  # by which one page opens another
+    st.navigation(list(pages.values()), position="top").run()
 
 
 def _page(module: str, title: str) -> Callable[[], None]:

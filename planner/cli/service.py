@@ -17,7 +17,7 @@ from planner.cli.options import JsonOption
 from planner.cli.output import answer, report_compiling, say
 from planner.errors import InputError, did_you_mean
 from planner.extras import needed_by
-from planner.scenarios.shipped import scenario_names
+from planner.scenarios.shipped import FOLDERS, scenario_names
 
 MAX_UPLOAD_MB: Final = 50
 
@@ -91,6 +91,14 @@ def dashboard(
         list[Path] | None,
         typer.Option("--store", metavar="STORE", help="A sweep's folder for the page Sweeps. Repeatable."),
     ] = None,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(
+            "--scenarios",
+            metavar="FOLDER",
+            help="A folder of own scenarios, SYSTEM/NAME.toml; visitors see them and may add to them.",
+        ),
+    ] = None,
     host: Annotated[
         str,
         typer.Option(
@@ -133,7 +141,14 @@ def dashboard(
         for path in stores:
             with Store(path):  # raises where it is no store
                 pass
+    if scenarios is not None:
+        from planner.runs.files import make_folder
+
+        make_folder(scenarios)
+    given = os.environ.get(FOLDERS, "")
+    folders = [str(scenarios.resolve())] if scenarios is not None else []
     settings = {
+        FOLDERS: os.pathsep.join([*folders, *([given] if given else [])]),
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
         "PLANNER_DASHBOARD_MEMORY_MB": "" if memory is None else str(memory),

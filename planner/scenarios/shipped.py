@@ -1,7 +1,7 @@
 """Scenarios by name: those that ship with planner, and those in folders that the user names.
 
-The environment variable PLANNER_SCENARIOS lists folders like data/scenarios: SYSTEM/NAME.toml in each of them is
-the scenario SYSTEM/NAME. One that ships with planner goes before another of its name.
+The environment variable PLANNER_SCENARIOS lists folders like data/scenarios: SYSTEM/NAME.toml in each of
+them is the scenario SYSTEM/NAME. One that ships with planner goes before another of its name.
 """
 
 from __future__ import annotations

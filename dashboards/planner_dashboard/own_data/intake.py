@@ -86,7 +86,9 @@ def store_files(given: Sequence[GivenFile], folder: Path) -> Stored:
         elif path.suffix not in SUFFIXES:
             faults.append(f"{path.name}: must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
         elif len(file.content) > MAX_FILE_MB << 20:
-            faults.append(f"{path.name}: has {len(file.content) >> 20} MB, at most {MAX_FILE_MB} can be uploaded")
+            faults.append(
+                f"{path.name}: has {len(file.content) >> 20} MB, at most {MAX_FILE_MB} can be uploaded"
+            )
         else:
             path.write_bytes(file.content)
             if fault := size_fault(path):

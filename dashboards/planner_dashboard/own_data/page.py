@@ -9,24 +9,27 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
+from planner.contract.drawing import NetworkMap
 from planner.contract.system import System
 from planner.contract.tables import Table, is_label
-from planner.errors import InputError, PlannerError
+from planner.errors import InputError
 from planner.formatting import sizes
 from planner.io.layout import Layout
 from planner.io.recognition import Choice, Sheet
 from planner.io.table_files import suffix_of
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import own_folders, scenario_names
-from planner_dashboard import rendering, session
+from planner_dashboard import pictures, rendering, session
 from planner_dashboard.own_data import tasks
 from planner_dashboard.own_data.drafts import Draft, column_label, replace_rows, split_faults
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
 from planner_dashboard.session import escape_markdown
+from planner_dashboard.what_if import history
 
 ROWS_SHOWN: Final = 500
 """Rows of a table that its editor shows at a time."""
+PICTURE_HEIGHT: Final = 420
 FAULT: Final = "Fault"
 NO_TABLE: Final = "not a table"
 MARKS: Final = {"as found": None, "1,234.5": ".", "1.234,5": ","}
@@ -37,7 +40,7 @@ TEXT_FILES: Final = (".csv", ".tsv", ".txt", ".csv.gz")
 
 
 @dataclass(eq=False)
-class Desk:
+class PageState:
     """What a session has on this page.
 
     taken     the files that were given, and what they are
@@ -63,56 +66,56 @@ class Desk:
 
 def page() -> None:
     """Show the page below its title."""
-    desk: Desk = st.session_state.setdefault("own data", Desk())
-    _take_results(desk)
-    _show_start(desk)
-    if desk.taken is not None:
-        _show_recognition(desk, desk.taken)
-    if desk.draft is None:
+    own: PageState = st.session_state.setdefault("own data", PageState())
+    _take_results(own)
+    _show_start(own)
+    if own.taken is not None:
+        _show_recognition(own, own.taken)
+    if own.draft is None:
         return
     top = st.container()
     left, right = st.columns([7, 3], gap="large")
     with left:
-        _show_tables(desk, desk.draft)
-    _submit_check(desk, desk.draft)
+        _show_tables(own, own.draft)
+    _submit_check(own, own.draft)
     with top:
-        _show_state(desk, desk.draft)
+        _show_state(own, own.draft)
     with right:
-        _show_problem(desk)
+        _show_problem(own)
 
 
 # --- results of the workers ---------------------------------------------------------------
 
 
-def _take_results(desk: Desk) -> None:
+def _take_results(own: PageState) -> None:
     """Take what the workers have finished."""
     taken: tasks.Taken | None = session.take_result("own files")
     if taken is not None:
-        desk.taken, desk.chosen, desk.draft, desk.checked = taken, None, None, None
-        desk.missing, desk.unread = {}, {}
+        own.taken, own.chosen, own.draft, own.checked = taken, None, None, None
+        own.missing, own.unread = {}, {}
     read: tasks.Read | None = session.take_result("own tables")
     if read is not None:
-        version = desk.draft.version + 1 if desk.draft else 0
-        desk.draft = Draft(
+        version = own.draft.version + 1 if own.draft else 0
+        own.draft = Draft(
             system=read.system,
             frames=read.frames,
             sections=read.sections,
             notes=read.notes,
             version=version,
         )
-        desk.missing, desk.unread, desk.checked, desk.asked_frames = read.missing, read.faults, None, None
+        own.missing, own.unread, own.checked, own.asked_frames = read.missing, read.faults, None, None
     checked: tasks.Checked | None = session.take_result("own check")
     if checked is not None:
-        desk.checked, desk.checked_frames = checked, desk.asked_frames
+        own.checked, own.checked_frames = checked, own.asked_frames
     saved: str | None = session.take_result("own save")
     if saved is not None:
-        desk.saved = saved
+        own.saved = saved
 
 
 # --- where the tables come from -----------------------------------------------------------
 
 
-def _show_start(desk: Desk) -> None:
+def _show_start(own: PageState) -> None:
     """Show the field for files, and the choice of a scenario to start from."""
     left, right = st.columns([7, 3], gap="large")
     with left:
@@ -124,10 +127,10 @@ def _show_start(desk: Desk) -> None:
             "zip archive of a folder. The files stay on this server and are removed with your session.",
         )
     given = [(one.name, one.file_id) for one in uploaded]
-    if given and given != desk.given:
+    if given and given != own.given:
         files = [GivenFile(name=one.name, content=one.getvalue()) for one in uploaded]
         session.submit("own files", tasks.take_files, files, session.folder())
-    desk.given = given
+    own.given = given
     with right:
         name = st.selectbox(
             "Or start from a scenario",
@@ -137,7 +140,7 @@ def _show_start(desk: Desk) -> None:
             key="own start",
         )
         if st.button("Edit its tables", disabled=name is None, key="own start button"):
-            desk.taken = desk.chosen = None
+            own.taken = own.chosen = None
             session.submit("own tables", tasks.read_scenario, name)
     session.show_progress("own files", "recognizing")
     session.show_failure("own files")
@@ -145,7 +148,7 @@ def _show_start(desk: Desk) -> None:
     session.show_failure("own tables")
 
 
-def _show_recognition(desk: Desk, taken: tasks.Taken) -> None:
+def _show_recognition(own: PageState, taken: tasks.Taken) -> None:
     """Show what each file or sheet is, ask where that is not clear, and have the tables read."""
     for fault in taken.faults:
         st.error(escape_markdown(fault))
@@ -153,35 +156,40 @@ def _show_recognition(desk: Desk, taken: tasks.Taken) -> None:
         st.caption(escape_markdown(note))
     if not taken.sheets:
         return
-    with st.expander("Files and tables", expanded=desk.draft is None or bool(desk.unread)):
+    with st.expander("Files and tables", expanded=own.draft is None or bool(own.unread)):
         system = _show_system(taken)
         if system is None:
             return
-        reading = taken.recognition.reading(system.name)
-        choices = reading.choices if reading else tuple(Choice(table=None) for _ in taken.sheets)
-        chosen: dict[str, tuple[Sheet, Layout]] = {}
-        is_clear = True
-        for place, (sheet, choice) in enumerate(zip(taken.sheets, choices, strict=True)):
-            table = _show_sheet(system, place, sheet, choice)
-            if table is None:
-                is_clear = False
-                continue
-            if table == NO_TABLE:
-                continue
-            if table in chosen:
-                st.error(escape_markdown(f"{sheet.name}: {chosen[table][0].name} is {table} already"))
-                is_clear = False
-                continue
-            chosen[table] = (sheet, _show_layout(desk, system, place, sheet, table))
-        kind = system.problem
-        needed = [one.name for one in kind.tables if one.name not in (*kind.optional_tables, *chosen)]
-        if needed:
-            st.warning(escape_markdown(f"Still missing: {', '.join(needed)}. Add a file, or fill in the table."))
+        chosen, is_clear = _show_sheets(own, system, taken)
     wanted = (system.name, [(table, sheet.name, layout) for table, (sheet, layout) in chosen.items()])
-    if is_clear and chosen and wanted != desk.chosen:
-        desk.chosen = wanted
+    if is_clear and chosen and wanted != own.chosen:
+        own.chosen = wanted
         session.submit("own tables", tasks.read_sheets, system.name, chosen)
         st.rerun()
+
+
+def _show_sheets(
+    own: PageState, system: System, taken: tasks.Taken
+) -> tuple[dict[str, tuple[Sheet, Layout]], bool]:
+    """Show the table of each sheet; return the sheet of each table, and whether no question is left."""
+    reading = taken.recognition.reading(system.name)
+    choices = reading.choices if reading else tuple(Choice(table=None) for _ in taken.sheets)
+    chosen: dict[str, tuple[Sheet, Layout]] = {}
+    is_clear = True
+    for place, (sheet, choice) in enumerate(zip(taken.sheets, choices, strict=True)):
+        table = _show_sheet(system, place, sheet, choice)
+        if table is None:
+            is_clear = False
+        elif table in chosen:
+            st.error(escape_markdown(f"{sheet.name}: {chosen[table][0].name} is {table} already"))
+            is_clear = False
+        elif table != NO_TABLE:
+            chosen[table] = (sheet, _show_layout(own, system, place, sheet, table))
+    kind = system.problem
+    needed = [one.name for one in kind.tables if one.name not in (*kind.optional_tables, *chosen)]
+    if needed:
+        st.warning(escape_markdown(f"Still missing: {', '.join(needed)}. Add a file, or fill in the table."))
+    return chosen, is_clear
 
 
 def _show_system(taken: tasks.Taken) -> System | None:
@@ -221,10 +229,10 @@ def _show_sheet(system: System, place: int, sheet: Sheet, choice: Choice) -> str
     return chosen
 
 
-def _show_layout(desk: Desk, system: System, place: int, sheet: Sheet, table: str) -> Layout:
+def _show_layout(own: PageState, system: System, place: int, sheet: Sheet, table: str) -> Layout:
     """Show how a file is written, where that must be said: marks, separator, encoding, names of columns."""
-    missing = desk.missing.get(table, ())
-    faults = desk.unread.get(table, ())
+    missing = own.missing.get(table, ())
+    faults = own.unread.get(table, ())
     for fault in faults:
         st.error(escape_markdown(fault))
     declared = next(one for one in system.problem.tables if one.name == table)
@@ -262,10 +270,10 @@ def _show_layout(desk: Desk, system: System, place: int, sheet: Sheet, table: st
 # --- editing ------------------------------------------------------------------------------
 
 
-def _show_tables(desk: Desk, draft: Draft) -> None:
+def _show_tables(own: PageState, draft: Draft) -> None:
     """Show each table of the system with its cells to edit, faults at their rows."""
     system = find_system(draft.system)
-    faults, _ = _faults(desk, draft)
+    faults, _ = _faults(own, draft)
     kind = system.problem
     titles = {}
     for table in kind.tables:
@@ -280,7 +288,7 @@ def _show_tables(desk: Desk, draft: Draft) -> None:
             for note in draft.notes.get(table.name, ()):
                 st.caption(escape_markdown(note))
             if table.name in draft.frames:
-                _show_editor(desk, draft, table, faults.get(table.name, {}))
+                _show_editor(own, draft, table, faults.get(table.name, {}))
             elif st.button("Add this table", key=f"own add {table.name}"):
                 columns = {name: _empty(table, name) for name in table.required_columns}
                 draft.change(table.name, pd.DataFrame(columns))
@@ -291,13 +299,13 @@ def _empty(table: Table, column: str) -> pd.Series:
     return pd.Series([], dtype=object if is_label(table.columns[column]) else float)
 
 
-def _faults(desk: Desk, draft: Draft) -> tuple[dict[str, dict[int, str]], list[str]]:
+def _faults(own: PageState, draft: Draft) -> tuple[dict[str, dict[int, str]], list[str]]:
     """Return the faults of rows of the last check, and the others."""
-    found = desk.checked.faults if desk.checked is not None else ()
+    found = own.checked.faults if own.checked is not None else ()
     return split_faults(found, [table.name for table in find_system(draft.system).problem.tables])
 
 
-def _show_editor(desk: Desk, draft: Draft, table: Table, faults: Mapping[int, str]) -> None:
+def _show_editor(own: PageState, draft: Draft, table: Table, faults: Mapping[int, str]) -> None:
     """Show the cells of a table; a change is taken into the draft."""
     frame = draft.frames[table.name]
     only_faulty = bool(faults) and st.toggle("Only rows with faults", key=f"own only {table.name}")
@@ -309,12 +317,12 @@ def _show_editor(desk: Desk, draft: Draft, table: Table, faults: Mapping[int, st
         )
         first = (int(number) - 1) * ROWS_SHOWN
     signature = (draft.version, first, only_faulty, tuple(sorted(faults.items())), tuple(frame.columns))
-    if table.name not in desk.mounted or desk.mounted[table.name][0] != signature:
+    if table.name not in own.mounted or own.mounted[table.name][0] != signature:
         places = sorted(faults) if only_faulty else list(range(first, min(first + ROWS_SHOWN, len(frame))))
         places = [place for place in places if place < len(frame)]
-        desk.count += 1
-        desk.mounted[table.name] = (signature, desk.count, frame, places, frame.iloc[places])
-    _, count, whole, places, cells = desk.mounted[table.name]
+        own.count += 1
+        own.mounted[table.name] = (signature, own.count, frame, places, frame.iloc[places])
+    _, count, whole, places, cells = own.mounted[table.name]
     shown = cells.copy()
     texts = [faults.get(place, "") for place in places]
     if any(texts):
@@ -374,29 +382,29 @@ def _show_columns(draft: Draft, table: Table) -> None:
 # --- state and problem --------------------------------------------------------------------
 
 
-def _submit_check(desk: Desk, draft: Draft) -> None:
+def _submit_check(own: PageState, draft: Draft) -> None:
     """Have the tables checked where they have changed since the last check."""
-    if desk.asked_frames is draft.frames:
+    if own.asked_frames is draft.frames:
         return
-    desk.asked_frames, desk.saved = draft.frames, ""
+    own.asked_frames, own.saved = draft.frames, ""
     session.submit(
         "own check", tasks.check_tables, draft.system, draft.frames, draft.sections, session.folder()
     )
 
 
-def _show_state(desk: Desk, draft: Draft) -> None:
+def _show_state(own: PageState, draft: Draft) -> None:
     """Show whether the tables are a valid problem, and what can be done with them."""
-    checked = desk.checked
+    checked = own.checked
     if checked is None:
         session.show_progress("own check", "checking")
         session.show_failure("own check")
         return
-    is_current = desk.checked_frames is draft.frames
+    is_current = own.checked_frames is draft.frames
     if checked.faults:
         st.subheader(f":red[{sizes({'faults': len(checked.faults)})}] to correct before it can be solved")
     else:
         st.subheader(escape_markdown(f"A valid problem of {draft.system}: {checked.size}"))
-    _, others = _faults(desk, draft)
+    _, others = _faults(own, draft)
     for fault in others[: session.MAX_ERROR_LINES]:
         st.error(escape_markdown(fault))
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -409,12 +417,12 @@ def _show_state(desk: Desk, draft: Draft) -> None:
             draft.redo()
             st.rerun()
         if is_current and checked.digest:
-            _show_save(desk, draft, checked)
+            _show_save(own, draft, checked)
     session.show_progress("own check", "checking")
     session.show_failure("own check")
 
 
-def _show_save(desk: Desk, draft: Draft, checked: tasks.Checked) -> None:
+def _show_save(own: PageState, draft: Draft, checked: tasks.Checked) -> None:
     """Show how the problem is saved as a scenario."""
     with st.popover("Save as a scenario"):
         text = st.text_input("Name", value=f"my_{draft.system}", key="own name")
@@ -434,25 +442,26 @@ def _show_save(desk: Desk, draft: Draft, checked: tasks.Checked) -> None:
                 st.rerun()
             session.show_progress("own save", "saving")
             session.show_failure("own save")
-            if desk.saved:
-                st.success(escape_markdown(f"Saved as {desk.saved}: it is in the list of scenarios."))
+            if own.saved:
+                st.success(escape_markdown(f"Saved as {own.saved}: it is in the list of scenarios."))
 
 
 def _open_question(digest: str) -> None:
     """Open the what-if page with the stored tables."""
-    state = st.session_state
-    for name in ("restored", "is asked", "address question", "error address", "scenario", "uploaded"):
-        state.pop(name, None)
-    query = Question(scenario=UPLOADED, upload=digest).to_query()
-    st.switch_page(state["pages"]["what_if"], query_params=query)
+    question = Question(scenario=UPLOADED, upload=digest)
+    st.session_state.setdefault("history", history.History([question]))
+    history.ask(question)
+    st.switch_page(st.session_state["pages"]["what_if"], query_params=question.to_query())
 
 
-def _show_problem(desk: Desk) -> None:
+def _show_problem(own: PageState) -> None:
     """Show the picture of the problem, its size, and doubts on its figures."""
-    checked = desk.checked
+    checked = own.checked
     if checked is None or checked.faults:
         return
     for doubt in checked.doubts:
         st.warning(escape_markdown(doubt.removeprefix("warning: ")))
-    if checked.drawing is not None:
+    if isinstance(checked.drawing, NetworkMap):
+        pictures.show_network(checked.drawing, key="own problem", height=PICTURE_HEIGHT)
+    elif checked.drawing is not None:
         rendering.show_drawing(checked.drawing, "own problem")

@@ -17,7 +17,6 @@ import tomli_w
 
 from planner.contract.columns import ColumnMatch
 from planner.contract.drawing import Drawing
-from planner.contract.notes import observe_notes
 from planner.contract.plausibility import find_disproportions, find_unusual
 from planner.contract.system import System
 from planner.contract.tables import Table, digest, is_label
@@ -28,6 +27,8 @@ from planner.io.layout import Layout
 from planner.io.names import name_fault
 from planner.io.recognition import Recognition, Sheet, list_sheets, match_sheet, recognize
 from planner.io.table_files import check_problem, read_cells, write_table
+from planner.io.text_files import read_text
+from planner.io.toml import parse_toml
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import own_folders, scenario_names
@@ -131,7 +132,9 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
             faults[name] = tuple(fault.replace(f"{sheet.path.parent}/", "") for fault in error.faults)
             continue
         if len(cells.frame) > MAX_ROWS:
-            faults[name] = (f"{cells.where}: has {len(cells.frame):,} rows, at most {MAX_ROWS:,} can be edited",)
+            faults[name] = (
+                f"{cells.where}: has {len(cells.frame):,} rows, at most {MAX_ROWS:,} can be edited",
+            )
             continue
         frames[name] = editable(tables[name], cells.frame)
         notes[name] = cells.notes
@@ -249,7 +252,7 @@ def _write(system: System, tables: Mapping[str, pd.DataFrame], folder: Path) -> 
 
 
 def pack(folder: Path, name: str) -> bytes:
-    """Return a stored scenario as a zip archive that `planner solve NAME/scenario.toml` takes when unpacked."""
+    """Return a stored scenario as a zip archive of a folder `name`, which `planner solve` takes unpacked."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.iterdir()):
@@ -274,9 +277,6 @@ def save_scenario(stored: Path, name: str) -> str:
     if not folders:
         raise InputError("no folder for scenarios: start the dashboard with --scenarios FOLDER")
     plain = plain_scenario_name(name)
-    from planner.io.text_files import read_text
-    from planner.io.toml import parse_toml
-
     document = parse_toml(read_text(stored / SCENARIO))
     whole = f"{document['system']}/{plain}"
     if whole in scenario_names():
