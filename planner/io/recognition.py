@@ -55,6 +55,11 @@ class Sheet:
         return self.sheet or self.path.name[: len(self.path.name) - len(suffix)]
 
     @property
+    def widest(self) -> tuple[str, ...]:
+        """The names of the columns in the way of separating them that shows the most."""
+        return max(self.columns, key=len, default=())
+
+    @property
     def is_in_workbook(self) -> bool:
         return suffix_of(self.path) in workbooks.SUFFIXES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -91,6 +91,13 @@ def replace_rows(whole: pd.DataFrame, places: Sequence[int], edited: pd.DataFram
     before = [place for place in range(first) if place not in chosen]
     after = [place for place in range(first, len(whole)) if place not in chosen]
     return pd.concat([whole.iloc[before], edited, whole.iloc[after]], ignore_index=True)
+
+
+def in_words(text: str, columns: Iterable[str]) -> str:
+    """Return a line with the names of columns in words: `Capacity [Mbit/s] is -3.0, must be ...`."""
+    for name in sorted(columns, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w']){re.escape(name)}(?![\w'])", column_label(name), text)
+    return text
 
 
 def column_label(name: str) -> str:

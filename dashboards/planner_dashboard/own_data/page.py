@@ -21,22 +21,39 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.own_data import tasks
-from planner_dashboard.own_data.drafts import Draft, column_label, replace_rows, split_faults
+from planner_dashboard.own_data.drafts import Draft, column_label, in_words, replace_rows, split_faults
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
 from planner_dashboard.session import escape_markdown
 from planner_dashboard.what_if import history
+from planner_dashboard.what_if.page import STYLE
 
 ROWS_SHOWN: Final = 500
 """Rows of a table that its editor shows at a time."""
 PICTURE_HEIGHT: Final = 420
 FAULT: Final = "Fault"
+FAULT_COLOUR: Final = "color: #d73027; font-weight: 600"
 NO_TABLE: Final = "not a table"
 MARKS: Final = {"as found": None, "1,234.5": ".", "1.234,5": ","}
 """Ways to write a number, and the decimal mark of each."""
 SEPARATORS: Final = {"as found": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS: Final = ("as found", "utf-8", "cp1252", "cp1250", "cp1251", "utf-16")
 TEXT_FILES: Final = (".csv", ".tsv", ".txt", ".csv.gz")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shown:
+    """What the editor shows: it begins anew where its signature changes.
+
+    key     of streamlit's element
+    whole   the table when the editor began
+    places  of the rows that it shows
+    """
+
+    signature: Any
+    key: str
+    whole: pd.DataFrame
+    places: list[int]
 
 
 @dataclass(eq=False)
@@ -47,7 +64,8 @@ class PageState:
     chosen    the sheets that the draft was read from
     draft     the tables in work
     checked   the last check, and the frames that it is of
-    mounted   what each editor shows: the count of its key, the whole table, the places of the rows, the cells
+    shown     what the editor shows
+    editors   number of editors so far
     """
 
     taken: tasks.Taken | None = None
@@ -59,13 +77,14 @@ class PageState:
     checked: tasks.Checked | None = None
     checked_frames: Any = None
     asked_frames: Any = None
-    mounted: dict[str, tuple[Any, int, pd.DataFrame, list[int], pd.DataFrame]] = field(default_factory=dict)
-    count: int = 0
+    shown: Shown | None = None
+    editors: int = 0
     saved: str = ""
 
 
 def page() -> None:
     """Show the page below its title."""
+    st.html(STYLE)
     own: PageState = st.session_state.setdefault("own data", PageState())
     _take_results(own)
     _show_start(own)
@@ -220,7 +239,7 @@ def _show_sheet(system: System, place: int, sheet: Sheet, choice: Choice) -> str
         which = " or ".join(choice.fitting)
         st.warning(escape_markdown(f"{sheet.name}: is it {which}? Its columns and its name do not tell."))
     chosen: str | None = st.selectbox(
-        f"{sheet.name}: {', '.join(max(sheet.columns, key=len, default=()))[:120]}",
+        f"{sheet.name}: {', '.join(sheet.widest)[:120]}",
         names,
         index=None if default is None else names.index(default),
         placeholder="Which table is it?",
@@ -272,27 +291,35 @@ def _show_layout(own: PageState, system: System, place: int, sheet: Sheet, table
 
 def _show_tables(own: PageState, draft: Draft) -> None:
     """Show each table of the system with its cells to edit, faults at their rows."""
-    system = find_system(draft.system)
+    tables = {table.name: table for table in find_system(draft.system).problem.tables}
     faults, _ = _faults(own, draft)
-    kind = system.problem
-    titles = {}
-    for table in kind.tables:
-        count = len(faults.get(table.name, {}))
-        rows = len(draft.frames[table.name]) if table.name in draft.frames else 0
-        words = f"{table.name} :red[{sizes({'faults': count})}]" if count else f"{table.name} {rows:,}"
-        titles[table.name] = words if table.name in draft.frames else f"{table.name} –"
-    tabs = st.tabs([titles[table.name] for table in kind.tables])
-    for tab, table in zip(tabs, kind.tables, strict=True):
-        with tab:
-            st.caption(escape_markdown(table.about[:1].upper() + table.about[1:]))
-            for note in draft.notes.get(table.name, ()):
-                st.caption(escape_markdown(note))
-            if table.name in draft.frames:
-                _show_editor(own, draft, table, faults.get(table.name, {}))
-            elif st.button("Add this table", key=f"own add {table.name}"):
-                columns = {name: _empty(table, name) for name in table.required_columns}
-                draft.change(table.name, pd.DataFrame(columns))
-                st.rerun()
+
+    def title(name: str) -> str:
+        words = column_label(name)
+        if name not in draft.frames:
+            return f"{words}, none"
+        count = len(faults.get(name, {}))
+        marks = f" :red[{sizes({'faults': count})}]" if count else ""
+        return f"{words} {len(draft.frames[name]):,}{marks}"
+
+    first = next(iter([*faults, *draft.frames, *tables]))
+    picked = st.segmented_control(
+        "Table",
+        list(tables),
+        default=first,
+        format_func=title,
+        key=f"own picked {draft.system}",
+        label_visibility="collapsed",
+    )
+    table = tables[picked or first]
+    about = table.about[:1].upper() + table.about[1:]
+    notes = [in_words(note, table.columns) for note in draft.notes.get(table.name, ())]
+    st.caption("  \n".join(escape_markdown(line) for line in (f"{about}.", *notes)))
+    if table.name in draft.frames:
+        _show_editor(own, draft, table, faults.get(table.name, {}))
+    elif st.button("Add this table", key=f"own add {table.name}"):
+        draft.change(table.name, pd.DataFrame({name: _empty(table, name) for name in table.required_columns}))
+        st.rerun()
 
 
 def _empty(table: Table, column: str) -> pd.Series:
@@ -316,37 +343,48 @@ def _show_editor(own: PageState, draft: Draft, table: Table, faults: Mapping[int
             f"Part of {pages} (of {ROWS_SHOWN} rows each)", 1, pages, key=f"own part {table.name}"
         )
         first = (int(number) - 1) * ROWS_SHOWN
-    signature = (draft.version, first, only_faulty, tuple(sorted(faults.items())), tuple(frame.columns))
-    if table.name not in own.mounted or own.mounted[table.name][0] != signature:
-        places = sorted(faults) if only_faulty else list(range(first, min(first + ROWS_SHOWN, len(frame))))
-        places = [place for place in places if place < len(frame)]
-        own.count += 1
-        own.mounted[table.name] = (signature, own.count, frame, places, frame.iloc[places])
-    _, count, whole, places, cells = own.mounted[table.name]
+    signature = (table.name, draft.version, first, only_faulty, tuple(sorted(faults.items())))
+    view = own.shown
+    # the browser forgets the edits of an editor that is not shown any more
+    if view is None or view.signature != (*signature, *frame.columns) or view.key not in st.session_state:
+        last = min(first + ROWS_SHOWN, len(frame))
+        places = [place for place in sorted(faults) if place < len(frame)]
+        own.editors += 1
+        view = own.shown = Shown(
+            signature=(*signature, *frame.columns),
+            key=f"own cells {own.editors}",
+            whole=frame,
+            places=places if only_faulty else list(range(first, last)),
+        )
+    cells = view.whole.iloc[view.places]
     shown = cells.copy()
-    texts = [faults.get(place, "") for place in places]
-    if any(texts):
+    if faults:
+        texts = [in_words(faults.get(place, ""), table.columns) for place in view.places]
         shown.insert(0, FAULT, texts)
     shown.index = (
-        pd.Index([place + 1 for place in places])
+        pd.Index([place + 1 for place in view.places])
         if only_faulty
         else pd.RangeIndex(first + 1, first + 1 + len(shown))
     )
-    edited = st.data_editor(
-        shown,
-        key=f"own cells {table.name} {count}",
+    # only cells that cannot be edited take a colour
+    styled = shown.style.map(lambda _: FAULT_COLOUR, subset=[FAULT]) if faults else shown
+    given = st.data_editor(
+        styled,
+        key=view.key,
         num_rows="fixed" if only_faulty else "dynamic",
         hide_index=False,
-        column_config={FAULT: st.column_config.TextColumn(FAULT, disabled=True, width="large")}
+        column_config={
+            "_index": st.column_config.Column("Row", disabled=True),
+            FAULT: st.column_config.TextColumn(FAULT, disabled=True, width="large"),
+        }
         | {name: _column_config(table, name, shown[name]) for name in cells.columns},
         width="stretch",
         height=min(640, 75 + 35 * max(len(shown), 1)),
     )
-    edited = tasks.editable(table, edited.drop(columns=FAULT, errors="ignore"))
-    if edited.equals(tasks.editable(table, cells)):
-        changed = whole
-    else:
-        changed = tasks.editable(table, replace_rows(whole, places, edited))
+    edited = tasks.editable(table, given.drop(columns=FAULT, errors="ignore"))
+    changed = view.whole
+    if not edited.equals(tasks.editable(table, cells)):
+        changed = tasks.editable(table, replace_rows(view.whole, view.places, edited))
     if not changed.equals(frame):
         draft.change(table.name, changed)
     _show_columns(draft, table)

@@ -186,8 +186,13 @@ def editable(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _texts(values: pd.Series) -> pd.Series:
-    found = values.astype(object)
-    return found.map(lambda value: None if pd.isna(value) else str(value)).astype(object)
+    return values.astype(object).map(_text).astype(object)
+
+
+def _text(value: Any) -> str | None:
+    if pd.isna(value):
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check_tables(
