@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,9 +25,8 @@ from planner.reports.document import Part, Text, no_drawings
 from planner.reports.run_pages import DesignFigures
 from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Entry, Scenario
-from planner_dashboard import comparisons, uploads
+from planner_dashboard import comparisons
 from planner_dashboard.question import Question
-from planner_dashboard.uploads import UploadedFile
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -443,22 +441,3 @@ def measure(system: str, out: Path, progress: Path) -> SystemMeasurement:
         failed_designs=dict(found.measured.failed),
         failed_runs=dict(found.failed),
     )
-
-
-def upload(system: str, files: Sequence[UploadedFile], folder: Path) -> tuple[str, str]:
-    """Store uploaded tables with the scenario that solves them; return their digest and size.
-
-    raises  InputError with every fault; then nothing is stored
-    """
-    import tomli_w
-
-    from planner.scenarios.scenario import load
-
-    own, digest = uploads.store_tables(system, files, folder)
-    document = {"system": system, "problem": {"source": "tables", "path": "."}}
-    (own / "scenario.toml").write_text(tomli_w.dumps(document), encoding="utf-8")
-    try:
-        return digest, sizes(load(own / "scenario.toml").make_problem().size())
-    except BaseException:
-        shutil.rmtree(own)
-        raise

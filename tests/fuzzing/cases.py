@@ -18,6 +18,7 @@ import tomli_w
 
 from planner.contract.system import System
 from planner.errors import PlannerError
+from planner.io.layout import Layout
 from planner.scenarios.catalogue import find_system
 from tests import hostile
 from tests.fuzzing.bases import SCENARIOS, bases, documents
@@ -312,8 +313,8 @@ def of_addresses(draw: random.Random, folder: Path) -> list[str]:
 
 
 def of_uploads(draw: random.Random, folder: Path) -> list[str]:
-    """Upload damaged tables under hostile names; return what is wrong with the answer."""
-    from planner_dashboard import uploads
+    """Give damaged tables under hostile names to the page "Your data"; return what is wrong with it."""
+    from planner_dashboard.own_data import intake, tasks
 
     base = draw.choice(bases())
     files = []
@@ -323,14 +324,20 @@ def of_uploads(draw: random.Random, folder: Path) -> list[str]:
         if draw.random() < 0.2:
             content = hostile.damage_bytes(draw, content)
         file = f"{name}.csv" if draw.random() < 0.8 else draw.choice(hostile.TEXTS) + ".csv"
-        table = name if draw.random() < 0.9 else draw.choice(hostile.TEXTS)
-        files.append(uploads.UploadedFile(name=file, table=table, content=content))
+        files.append(intake.GivenFile(name=file, content=content))
+    lines: list[str] = []
     try:
-        uploads.store_tables(base.system.name, files, folder)
+        taken = tasks.take_files(files, folder)
+        lines += [*taken.faults, *taken.notes]
+        reading = taken.recognition.reading(base.system.name)
+        pairs = zip(taken.sheets, reading.choices, strict=True) if reading else ()
+        chosen = {choice.table: (sheet, Layout()) for sheet, choice in pairs if choice.table}
+        read = tasks.read_sheets(base.system.name, chosen)
+        lines += [line for part in (*read.notes.values(), *read.faults.values()) for line in part]
+        lines += tasks.check_tables(base.system.name, read.frames, {}, folder).faults
     except PlannerError as error:
-        uploads.faulty_rows(str(error).splitlines(), files)
-        return find_text_faults(str(error))
-    return []
+        lines += str(error).splitlines()
+    return find_text_faults("\n".join(lines))
 
 
 KINDS: Final[Mapping[str, tuple[int, Callable[[random.Random, Path], Any]]]] = {

@@ -104,4 +104,4 @@ def column_label(name: str) -> str:
     """Return a column's name in words with its unit: `Capacity [Mbit/s]`."""
     stem, unit = unit_of(name)
     words = (stem or name).replace("_", " ")
-    return words[:1].upper() + words[1:] + (f" [{unit.symbol}]" if unit else "")
+    return words[:1].upper() + words[1:] + (f" [{unit.symbol}]" if stem and unit else "")

@@ -19,7 +19,7 @@ from planner.io.names import name_fault
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.scenarios.catalogue import system_names
-from planner_dashboard.uploads import MAX_DECODED_MB, MAX_FILE_MB, SUFFIXES, size_fault
+from planner_dashboard.own_data.limits import MAX_DECODED_MB, MAX_FILE_MB, SUFFIXES, size_fault
 
 MAX_FILES: Final = 100
 MAX_NAME: Final = 60

@@ -434,8 +434,6 @@ def _show_state(own: PageState, draft: Draft) -> None:
     """Show whether the tables are a valid problem, and what can be done with them."""
     checked = own.checked
     if checked is None:
-        session.show_progress("own check", "checking")
-        session.show_failure("own check")
         return
     is_current = own.checked_frames is draft.frames
     if checked.faults:
@@ -456,8 +454,6 @@ def _show_state(own: PageState, draft: Draft) -> None:
             st.rerun()
         if is_current and checked.digest:
             _show_save(own, draft, checked)
-    session.show_progress("own check", "checking")
-    session.show_failure("own check")
 
 
 def _show_save(own: PageState, draft: Draft, checked: tasks.Checked) -> None:
@@ -494,6 +490,8 @@ def _open_question(digest: str) -> None:
 
 def _show_problem(own: PageState) -> None:
     """Show the picture of the problem, its size, and doubts on its figures."""
+    session.show_progress("own check", "checking")
+    session.show_failure("own check")
     checked = own.checked
     if checked is None or checked.faults:
         return

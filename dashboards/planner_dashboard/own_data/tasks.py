@@ -33,7 +33,7 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
-from planner_dashboard.uploads import active_cells
+from planner_dashboard.own_data.limits import active_cells
 
 MAX_ROWS: Final = 1_000_000
 """Rows of a table that the page edits."""

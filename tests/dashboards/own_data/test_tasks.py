@@ -1,0 +1,233 @@
+"""Own data: files are recognized, read, checked and stored; all others are refused in a line each."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as pq
+
+from planner.contract.tables import digest
+from planner.errors import InputError
+from planner.io.layout import Layout
+from planner.scenarios.scenario import load
+from planner.scenarios.shipped import FOLDERS
+from planner_dashboard import comparisons, worker
+from planner_dashboard.own_data import tasks
+from planner_dashboard.own_data.intake import GivenFile
+from planner_dashboard.question import UPLOADED, Question
+from tests.commands import planner
+
+LINKS = b"tail,head,capacity_mbps\na,b,10\nb,a,10\n"
+DEMANDS = b"source,target,rate_mbps\na,b,8\n"
+
+
+def given(name: str, content: bytes) -> GivenFile:
+    return GivenFile(name=name, content=content)
+
+
+def store(files: list[GivenFile], folder: Path, system: str = "traffic") -> tasks.Checked:
+    """Return the checked tables of files; raise InputError with every fault on the way."""
+    taken = tasks.take_files(files, folder)
+    reading = taken.recognition.reading(system)
+    if taken.faults or reading is None:
+        raise InputError(*(taken.faults or ("not recognized",)))
+    pairs = zip(taken.sheets, reading.choices, strict=True)
+    read = tasks.read_sheets(
+        system, {choice.table: (sheet, Layout()) for sheet, choice in pairs if choice.table}
+    )
+    if read.faults:
+        raise InputError(*(fault for own in read.faults.values() for fault in own))
+    checked = tasks.check_tables(system, read.frames, {}, folder)
+    if checked.faults:
+        raise InputError(*checked.faults)
+    return checked
+
+
+def parquet(frame: pd.DataFrame) -> bytes:
+    content = io.BytesIO()
+    frame.to_parquet(content)
+    return content.getvalue()
+
+
+def test_files_of_any_name_are_recognized_and_stored_under_names_of_ours(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"tail": ["a", "b"], "head": ["b", "a"], "capacity_mbps": [10.0, 10.0]})
+    files = [given("../../evil.parquet", parquet(frame)), given("C:\\x\\My demands.CSV", DEMANDS)]
+    checked = store(files, tmp_path)
+    assert checked.size == "2 nodes, 2 links, 1 demand"
+    assert {path.name for path in (tmp_path / checked.digest).iterdir()} >= {
+        "links.csv", "demands.csv", "scenario.toml",
+    }  # fmt: skip
+    assert {path.name for path in tmp_path.iterdir()} == {checked.digest, tasks.GIVEN}, "nothing beside it"
+    assert store(files, tmp_path).digest == checked.digest, "the same tables have the same address"
+
+
+HUGE = b"source,target,rate_mbps\n" + b"a,b,8\n" * (9 << 20)
+ROWS = pa.table(
+    {
+        "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(11_000_000, np.int32)), pa.array(["a"])),
+        "target": pa.DictionaryArray.from_arrays(pa.array(np.zeros(11_000_000, np.int32)), pa.array(["b"])),
+    }
+)
+
+
+def packed(table: pa.Table) -> bytes:
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="zstd")
+    return content.getvalue()
+
+
+def zipped(inside: bytes, name: str = "xl/worksheets/sheet1.xml") -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, inside)
+    return content.getvalue()
+
+
+FINE = parquet(pd.DataFrame({"source": ["a"], "target": ["b"], "rate_mbps": [8.0]}))
+BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><l>&b;</l>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("demands.csv", b"", "demands.csv"),
+        ("demands.csv", b"\x00\x01\x02\xff" * 100, "demands.csv"),
+        ("demands.parquet", b"PAR1" + b"\x00" * 64, "demands.parquet"),
+        ("demands.parquet", parquet(pd.DataFrame({"a": [1]}))[:200], "demands.parquet"),
+        ("demands.csv", HUGE, "has 54 MB, at most 50"),
+        ("demands.xml", BOMB, "must end in .csv, .tsv"),
+        ("demands.pkl", b"\x80\x04cos\nsystem\n", "must end in .csv, .tsv"),
+        ("demands.csv", b'source,target,rate_mbps\n"=cmd|x",b,8\n', "row 1: source is '=cmd|x'"),
+        ("demands.csv", b"source,target,rate_mbps\n@SUM(A1),b,8\n", "row 1: source is '@SUM"),
+        ("demands.csv", b"source,target,rate_mbps\na,<script>x</script>,8\n", "target is '<script>"),
+        ("demands.csv", b"source,target,rate_mbps\na,b,-8\n", "rate_mbps is -8"),
+        ("demands.csv", b"source,target,rate_mbps\n-2+3,b,8\n", "source is '-2+3'"),
+        ("demands.csv", "source,target,rate_mbps\n＝1+1,b,8\n".encode(), "must be a plain name"),
+        ("demands.csv", b'source,target,rate_mbps\n"\r=1",b,8\n', "must be a plain name"),
+        ("demands.csv", b"source,target,rate_mbps\n../../etc/passwd,b,1\n", "is no node"),
+        ("../../etc/demands.csv", b"source,target,rate_mbps\na,b,-8\n", "demands row 1"),
+        ("demands.csv", b"a," * 100_000 + b"a\n", "has over 200 columns"),
+        ("demands.csv", b"source,target,rate_mbps\n" + b"a" * 2_000 + b",b,1\n", "2,000 letters"),
+        ("demands.csv", zipped(b"0" * 60_000_000), "is a binary file"),
+        ("demands.xlsx", zipped(b"0" * 60_000_000), "is no readable workbook"),
+        ("demands.parquet", zipped(b"0" * 60_000_000), "is no Parquet file"),
+        ("demands.parquet", FINE[:40] + b"\xff" * 30 + FINE[70:], "is no Parquet file"),
+        ("demands.parquet", FINE[:-60] + b"\xff" * 40 + FINE[-20:], "is no Parquet file"),
+        ("demands.parquet", packed(ROWS), "has 11,000,000 rows, at most 10,000,000"),
+        ("demands.parquet", packed(pa.table({"source": ["a" * (300 << 20)]})), "unpacks to 300 MB"),
+        ("mine.zip", zipped(b"0" * (300 << 20), "demands.csv"), "mine.zip: unpacks to more than 256 MB"),
+        ("mine.zip", b"PK\x03\x04", "mine.zip: is no readable zip archive"),
+        ("mine.zip", zipped(zipped(DEMANDS, "demands.csv"), "inner.zip"), "inner.zip: must end in"),
+        ("demands.csv", b"source,target\na,b\n", "column 'rate_mbps' is missing"),
+    ],
+)
+def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        store([given("links.csv", LINKS), given(name, content)], tmp_path)
+    assert message in str(refused.value)
+    assert str(tmp_path) not in str(refused.value), "the error names no folder of the server"
+    assert len(refused.value.faults) == 1, refused.value.faults
+    assert "\n" not in refused.value.faults[0]
+    assert [path.name for path in tmp_path.iterdir()] == [tasks.GIVEN]
+
+
+def test_tables_that_do_not_fit_together_are_not_stored(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="demands row 1: target 'z' is no node"):
+        store(
+            [given("links.csv", LINKS), given("demands.csv", b"source,target,rate_mbps\na,z,8\n")], tmp_path
+        )
+    assert [path.name for path in tmp_path.iterdir()] == [tasks.GIVEN]
+
+
+def test_a_zip_of_a_folder_is_its_files(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("net/links.csv", LINKS)
+        archive.writestr("net/../../../demands.csv", DEMANDS)
+        archive.writestr("__MACOSX/net/._links.csv", b"\0")
+        archive.writestr("net/scenario.toml", 'system = "traffic"\n')
+    taken = tasks.take_files([given("net.zip", content.getvalue())], tmp_path / "session")
+    assert taken.system == "traffic"
+    assert [sheet.name for sheet in taken.sheets] == ["links.csv", "demands.csv"]
+    assert not taken.faults
+    assert [path.name for path in tmp_path.iterdir()] == ["session"]
+
+
+def test_a_workbook_is_read_by_its_sheets(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with pd.ExcelWriter(content, engine="openpyxl") as book:
+        links = {"tail": ["a", "b"], "head": ["b", "a"], "Capacity (Gbit/s)": [1, 1]}
+        pd.DataFrame(links).to_excel(book, sheet_name="Sheet7", index=False)
+        demands = {"source": ["a"], "target": ["b"], "rate_mbps": [8]}
+        pd.DataFrame(demands).to_excel(book, sheet_name="matrix of May", index=False)
+        pd.DataFrame({"x": [1]}).to_excel(book, sheet_name="About", index=False)
+    checked = store([given("net.xlsx", content.getvalue())], tmp_path)
+    assert checked.size == "2 nodes, 2 links, 1 demand"
+
+
+def test_dates_and_unclear_numbers_stay_as_cells_to_correct(tmp_path: Path) -> None:
+    taken = tasks.take_files([given("links.csv", b'tail,head,capacity_mbps\na,b,"1,500"\n')], tmp_path)
+    layout = Layout(advice="choose it")
+    read = tasks.read_sheets("traffic", {"links": (taken.sheets[0], layout)})
+    assert read.faults["links"] == ("links.csv row 2: capacity_mbps is '1,500', 1500 or 1.500? choose it",)
+    assert read.frames["links"]["capacity_mbps"].tolist() == ["1,500"]
+    chosen = Layout(decimal=",", advice="choose it")
+    read = tasks.read_sheets("traffic", {"links": (taken.sheets[0], chosen)})
+    assert not read.faults
+    assert read.frames["links"]["capacity_mbps"].tolist() == [1.5]
+
+
+@pytest.mark.parametrize("name", ["traffic/germany50", "multicast/own_data", "brokering/own_data"])
+def test_a_saved_scenario_is_the_same_problem_for_the_command_line(name: str, tmp_path: Path) -> None:
+    read = tasks.read_scenario(name)
+    checked = tasks.check_tables(read.system, read.frames, read.sections, tmp_path)
+    assert checked.faults == ()
+    with zipfile.ZipFile(io.BytesIO(tasks.pack(tmp_path / checked.digest, "mine"))) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    saved = load(tmp_path / "unpacked" / "mine" / "scenario.toml")
+    original = load(name)
+    assert digest(saved.make_problem().to_tables()) == digest(original.make_problem().to_tables())
+    assert [entry.label for entry in saved.designs] == [entry.label for entry in original.designs]
+
+
+def test_a_scenario_saved_on_the_server_is_listed_and_solved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = store([given("links.csv", LINKS), given("demands.csv", DEMANDS)], tmp_path / "session")
+    stored = tmp_path / "session" / checked.digest
+    with pytest.raises(InputError, match="no folder for scenarios"):
+        tasks.save_scenario(stored, "mine")
+    (tmp_path / "scenarios").mkdir()
+    monkeypatch.setenv(FOLDERS, str(tmp_path / "scenarios"))
+    assert tasks.save_scenario(stored, "My net") == "traffic/My_net"
+    assert Question.from_query({"scenario": ["traffic/My_net"]}) is not None
+    done = planner("solve", "traffic/My_net", "--design", "ecmp", "--json")
+    assert done.code == 0, done.err
+    assert '"max_utilization": 0.8' in done.out
+    for name in ("My net", "../x", "a/b", "", "germany50"):
+        with pytest.raises(InputError):
+            tasks.save_scenario(stored, name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scenarios", "session"]
+
+
+def test_a_download_includes_its_tables(tmp_path: Path) -> None:
+    from planner_dashboard.what_if import details
+
+    checked = store([given("links.csv", LINKS), given("demands.csv", DEMANDS)], tmp_path)
+    question = Question(
+        scenario=UPLOADED, upload=checked.digest, designs=("ecmp",), changes={"problem.scale": 0.5}
+    )
+    answer = worker.compare(question, tmp_path / checked.digest, tmp_path / "out")
+    assert answer.designs[0].figures.metrics["max_utilization"] == pytest.approx(0.4)
+    comparisons.write_files(answer.folder, tmp_path / "files")
+    with zipfile.ZipFile(io.BytesIO(details.zip_folder(tmp_path / "files"))) as archive:
+        archive.extractall(tmp_path / "unzipped")
+    done = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")
+    assert done.code == 0, done.err
+    assert '"max_utilization": 0.4' in done.out
