@@ -180,17 +180,35 @@ def compare(question: Question, tables: Path, out: Path, activity: Path | None =
     activity  file for the words that a page shows while this takes long; beside it, in a file `.found`, are
               the verdicts on finished designs, which a page shows where there is no answer
     """
-    from planner.runs import run, verdict
+    from planner.runs import run
 
     start = time.perf_counter()
     scenario = load_scenario(question, tables)
     labels = list(question.designs) or None
     compile_s = _compile(scenario, run.entries(scenario, labels), activity)
     result = _run_designs(scenario, labels, activity)
+    answer = answer_of(result, scenario, question, tables, out, compile_s)
+    return replace(answer, seconds=time.perf_counter() - start - answer.compile_s)
+
+
+def answer_of(
+    result: Comparison,
+    scenario: Scenario,
+    question: Question,
+    tables: Path,
+    out: Path,
+    compile_s: Mapping[str, float] | None = None,
+) -> Answer:
+    """Store a comparison, and return the answer that a page shows.
+
+    compile_s  seconds of compiling before each design ran, by its label
+    """
+    from planner.runs import verdict
+
     comparisons.store(result, scenario, question, tables, out)
     designs = []
     for one, figures in zip(result.runs, run_pages.figures_of(result), strict=True):
-        own_s = compile_s[one.label] + (figures.compile_s or 0.0)
+        own_s = (compile_s or {}).get(one.label, 0.0) + (figures.compile_s or 0.0)
         designs.append(_design_answer(one, replace(figures, compile_s=own_s)))
     all_s = sum(one.figures.compile_s or 0.0 for one in designs)
     best = verdict.best_run(result)
@@ -210,7 +228,7 @@ def compare(question: Question, tables: Path, out: Path, activity: Path | None =
         whole=None if whole is None else _first(result.system.problem.draw, whole),
         elements=_element_names(result.system, result.problem if whole is None else whole),
         folder=out,
-        seconds=time.perf_counter() - start - all_s,
+        seconds=0.0,
         compile_s=all_s,
     )
 

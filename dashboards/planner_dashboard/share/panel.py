@@ -1,0 +1,138 @@
+"""The panel below an answer: its files, address, command and Python, and a place in the store."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+import streamlit as st
+
+from planner.errors import PlannerError
+from planner_dashboard import session
+from planner_dashboard.question import Question
+from planner_dashboard.share import documents, stored_results
+from planner_dashboard.share.documents import FORMATS, Format
+from planner_dashboard.worker import Answer
+
+MOST_FILES: Final = 12
+"""Finished files that a session keeps."""
+
+
+def show_share(question: Question, answer: Answer, label: str = "") -> None:
+    """Show the files of an answer, its address, its command and Python lines, and a field to keep it.
+
+    label  of the design whose plan the picture shows; "" for the best one
+    """
+    st.markdown("**Documents**")
+    st.caption("Question, verdict, picture, table and assumptions. The first click makes the file.")
+    with st.container(horizontal=True, key="share files"):
+        for one in FORMATS:
+            _show_file(question, answer, label, one)
+    for one in FORMATS:
+        session.show_progress(f"share {one.key}", f"making {one.label}")
+        session.show_failure(f"share {one.key}")
+    st.markdown("**Address**")
+    st.code(address_of(question.to_query()), language=None, wrap_lines=True)
+    if question.upload:
+        st.caption("It opens in this browser session only: the uploaded tables are not part of it.")
+    st.markdown("**Command line**")
+    st.code(question.command(), language="shell", wrap_lines=True)
+    st.markdown("**Python**")
+    st.code(question.python(), language="python", wrap_lines=True)
+    _show_keep(question, answer)
+
+
+def address_of(query: dict[str, str | list[str]]) -> str:
+    """Return the address of this server's first page with a query."""
+    url = urlsplit(st.context.url or "")
+    base = f"{url.scheme}://{url.netloc}/" if url.netloc else "/"
+    return f"{base}?{urlencode(query, doseq=True)}"
+
+
+def _show_file(question: Question, answer: Answer, label: str, one: Format) -> None:
+    """Show the button that makes a file, or the download of the finished one."""
+    state = st.session_state
+    files: dict[Any, bytes] = state.setdefault("shared files", {})
+    key = (str(answer.folder), one.key, label if one.key in ("png", "svg") else "")
+    made = session.take_result(f"share {one.key}")
+    if made is not None:
+        files[state[f"share wanted {one.key}"]] = made
+        while len(files) > MOST_FILES:
+            del files[next(iter(files))]
+    if key in files:
+        name = f"{file_name(question)}.{one.ending}"
+        st.download_button(
+            f"Save {one.label}", files[key], name, one.mime, on_click="ignore", type="primary",
+            key=f"save {one.key}",
+        )  # fmt: skip
+        return
+    st.button(
+        one.label,
+        key=f"make {one.key}",
+        disabled=session.is_pending(f"share {one.key}"),
+        on_click=partial(_submit, key, question, answer, label, one),
+    )
+
+
+def _submit(key: Any, question: Question, answer: Answer, label: str, one: Format) -> None:
+    st.session_state[f"share wanted {one.key}"] = key
+    session.submit(f"share {one.key}", documents.make_file, answer.folder, question, one.key, label)
+
+
+def file_name(question: Question) -> str:
+    """Return a plain name for the files of a question: `traffic germany50`."""
+    words = "".join(letter if letter.isalnum() else " " for letter in question.scenario)
+    return " ".join(words.split()) or "planner"
+
+
+# --- a place in the store -----------------------------------------------------------------
+
+
+def _show_keep(question: Question, answer: Answer) -> None:
+    """Show the field that keeps the answer in a store under a name."""
+    st.markdown("**Keep in the store**")
+    stores = session.stores()
+    if not stores:
+        st.caption("Start with `planner dashboard --store FOLDER` to keep answers that others can open.")
+        return
+    state = st.session_state
+    with st.form("keep", border=False):
+        name = st.text_input("Name", max_chars=stored_results.MAX_NAME, placeholder="Cologne link fails")
+        notes = st.text_area("Notes", max_chars=stored_results.MAX_NOTES, height=68)
+        place = st.selectbox("Store", stores, format_func=lambda one: one.name) if stores[1:] else stores[0]
+        is_pressed = st.form_submit_button("Keep", disabled=session.is_pending("keep"))
+    if is_pressed:
+        state["kept question"] = question
+        tables = session.folder() / question.upload if question.upload else session.folder()
+        session.submit("keep", stored_results.save, place, answer.folder, question, tables, name, notes)
+        st.rerun()
+    kept = session.take_result("keep")
+    if kept is not None:
+        state["kept"] = state.get("kept question"), kept
+    session.show_progress("keep", "writing to the store")
+    session.show_failure("keep")
+    asked, number = state.get("kept", (None, ""))
+    if asked == question:
+        st.success("Kept. Any dashboard with this store opens it at this address:")
+        st.code(address_of({"result": number}), language=None, wrap_lines=True)
+
+
+def show_stored() -> None:
+    """Show the results that the stores keep, the newest first, each with its address."""
+    found = []
+    for store in session.stores():
+        try:
+            found += [(store, one) for one in stored_results.list_results(store)]
+        except PlannerError as error:
+            session.show_error(error)
+    for store, one in sorted(found, key=lambda pair: pair[1].saved, reverse=True):
+        with st.container(border=True):
+            st.markdown(f"**{session.escape_markdown(one.name)}**")
+            st.markdown(session.escape_markdown(one.verdict))
+            if one.notes:
+                st.caption(session.escape_markdown(one.notes))
+            words = f"{one.scenario}, {one.saved[:10]}, planner {one.version}, store {store.name}"
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.link_button("Open", address_of({"result": one.id}))
+                st.caption(session.escape_markdown(words))

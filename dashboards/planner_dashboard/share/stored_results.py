@@ -1,0 +1,262 @@
+"""Results in a store: an answer with its question, plans, a name and notes, which any server may open.
+
+A result is a folder `results/ID` of the store: `result.json`, the plans as Parquet, and uploaded tables.
+It holds data only, never code; a plan is checked and measured again when it is opened. A folder appears
+whole or not at all, so that several servers may use one store.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from planner import __version__
+from planner.contract.design import Decision
+from planner.contract.plan import Violations
+from planner.contract.proof import Proof, RankProof, Status
+from planner.errors import InputError, PlannerError, SolverFailure
+from planner.io.file_replacement import replace_folder
+from planner_dashboard import comparisons
+from planner_dashboard.question import Question
+
+if TYPE_CHECKING:
+    from planner.runs.run import Comparison, Run
+    from planner.scenarios.scenario import Scenario
+    from planner_dashboard.worker import Answer
+
+ID: Final = re.compile(r"[0-9a-f]{16}")
+FOLDER, RECORD, TABLES, PLANS = "results", "result.json", "tables", "plans"
+FORMAT: Final = 1
+MAX_NAME, MAX_NOTES = 80, 2_000
+"""Letters of a name and of notes."""
+MAX_LISTED: Final = 200
+TEXTS: Final = ("name", "notes", "saved", "version", "verdict")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredResult:
+    """What is known of a stored result without opening its plans."""
+
+    id: str
+    name: str
+    notes: str
+    saved: str
+    version: str
+    scenario: str
+    verdict: str
+    query: Mapping[str, list[str]]
+
+
+def save(store: Path, folder: Path, question: Question, tables: Path, name: str, notes: str = "") -> str:
+    """Keep a stored comparison in a store; return its id.
+
+    folder  of the comparison
+    tables  folder of the uploaded tables, where the question has some
+    raises  InputError without a name, and where the store cannot be written
+    """
+    if not name.strip():
+        raise InputError("name: is missing; a stored result has one")
+    result = comparisons.load(folder)
+    number = secrets.token_hex(8)
+    record = {
+        "format": FORMAT,
+        "name": name.strip()[:MAX_NAME],
+        "notes": notes.strip()[:MAX_NOTES],
+        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "verdict": result.verdict,
+        "query": _query(question),
+        "designs": [_run_record(run) for run in result.runs],
+    }
+    with _explained(store, "cannot be written"), replace_folder(store / FOLDER / number) as partial:
+        for place, run in enumerate(result.runs):
+            if run.plan is not None:
+                plan = partial / PLANS / str(place)
+                plan.mkdir(parents=True)
+                for table, frame in run.plan.to_tables().items():
+                    frame.to_parquet(plan / f"{table}.parquet")
+        if question.upload:
+            shutil.copytree(tables, partial / TABLES)
+        (partial / RECORD).write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+    return number
+
+
+def list_results(store: Path) -> list[StoredResult]:
+    """Return the results of a store, the newest first; damaged ones are left out.
+
+    raises  InputError where the store is gone or cannot be read
+    """
+    with _explained(store, "cannot be read"):
+        if not store.is_dir():
+            raise InputError(f"store {store.name}: is not there any more")
+        folder = store / FOLDER
+        numbers = [one.name for one in folder.iterdir() if ID.fullmatch(one.name)] if folder.is_dir() else []
+    found = []
+    for number in numbers:
+        try:
+            found.append(find([store], number)[1])
+        except PlannerError:
+            continue
+    return sorted(found, key=lambda one: one.saved, reverse=True)[:MAX_LISTED]
+
+
+def find(stores: list[Path], number: str) -> tuple[Path, StoredResult]:
+    """Return the folder of a stored result, and what is known of it.
+
+    raises  InputError for an id that is none, or that no store has, and for a record that is damaged
+    """
+    if not ID.fullmatch(number):
+        raise InputError("result: is no stored result's number, 16 of the letters 0 to 9 and a to f")
+    for store in stores:
+        folder = store / FOLDER / number
+        with _explained(store, "cannot be read"):
+            text = (folder / RECORD).read_text(encoding="utf-8") if (folder / RECORD).is_file() else None
+        if text is not None:
+            record = _parsed(number, text)
+            texts = {
+                key: str(record.get(key, "")) for key in ("name", "notes", "saved", "version", "verdict")
+            }
+            query = record["query"]
+            scenario = next(iter(query.get("scenario", [])), "")
+            return folder, StoredResult(id=number, scenario=scenario, query=query, **texts)
+    names = ", ".join(one.name for one in stores) or "none is open"
+    raise InputError(f"result {number}: is in no store of this dashboard ({names})")
+
+
+def question_of(stores: list[Path], number: str) -> Question:
+    """Return the question of a stored result.
+
+    raises  InputError as `find`, and where the scenario is not known here
+    """
+    question = Question.from_query(find(stores, number)[1].query)
+    if question is None:
+        raise InputError(f"result {number}: is damaged: it names no scenario")
+    return question
+
+
+def load(stores: list[Path], number: str, tables: Path, out: Path) -> Answer:
+    """Return the answer of a stored result, with its plans checked and measured again.
+
+    tables  the session's folder; uploaded tables of the result are copied into it
+    out     folder for the comparison
+    raises  InputError as `find`, and where plans are missing or are none of this problem
+    """
+    from planner_dashboard import worker
+
+    folder, known = find(stores, number)
+    question = question_of(stores, number)
+    record = _parsed(number, (folder / RECORD).read_text(encoding="utf-8"))
+    own = tables
+    if question.upload:
+        own = tables / question.upload
+        if not own.is_dir():
+            shutil.copytree(folder / TABLES, own)
+    scenario = worker.load_scenario(question, own)
+    try:
+        result = _comparison(scenario, record, folder)
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise InputError(f"result {number}: is damaged: {error}") from None
+    answer = worker.answer_of(result, scenario, question, own, out)
+    words = f"stored {known.saved[:10]} by planner {known.version} as {known.name!r}"
+    return replace(answer, notes=[f"This result was {words}. Its plans were measured again.", *answer.notes])
+
+
+# --- records ------------------------------------------------------------------------------
+
+
+def _query(question: Question) -> dict[str, list[str]]:
+    return {
+        key: [value] if isinstance(value, str) else list(value) for key, value in question.to_query().items()
+    }
+
+
+def _run_record(run: Run) -> dict[str, Any]:
+    """Return what a run's plan does not tell: its proof, its error, and figures of signalling."""
+    proof = {**asdict(run.proof), "status": run.proof.status.name}
+    proof["ranks"] = [rank._asdict() for rank in run.proof.ranks]
+    return {
+        "label": run.label,
+        "proof": proof,
+        "omniscient": run.omniscient,
+        "error": None if run.error is None else str(run.error),
+        "metrics": dict(run.metrics),
+    }
+
+
+def _parsed(number: str, text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        record = None
+    is_record = isinstance(record, dict) and isinstance(record.get("query"), dict)
+    if not is_record or not isinstance(record.get("designs"), list):
+        raise InputError(f"result {number}: is damaged: {RECORD} is no record of a result")
+    if record.get("format") != FORMAT:
+        raise InputError(
+            f"result {number}: was stored by planner {record.get('version')}, which this one cannot read"
+        )
+    return dict(record)
+
+
+def _comparison(scenario: Scenario, record: Mapping[str, Any], folder: Path) -> Comparison:
+    """Return the comparison of a record with its plans."""
+    from planner.runs.run import Comparison
+
+    problem = scenario.make_problem()
+    runs = [
+        _run(scenario, problem, one, folder / PLANS / str(place))
+        for place, one in enumerate(record["designs"])
+    ]
+    return Comparison(system=scenario.system, problem=problem, runs=tuple(runs))
+
+
+def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folder: Path) -> Run:
+    """Return a run with its plan read, checked and measured."""
+    from planner.runs.files import read_plan
+    from planner.runs.run import Run
+
+    system, entry = scenario.system, scenario.entry(str(record["label"]))
+    error = None if record["error"] is None else SolverFailure(str(record["error"]))
+    plan = read_plan(system, problem, plan_folder) if plan_folder.is_dir() else None
+    given = dict(record["proof"])
+    given["status"] = Status[given["status"]]
+    given["ranks"] = tuple(RankProof(**rank) for rank in given["ranks"])
+    given["reasons"] = tuple(given["reasons"])
+    violations, metrics = Violations(), {}
+    if plan is not None:
+        violations = system.plan.check(problem, plan)
+        # figures of signalling and of earlier plans are not part of the plan
+        metrics = {**record["metrics"], **_known(system.plan.measure(problem, plan, None))}
+    return Run(
+        system=system,
+        problem=problem,
+        entry=entry,
+        decision=None if error is not None else Decision(plan=plan, proof=Proof(**given)),
+        plan=plan,
+        violations=violations,
+        metrics=metrics,
+        options=scenario.options,
+        omniscient=bool(record["omniscient"]),
+        error=error,
+    )
+
+
+def _known(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: value for name, value in metrics.items() if value is not None}
+
+
+@contextmanager
+def _explained(store: Path, what: str) -> Iterator[None]:
+    """Raise InputError in one line where the store's disk fails."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"store {store.name}: {what} ({error.strerror or error})") from None
