@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from planner.contract.drawing import Drawing, NetworkMap, Timeline
+from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points
 from planner.reports.chart_svg import chart_svg
-
-HAS_PICTURES = False
-"""Whether maps and timelines have SVG text yet."""
+from planner.reports.svg import network_svg
 
 
-def drawing_svg(drawing: Drawing, width: int) -> str:  # noqa: ARG001
-    """Return the picture of a drawing as SVG text."""
-    assert not isinstance(drawing, NetworkMap | Timeline)
-    return chart_svg(drawing)
+def is_wide(drawing: Drawing) -> bool:
+    """Return whether a drawing is a picture of a plan, as wide as a page, and no chart."""
+    return not isinstance(drawing, Curve | Points | Distribution)
+
+
+def has_svg(drawing: Drawing) -> bool:
+    """Return whether a drawing has SVG text."""
+    return isinstance(drawing, Curve | Points | Distribution | NetworkMap)
+
+
+def drawing_svg(drawing: Drawing, width: int, *, title: bool = False) -> str:
+    """Return a drawing as SVG text; a picture of a plan is `width` pixels wide.
+
+    title  whether the picture of a plan has its title; a chart always has
+    """
+    match drawing:
+        case NetworkMap():
+            return network_svg(drawing, width=width, title=title)
+        case Curve() | Points() | Distribution():
+            return chart_svg(drawing)
+    raise TypeError(f"{type(drawing).__name__} has no SVG text")

@@ -25,7 +25,7 @@ FONT: Final = "Libertinus Serif"
 """Comes with typst."""
 MOST_LETTERS: Final = 118
 """Across a table in A4."""
-WIDE: Final = 760
+WIDE: Final = 480
 """Width of a map or timeline, in pixels of its SVG text."""
 MONO_LETTERS: Final = 104
 """Letters in a line of code."""

@@ -148,7 +148,7 @@ class _Deck:
 
     def picture(self, slide: Any, box: Box, drawing: Drawing, title: str) -> None:
         """Show a map or timeline as large as the box allows, with its text alternative."""
-        content = png(drawing_svg(drawing, 1000))
+        content = png(drawing_svg(drawing, 680), 1600)
         shape = slide.shapes.add_picture(io.BytesIO(content), 0, 0)
         scale = min(box.width / shape.width, box.height / shape.height)
         wide, tall = shape.width * scale, shape.height * scale

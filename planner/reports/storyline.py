@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from planner.contract.drawing import Drawing, NetworkMap, Timeline
+from planner.contract.drawing import Drawing
 from planner.reports.document import Highlight, Page, Part, Table, Text, lines
-from planner.reports.drawing_svg import HAS_PICTURES
+from planner.reports.drawing_svg import has_svg, is_wide
 
 SENTENCE_END: Final = re.compile(r"(?<=[.!?]) (?=\S)")
 MOST_DRAWINGS: Final = 12
@@ -63,7 +63,9 @@ def storyline(page: Page) -> Storyline:
 
     The verdict is the page's first sentence. Details have their sentences and drawings, without their tables.
     """
-    picture = page.picture() if page.picture is not None and HAS_PICTURES else None
+    picture = page.picture() if page.picture is not None else None
+    if picture is not None and not has_svg(picture[1]):
+        picture = None
     said = next((line.text for part in page.parts for line in lines(part.sentences)), "")
     verdict, *reasons = SENTENCE_END.split(said, maxsplit=1) if said else [page.title]
     sections = [one for part in page.parts if _has_content(one := _section(part, said, picture))]
@@ -83,15 +85,15 @@ def storyline(page: Page) -> Storyline:
 
 def _section(part: Part, verdict: str, picture: tuple[str, Drawing] | None) -> Section:
     """Return a part without the verdict and the picture, with which a document begins."""
-    drawings = part.drawings()[:MOST_DRAWINGS]
-    wide = [one for one in drawings if isinstance(one, NetworkMap | Timeline) and HAS_PICTURES]
+    drawings = [one for one in part.drawings() if has_svg(one)][:MOST_DRAWINGS]
+    wide = [one for one in drawings if is_wide(one)]
     return Section(
         title=part.title,
         sentences=[line for line in lines(part.sentences) if line.text != verdict],
         tables=[] if part.detail else part.tables,
         notes=lines(part.notes),
         pictures=[one for one in wide if picture is None or not _is_same(one, picture[1])],
-        charts=[drawing for drawing in drawings if not isinstance(drawing, NetworkMap | Timeline)],
+        charts=[one for one in drawings if not is_wide(one)],
         texts=part.texts,
     )
 

@@ -59,7 +59,7 @@ def make_file(folder: Path, question: Question, key: str, label: str) -> bytes:
         from planner.reports import pdf
         from planner.reports.drawing_svg import drawing_svg
 
-        svg = drawing_svg(_picture(folder, label), 1200)
+        svg = drawing_svg(_picture(folder, label), 1200, title=True)
         return svg.encode() if key == "svg" else pdf.png(svg)
     page = page_of(folder, question)
     if key == "html":
