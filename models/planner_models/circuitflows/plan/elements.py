@@ -49,7 +49,7 @@ def describe_pair(problem: FlowsInTime, decided: Decided, name: str, options: Op
     flows = np.flatnonzero((problem.source == i) & (problem.target == j))
     facts = _report_flows(service, flows)
     if j >= 0:
-        packets, circuits = service.packets_carried(i, j)
+        packets, circuits = service.carried_bytes(i, j)
         facts += [
             Fact(label="Circuits carried", value=circuits / MB, unit="MB"),
             Fact(label="Packet switch carried", value=packets / MB, unit="MB"),

@@ -23,7 +23,7 @@ UNITS: Final = dict.fromkeys(["wanted", "delivered", "left"], "MB")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Service:
-    """What a run delivers of a problem's flows."""
+    """Flows of a problem, with the data of them that a run delivers."""
 
     problem: FlowsInTime
     plan: Operation
@@ -64,7 +64,7 @@ class Service:
         found = np.bincount(self.problem.source * n + self.target, weights=amounts, minlength=n * n)
         return found.astype(float).reshape(n, n)
 
-    def packets_carried(self, i: int, j: int) -> tuple[float, float]:
+    def carried_bytes(self, i: int, j: int) -> tuple[float, float]:
         """Return the bytes of a pair that the packet switch and circuits carried, also those sent again."""
         carried = self.run.network.of("carried")[:, i * len(self.problem.racks) + j]
         packets, circuits = (float(count) * self.problem.of("packet_bytes") for count in carried)

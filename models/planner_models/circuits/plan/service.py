@@ -23,7 +23,7 @@ UNITS: Final = dict.fromkeys(["wanted", "circuits", "packets", "left_over"], "Mb
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Service:
-    """What a schedule serves of a problem's demand.
+    """Demand of a problem that a schedule serves.
 
     carried  what circuits and the packet switch carry
     """

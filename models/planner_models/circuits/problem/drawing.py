@@ -59,7 +59,7 @@ def draw_ring(
 ) -> NetworkMap:
     """Return a map of the racks in a ring, with the pairs of the most demand as links.
 
-    Links of racks that have failed are left out. What is left over is in percent of demand.
+    Racks that have failed are left out, with their links. What is left over is in percent of demand.
 
     wanted_bits  (n, n) demand; or (n, n + 1) with that to any rack last, which has no link
     note         (source, target) -> words for a pair of rows of `racks`
@@ -67,9 +67,8 @@ def draw_ring(
     load         (n,) load of racks, %; None for unknown
     left_bits    (n, n) demand that is left over; None where there is no plan
     """
-    n, names = len(racks.racks), racks.names.astype(str)
-    down = racks.is_failed
-    source, target = np.nonzero(np.where(np.outer(~down, ~down), wanted_bits[:, :n], 0.0))
+    n, names, works = len(racks.racks), racks.names.astype(str), ~racks.is_failed
+    source, target = np.nonzero(np.where(np.outer(works, works), wanted_bits[:, :n], 0.0))
     bits = wanted_bits[source, target]
     if len(bits) > MOST_PAIRS:
         title += f", the {MOST_PAIRS:,} pairs with the most demand of {len(bits):,}"
@@ -77,18 +76,14 @@ def draw_ring(
         source, target, bits = source[kept], target[kept], bits[kept]
     angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n  # clockwise, the first at the top
     sends, receives = wanted_bits.sum(axis=1), wanted_bits[:, :n].sum(axis=0)
-    nodes = pd.DataFrame(
-        {
-            "node": names,
-            "x": np.cos(angle),
-            "y": np.sin(angle),
-            "size": sends + receives,
-            "note": [
-                f"{'failed; ' if failed else ''}sends {amount(out, 'bits')}, receives {amount(into, 'bits')}"
-                for failed, out, into in zip(down.tolist(), sends, receives, strict=True)
-            ],
-        }
-    )
+    words = [
+        f"sends {amount(out, 'bits')}, receives {amount(into, 'bits')}"
+        for out, into in zip(sends, receives, strict=True)
+    ]
+    if load is not None:
+        words = [f"{text}: {share:.3g}% of its links" for text, share in zip(words, load, strict=True)]
+    columns = {"x": np.cos(angle), "y": np.sin(angle), "size": sends + receives}
+    nodes = pd.DataFrame({"node": names, **columns, "note": words})
     links = pd.DataFrame(
         {
             "tail": names[source],
@@ -99,12 +94,13 @@ def draw_ring(
             "note": [note(int(i), int(j)) for i, j in zip(source, target, strict=True)],
         }
     )
-    if load is not None:
-        nodes["value"] = load
     if left_bits is not None:
-        nodes["lost"] = left_bits.sum(axis=1) / MBIT
-        links["lost"] = left_bits[source, target] / MBIT
-        links["value"] = 100 * links["lost"] / links["width"]
+        of_rack = left_bits.sum(axis=1) + left_bits.sum(axis=0)
+        share = np.divide(of_rack, sends + receives, out=np.zeros(n), where=sends + receives > 0)
+        nodes = nodes.assign(value=100 * share, lost=left_bits.sum(axis=1) / MBIT)
+        lost = left_bits[source, target] / MBIT
+        links = links.assign(lost=lost, value=100 * lost / links["width"])
+    nodes = nodes[works].reset_index(drop=True)
     return NetworkMap(
         title=title,
         nodes=nodes,
