@@ -250,4 +250,4 @@ def test_named_failures_come_as_a_table(folder: Path) -> None:
     (folder / "own_data" / "failed.csv").write_text("switch\naggregation-0-9\n")
     done = planner("check", "own_data.toml")
     assert done.code == 1
-    assert "'aggregation-0-9' is no core or aggregation switch" in done.err
+    assert "'aggregation-0-9' is no switch" in done.err

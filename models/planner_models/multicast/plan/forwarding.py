@@ -183,6 +183,8 @@ class _Packet:
 
     def reach_edges(self, source: int) -> Iterator[tuple[int, int]]:
         """Yield the edge switches that get the packet, with the links that it took."""
+        if not self.state.edge[source]:
+            return
         pod = int(self.wires.edge_pod[source])
         above = [a for a in self.holders(pod) if self.state.down[a, source]]
         stored = [a for a in self.holders(pod) if self.entry(len(self.wires.cores) + a)]

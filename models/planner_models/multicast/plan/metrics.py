@@ -150,17 +150,18 @@ def without_groups(problem: Multicast, plan: Channels, groups: Bools) -> Channel
 def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None]:
     """Return the metrics of rerouting and rebuilding; None where nothing has failed."""
     names = ("lost_mbps", "unreachable_share", "route_stretch", "rebuilt_roots", "rebuilt_entries")
-    if problem.failed is None or not len(plan.partitions):
+    if problem.failed is None:
         return dict.fromkeys(names) | {"lost_mbps": 0.0}
     state = failures.find_working_links(problem.wiring, switches=problem.failed["switch"])
+    missed = rerouting.find_missed_members(problem, plan, state)
+    lost = float(problem.rate_mbps[problem.group_of[missed]].sum())
+    if not len(plan.partitions):
+        return dict.fromkeys(names) | {"lost_mbps": lost}
     reached = rerouting.reroute_groups(problem, plan, state)
     trees = tree_repair.repair_trees(problem, plan, state, exact=False).table
     got = np.isfinite(reached.stretch)
-    wanted = (problem.rate_mbps * problem.member_counts)[
-        find_rows(problem.group_names, plan.partitions["group"])
-    ]
     values = (
-        float(reached.unreachable @ wanted),
+        lost,
         float(reached.unreachable.mean()),
         float(reached.stretch[got].mean()) if got.any() else None,
         float(trees["roots"].mean()) if len(trees) else None,

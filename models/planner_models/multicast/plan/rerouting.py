@@ -76,10 +76,12 @@ class Rerouting:
     stretch      (groups,) links from the source to the members that are reached, divided by those without
                  failures; nan where none is reached
     unreachable  (groups,) share of the members that are not reached
+    reached      (groups, pods) whether packets reach the pod
     """
 
     stretch: Floats
     unreachable: Floats
+    reached: Bools
 
 
 def reroute_groups(
@@ -89,48 +91,81 @@ def reroute_groups(
 
     One member sends, drawn with `rng` (default: seed 0). Packets go up to an aggregation switch of their
     partition, which serves its pod, and to a core of it that works, which serves the others; groups at
-    one edge switch stay there. Links within pods are assumed to work where their switches do.
+    one edge switch stay there. Links within pods are assumed to work where their switches do. Hosts of a
+    failed edge switch neither send nor receive.
 
     source  section 4.4; the choice of the sender and the base of the stretch are our reading
     """
-    rng = np.random.default_rng(0) if rng is None else rng
     group = find_rows(problem.group_names, plan.partitions["group"])
     partition = plan.partitions["partition"].to_numpy(np.int64)
     copies = plan.partitions["copies"].to_numpy(np.int64)
+    sender = draw_senders(problem, rng)
+    source, sends = problem.wiring.edge_pod[sender], state.edge[sender]
     members = _members_in_pods(problem)
-    source = _source_pods(problem, rng)
+    working = members if state.edge.all() else _members_in_pods(problem, state.edge)
     stretch = np.full(len(group), np.nan)
     unreachable = np.zeros(len(group))
+    reached = np.zeros((len(group), problem.pods), dtype=bool)
     for ra in np.unique(copies).tolist():
         held = problem.distribution(ra)
         for part in np.unique(partition[copies == ra]).tolist():
             rows = np.flatnonzero((copies == ra) & (partition == part))
             found = find_detours(problem.wiring, held, part, state)
             serves = _serving_pods(problem.wiring, held, part, state)
-            inside = problem.edges_in_pod[group[rows]]
-            stretch[rows], unreachable[rows] = _measure_groups(
-                members[group[rows]], inside, source[group[rows]], group[rows], found, serves
+            of = group[rows]
+            after, before = _ways(
+                members[of], problem.edges_in_pod[of], source[of], of, found, serves, sends[of]
             )
-    return Rerouting(stretch=stretch, unreachable=unreachable)
+            reached[rows] = np.isfinite(after)
+            got = np.where(reached[rows], working[of], 0)
+            long = (np.where(reached[rows], after, 0.0) * got).sum(axis=1)
+            short = (before * got).sum(axis=1)
+            stretch[rows] = np.divide(long, short, out=np.full(len(rows), np.nan), where=short > 0)
+            unreachable[rows] = 1 - got.sum(axis=1) / members[of].sum(axis=1)
+    return Rerouting(stretch=stretch, unreachable=unreachable, reached=reached)
 
 
-def _members_in_pods(problem: Multicast) -> Ints:
-    """Return the members of each group in each pod, shape (G, pods)."""
+def find_missed_members(problem: Multicast, plan: Channels, state: WorkingLinks) -> Bools:
+    """Return the memberships whose host gets no packets of its group, (members,), while switches reroute.
+
+    Groups with entries are rerouted locally; others go by unicast, which reaches every edge switch that is
+    still connected to the sender's. The sender is that of `reroute_groups`.
+    """
+    sender = draw_senders(problem)
+    edge = problem.edge_of_host[problem.host_of]
+    group = problem.group_of
+    part = state.part_of_edge
+    gets = part[edge] == part[sender[group]]
+    rows = find_rows(problem.group_names, plan.partitions["group"])
+    if len(rows):
+        reached = np.zeros((len(problem.groups), problem.pods), dtype=bool)
+        reached[rows] = reroute_groups(problem, plan, state).reached
+        stored = np.zeros(len(problem.groups), dtype=bool)
+        stored[rows] = True
+        gets = np.where(stored[group], reached[group, problem.wiring.edge_pod[edge]], gets)
+    return np.asarray(~(gets & state.edge[edge] & state.edge[sender[group]]), dtype=bool)
+
+
+def _members_in_pods(problem: Multicast, edges: Bools | None = None) -> Ints:
+    """Return the members of each group in each pod, shape (G, pods); at all edge switches, or at these."""
     pod = problem.wiring.edge_pod[problem.edge_of_host]
     place = problem.group_of.astype(np.int64) * problem.pods + pod[problem.host_of]
+    if edges is not None:
+        place = place[edges[problem.edge_of_host[problem.host_of]]]
     count = np.bincount(place, minlength=len(problem.groups) * problem.pods)
     return np.asarray(count.reshape(-1, problem.pods), dtype=np.int64)
 
 
-def _source_pods(problem: Multicast, rng: np.random.Generator) -> Ints:
-    """Return the pod of one member of each group, drawn uniformly, shape (G,)."""
+def draw_senders(problem: Multicast, rng: np.random.Generator | None = None) -> Ints:
+    """Return the edge switch of one member of each group, drawn uniformly, shape (G,); default: seed 0."""
+    rng = np.random.default_rng(0) if rng is None else rng
     group = problem.group_of
     sorted_ = bool((group[1:] >= group[:-1]).all())
     order = np.arange(len(group)) if sorted_ else np.argsort(group, kind="stable")
     counts = problem.member_counts
     first = np.cumsum(counts) - counts
     chosen = order[first + (rng.random(len(counts)) * counts).astype(np.int64)]
-    return np.asarray(problem.wiring.edge_pod[problem.edge_of_host[problem.host_of[chosen]]], dtype=np.int64)
+    return np.asarray(problem.edge_of_host[problem.host_of[chosen]], dtype=np.int64)
 
 
 def _serving_pods(wiring: Wiring, held: Distribution, part: int, state: WorkingLinks) -> Bools:
@@ -139,17 +174,19 @@ def _serving_pods(wiring: Wiring, held: Distribution, part: int, state: WorkingL
     return np.bincount(wiring.aggregation_pod[works], minlength=wiring.pods) > 0
 
 
-def _measure_groups(
+def _ways(
     members: Ints,
     edges: Ints,
     source: Ints,
     group: Ints,
     found: Detours,
     serves: Bools,
+    sends: Bools,
 ) -> tuple[Floats, Floats]:
-    """Return stretch and unreachable share of the groups of one partition.
+    """Return the links from the source to each pod, (groups, pods), with failures and without; inf for none.
 
     members, edges  (groups, pods) of the group there
+    sends           (groups,) whether the edge switch of the sender works
     """
     row = np.arange(len(members))
     spans = (members > 0).sum(axis=1) > 1
@@ -166,13 +203,7 @@ def _measure_groups(
     before = np.where(own, np.where(alone, 2.0, 4.0)[:, None], 6.0)
     here = np.where(alone, 2.0, np.where(serves[source], 4.0, np.inf))
     after = np.where(own, here[:, None], 5.0 + hops)
-    reached = np.isfinite(after) & (members > 0)
-    total = members.sum(axis=1)
-    got = np.where(reached, members, 0)
-    long = (np.where(reached, after, 0.0) * got).sum(axis=1)
-    short = (before * got).sum(axis=1)
-    stretch = np.divide(long, short, out=np.full(len(members), np.nan), where=short > 0)
-    return stretch, 1 - got.sum(axis=1) / total
+    return np.where(sends[:, None] & (members > 0), after, np.inf), before
 
 
 # --- cost ------------------------------------------------------------------------

@@ -1,20 +1,22 @@
-"""Adjustments of any problem: sizes of tables, and failed switches."""
+"""Adjustments of any problem: sizes of tables, rates of groups, and failed switches."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.errors import InputError, did_you_mean
 from planner_models.multicast.problem.failures import draw_failures
 from planner_models.multicast.problem.problem import Multicast
-from planner_models.multicast.problem.topology import LAYERS
+from planner_models.multicast.problem.topology import LAYERS, find_rows
 
 MAX_ENTRIES: Final = 1_000_000_000
 Entries = Annotated[int, Field(ge=0, le=MAX_ENTRIES)] | None
+Factor = Annotated[float, Field(ge=0, le=MAX_ENTRIES, allow_inf_nan=False)]
 
 
 def adjust(
@@ -34,22 +36,39 @@ def adjust(
         int, Field(ge=0, description="aggregation switches that fail, besides those in table failed")
     ] = 0,
     failure_seed: Annotated[int, Field(ge=0, description="seed of the failures")] = 0,
+    fail_switches: Annotated[
+        tuple[str, ...],
+        Field(
+            description="switches that fail, by their exact names, besides those in table failed; hosts of "
+            "an edge switch fail with it"
+        ),
+    ] = (),
+    entry_factors: Annotated[
+        dict[str, Factor],
+        Field(description="switches, and what the number of their table entries is multiplied by"),
+    ] = {},  # noqa: B006 - never changed
+    rate_factors: Annotated[
+        dict[str, Factor],
+        Field(description="groups, and what their rate is multiplied by; 0: the group is left out"),
+    ] = {},  # noqa: B006 - never changed
 ) -> Multicast:
-    """Return the problem with tables of other sizes, and more aggregation switches failed, drawn uniformly.
+    """Return the problem with tables of other sizes, groups of other rates, and more switches failed.
 
     Sizes apply to switches with their own table too; occupied entries stay occupied, so that smaller tables
-    have no free entry. Plans are made without knowledge of failures.
+    have no free entry. Plans are made without knowledge of failures. Switches that are drawn are aggregation
+    switches, all equally likely.
 
-    raises  InputError for more failures than switches
+    raises  InputError for more failures than switches, for unknown names, and where every group is left out
     """
     sizes = zip(LAYERS, (core_entries, aggregation_entries, edge_entries), strict=True)
     problem = resize_tables(problem, {layer: table_size if size is None else size for layer, size in sizes})
-    if not failed_aggregations:
+    problem = scale_rates(scale_tables(problem, entry_factors), rate_factors)
+    _require("fail_switches", fail_switches, problem.wiring.switches, "switch")
+    drawn = draw_failures(problem.wiring, failed_aggregations, np.random.default_rng(failure_seed))
+    if not (drawn or fail_switches):
         return problem
-    names = draw_failures(problem.wiring, failed_aggregations, np.random.default_rng(failure_seed))
-    if problem.failed is not None:
-        names = list(dict.fromkeys([*problem.failed["switch"], *names]))
-    return problem.with_failed(names)
+    known = [] if problem.failed is None else problem.failed["switch"].tolist()
+    return problem.with_failed(list(dict.fromkeys([*known, *fail_switches, *drawn])))
 
 
 def resize_tables(problem: Multicast, sizes: Mapping[str, int | None]) -> Multicast:
@@ -67,3 +86,49 @@ def resize_tables(problem: Multicast, sizes: Mapping[str, int | None]) -> Multic
             switches["entries"] = np.where(np.isnan(size), switches["entries"], size)
     columns = {f"{layer}_entries": size for layer, size in given.items()}
     return problem.with_entries(problem.fabric.assign(**columns), switches)
+
+
+def scale_tables(problem: Multicast, factors: Mapping[str, float]) -> Multicast:
+    """Return the problem where tables of some switches have another number of entries, rounded down."""
+    if not factors:
+        return problem
+    wires = problem.wiring
+    _require("entry_factors", factors, wires.switches, "switch")
+    size, occupied = problem.table_sizes
+    row = wires.switches.get_indexer(pd.Index(list(factors)))
+    size[row] = np.minimum(np.floor(size[row] * np.array(list(factors.values()))), MAX_ENTRIES)
+    occupied = np.minimum(occupied, size)
+    if problem.switches is not None:
+        of_table = find_rows(wires.switches, problem.switches["switch"])
+        if problem.is_tree:
+            switches = problem.switches.assign(entries=size[of_table], occupied=occupied[of_table])
+            return problem.with_entries(problem.fabric, switches)
+        row = np.unique(np.concatenate([of_table, row]))
+    switches = pd.DataFrame({"switch": wires.switches[row], "entries": size[row], "occupied": occupied[row]})
+    return problem.with_entries(problem.fabric, switches)
+
+
+def scale_rates(problem: Multicast, factors: Mapping[str, float]) -> Multicast:
+    """Return the problem where some groups send at a multiple of their rate, without those of factor 0."""
+    if not factors:
+        return problem
+    _require("rate_factors", factors, problem.group_names, "group")
+    factor = np.ones(len(problem.groups))
+    factor[problem.group_names.get_indexer(pd.Index(list(factors)))] = list(factors.values())
+    left_out = factor == 0
+    if left_out.all():
+        raise InputError("rate_factors: every group is left out, one at least must remain")
+    if left_out.any():
+        problem = problem.without_groups(left_out)
+    return problem.with_rates(problem.rate_mbps * factor[~left_out])
+
+
+def _require(parameter: str, names: Iterable[str], known: pd.Index, what: str) -> None:
+    """Raise InputError for every name that is not known."""
+    faults = [
+        f"{parameter}: '{name}' is no {what}" + did_you_mean(name, known)
+        for name in names
+        if name not in known
+    ]
+    if faults:
+        raise InputError(*faults)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from planner.arrays import Bools, Ints
 from planner.errors import InputError, did_you_mean
@@ -15,19 +17,29 @@ from planner_models.multicast.problem.topology import Wiring
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkingLinks:
-    """Links whose both ends work.
+    """Links whose both ends work, and edge switches that do.
 
     up    (aggregation switches, cores) bool
     down  (aggregation switches, edge switches) bool, links within pods
+    edge  (edge switches,) bool; hosts of others neither send nor receive
     """
 
     up: Bools
     down: Bools
+    edge: Bools
 
     @property
     def aggregation(self) -> Bools:
         """Whether any link of each aggregation switch works, shape (aggregation switches,)."""
         return np.asarray(self.up.any(axis=1) | self.down.any(axis=1), dtype=bool)
+
+    @cached_property
+    def part_of_edge(self) -> Ints:
+        """Number of the connected part of the fabric that each edge switch is in, shape (edge switches,)."""
+        links = sp.csr_array(np.hstack([self.up, self.down]).astype(np.int8))
+        graph = sp.block_array([[None, links], [links.T, None]])
+        _, part = connected_components(graph, directed=False)
+        return np.asarray(part[-self.down.shape[1] :], dtype=np.int64)
 
     @cached_property
     def joined(self) -> Ints:
@@ -44,7 +56,7 @@ def find_working_links(
     raises  InputError for a switch or a link that the fabric does not have
     """
     down = wiring.aggregation_pod[:, None] == wiring.edge_pod[None, :]
-    up = wiring.up.copy()
+    up, edge = wiring.up.copy(), np.ones(len(wiring.edges), dtype=bool)
     faults = []
     for name in switches:
         if name in wiring.cores:
@@ -53,7 +65,7 @@ def find_working_links(
             up[wiring.aggregations.get_loc(name)] = False
             down[wiring.aggregations.get_loc(name)] = False
         elif name in wiring.edges:
-            down[:, wiring.edges.get_loc(name)] = False
+            down[:, wiring.edges.get_loc(name)] = edge[wiring.edges.get_loc(name)] = False
         else:
             faults.append(f"failed: '{name}' is no switch" + did_you_mean(name, wiring.switches))
     for lower, upper in links:
@@ -65,7 +77,7 @@ def find_working_links(
             faults.append(f"failed: there is no link from '{lower}' up to '{upper}'")
     if faults:
         raise InputError(*faults)
-    return WorkingLinks(up=up, down=down)
+    return WorkingLinks(up=up, down=down, edge=edge)
 
 
 def draw_failures(wiring: Wiring, count: int, rng: np.random.Generator) -> list[str]:

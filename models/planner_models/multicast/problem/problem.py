@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
@@ -175,6 +175,16 @@ class Multicast:
         """Return the same groups with other rates, (G,) Mbit/s."""
         return self._copy(("rate_mbps",), groups=self.groups.assign(rate_mbps=rate_mbps))
 
+    def without_groups(self, left_out: Bools) -> Multicast:
+        """Return the same network without these groups, (G,), and their members."""
+        kept = ~left_out
+        number, here = np.cumsum(kept) - 1, kept[self.group_of]
+        groups = self.groups[kept].reset_index(drop=True)
+        group = pd.Categorical.from_codes(number[self.group_of[here]], pd.Index(groups["group"]))
+        host = pd.Categorical.from_codes(self.host_of[here], self.host_names)
+        members = pd.DataFrame({"group": group, "host": host})
+        return self._copy((*MEMBER_PROPERTIES, "rate_mbps"), groups=groups, members=members)
+
     def with_entries(self, fabric: pd.DataFrame, switches: pd.DataFrame | None) -> Multicast:
         """Return the same groups on switches with tables of other sizes, valid by construction."""
         return self._copy(("free_entries",), fabric=fabric, switches=switches)
@@ -258,14 +268,21 @@ class Multicast:
     @cached_property
     def free_entries(self) -> Ints:
         """Free table entries, shape (switches,), in the order of `wiring.switches`."""
+        size, occupied = self.table_sizes
+        return np.asarray(np.floor(size - occupied), dtype=np.int64)
+
+    @property
+    def table_sizes(self) -> tuple[Floats, Floats]:
+        """Table entries of each switch, and those that others occupy, shapes (switches,)."""
         layers, layer = np.unique(self.wiring.layers, return_inverse=True)
         size = np.array([float(self.fabric[f"{name}_entries"].iloc[0]) for name in layers])[layer]
+        occupied = np.zeros(len(size))
         if self.switches is not None:
             row = find_rows(self.wiring.switches, self.switches["switch"])
             if "entries" in self.switches:
                 size[row] = self.switches["entries"].to_numpy()
-            size[row] -= self.switches["occupied"].to_numpy()
-        return np.asarray(np.floor(size), dtype=np.int64)
+            occupied[row] = self.switches["occupied"].to_numpy()
+        return size, occupied
 
     def free(self, layer: str) -> Ints:
         """Return the free table entries of each switch of the layer, pod by pod."""

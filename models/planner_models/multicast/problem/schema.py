@@ -87,7 +87,8 @@ BACKGROUND: Final = Table(
 )
 FAILED: Final = Table(
     name="failed",
-    about="a core or aggregation switch that has failed: plans stay, and packets are rerouted locally",
+    about="a switch that has failed: plans stay, packets are rerouted locally, and hosts of a failed edge "
+    "switch neither send nor receive",
     columns={"switch": label("its name")},
     key=("switch",),
     may_be_empty=True,

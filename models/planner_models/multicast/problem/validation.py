@@ -76,7 +76,7 @@ def find_failed_faults(failed: pd.DataFrame | None, wiring: Wiring) -> list[str]
     """Return the faults of the table `failed`."""
     if failed is None:
         return []
-    return report_unknown_names(failed, "failed", "switch", wiring.above, "no core or aggregation switch")
+    return report_unknown_names(failed, "failed", "switch", wiring.switches, "no switch")
 
 
 def locate_hosts(hosts: pd.DataFrame, wiring: Wiring) -> tuple[pd.DataFrame, list[str]]:
