@@ -65,12 +65,14 @@ from planner_models.multicast.designs.formulation import formulation
 from planner_models.multicast.designs.table import DESIGNS
 from planner_models.multicast.information.realize import realize
 from planner_models.multicast.plan.check import check
-from planner_models.multicast.plan.drawing import draw_entries
+from planner_models.multicast.plan.drawing import draw
+from planner_models.multicast.plan.elements import ELEMENTS
 from planner_models.multicast.plan.metrics import METRICS, measure
 from planner_models.multicast.plan.plan import PLAN_TABLES, Channels, from_tables
 from planner_models.multicast.plan.what_if import explain
 from planner_models.multicast.problem import generators, series
 from planner_models.multicast.problem.adjustments import adjust
+from planner_models.multicast.problem.drawing import draw_fabric
 from planner_models.multicast.problem.problem import OPTIONAL_TABLES, TABLES, Multicast
 from planner_models.multicast.problem.sets import from_sets
 from planner_models.multicast.published.targets import TARGETS
@@ -88,6 +90,8 @@ SYSTEM = System(
         series={"churn": series.generate_churn, "churn_of_tables": series.read_churn},
         presets={"datacenter": generators.datacenter},
         adjust=adjust,
+        draw=draw_fabric,
+        elements=ELEMENTS,
         sample=generators.sample,
     ),
     plan=PlanType(
@@ -97,7 +101,7 @@ SYSTEM = System(
         metrics=METRICS,
         measure=measure,
         realize=realize,
-        draw=draw_entries,
+        draw=draw,
         headline=Headline(
             metric="host_traffic_mbps",
             verb="needs {} of host traffic",

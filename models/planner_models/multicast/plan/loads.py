@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.metrics import find_shared_entries
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.switch_groups import (
+    StoredGroups,
     group_assignment,
     groups_at_aggregations,
     groups_at_edges,
@@ -66,7 +68,9 @@ def list_groups(problem: Multicast, plan: Channels, layer: str) -> GroupsAtSwitc
     return GroupsAtSwitches(switch=switch, group=group, ports=ports, share=share, sharing=sharing)
 
 
-def _stored_parts(problem: Multicast, plan: Channels, layer: str, partition: Ints, copies: Ints):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _stored_parts(
+    problem: Multicast, plan: Channels, layer: str, partition: Ints, copies: Ints
+) -> Iterator[tuple[StoredGroups, Floats, Masks, Ints]]:
     """Yield stored groups of edge or aggregation switches with share, ports as bits, and groups of entry."""
     wires = problem.wiring
     for ra in np.unique(copies[copies > 0]).tolist():

@@ -183,7 +183,7 @@ class Multicast:
         group = pd.Categorical.from_codes(number[self.group_of[here]], pd.Index(groups["group"]))
         host = pd.Categorical.from_codes(self.host_of[here], self.host_names)
         members = pd.DataFrame({"group": group, "host": host})
-        return self._copy((*MEMBER_PROPERTIES, "rate_mbps"), groups=groups, members=members)
+        return self._copy((*MEMBER_PROPERTIES, "group_names", "rate_mbps"), groups=groups, members=members)
 
     def with_entries(self, fabric: pd.DataFrame, switches: pd.DataFrame | None) -> Multicast:
         """Return the same groups on switches with tables of other sizes, valid by construction."""

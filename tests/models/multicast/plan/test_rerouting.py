@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from planner_models.multicast import SYSTEM
 from planner_models.multicast.designs import partitioned
 from planner_models.multicast.plan import rerouting
 from planner_models.multicast.problem import failures
@@ -59,3 +60,44 @@ def test_cost_of_section_3_3_1() -> None:
     assert rerouting.rerouting_cost(48) == rerouting.ReroutingCost(
         identifiers=72, identifier_bits=7, edge_rules=24, aggregation_rules=72
     )
+
+
+def test_hosts_of_a_failed_edge_switch_neither_send_nor_receive() -> None:
+    problem = fat_of_kind("ab", 4, 1, 3, placement="random")
+    for limit in (100, 0):  # with entries, and by unicast
+        sized = SYSTEM.problem.adjust(problem, table_size=limit)
+        plan = partitioned.partition_addresses(sized).plan
+        assert plan is not None
+        sender = rerouting.draw_senders(sized)
+        for edge, name in enumerate(sized.wiring.edges):
+            state = failures.find_working_links(sized.wiring, switches=[name])
+            missed = rerouting.find_missed_members(sized, plan, state)
+            at = sized.edge_of_host[sized.host_of]
+            expected = (at == edge) | (sender[sized.group_of] == edge)
+            np.testing.assert_array_equal(missed, expected)
+
+
+def test_members_missed_are_the_unreachable_ones() -> None:
+    problem = fat(k=8, aggregation_copies=2, groups=60, table_size=60, placement="random")
+    plan = partitioned.partition_addresses(problem, choose="arrival").plan
+    assert plan is not None
+    names = [*problem.wiring.aggregations[:9], *problem.wiring.edges[::5]]
+    state = failures.find_working_links(problem.wiring, switches=names)
+    found = rerouting.reroute_groups(problem, plan, state)
+    missed = rerouting.find_missed_members(problem, plan, state)
+    share = np.bincount(problem.group_of, missed, minlength=60) / problem.member_counts
+    rows = problem.group_names.get_indexer(plan.partitions["group"])
+    np.testing.assert_allclose(share[rows], found.unreachable)
+
+
+def test_unicast_needs_a_way_between_edge_switches() -> None:
+    problem = SYSTEM.problem.adjust(fat(), table_size=0)
+    plan = partitioned.partition_addresses(problem).plan
+    assert plan is not None
+    assert not len(plan.partitions)
+    cut = [name for name in problem.wiring.aggregations if name.startswith("aggregation-0-")]
+    state = failures.find_working_links(problem.wiring, switches=cut)
+    missed = rerouting.find_missed_members(problem, plan, state)
+    sender, at = rerouting.draw_senders(problem)[problem.group_of], problem.edge_of_host[problem.host_of]
+    apart = (sender != at) & ((sender < 2) | (at < 2))
+    np.testing.assert_array_equal(missed, apart)

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from planner.errors import InputError
 from planner_models.multicast import SYSTEM, Multicast, check
 from tests.models.multicast.fabrics import PLANNING, fat, tree
 
@@ -60,3 +61,79 @@ def test_a_table_smaller_than_what_is_occupied_has_no_free_entry(given: dict[str
     assert again.free_entries.tolist() == small.free_entries.tolist()
     for design in PLANNING:
         assert not len(check(small, design.decide(small).plan)), design.name
+
+
+def test_tables_of_named_switches_are_scaled() -> None:
+    problem = Multicast.from_tables(fat().to_tables() | {"switches": OWN})
+    changed = SYSTEM.problem.adjust(problem, entry_factors={"edge-0-0": 2.5, "edge-1-0": 2.0, "core-1": 0.25})
+    assert free(changed)[["edge-0-0", "edge-1-0", "core-1"]].tolist() == [10, 24, 0]
+    rest = ["edge-0-0", "edge-1-0", "core-1"]
+    assert (free(changed).drop(rest) == free(problem).drop(rest)).all()
+    again = Multicast.from_tables(changed.to_tables())
+    assert again.free_entries.tolist() == changed.free_entries.tolist()
+    plain = SYSTEM.problem.adjust(fat(), table_size=7, entry_factors={"core-0": 2.0})
+    assert free(plain).value_counts().to_dict() == {7: 19, 14: 1}
+    of_tree = SYSTEM.problem.adjust(Multicast.from_tables(tree()), entry_factors={"c0": 0.5, "e00": 2.0})
+    assert free(of_tree)[["c0", "c1", "e00", "e01"]].tolist() == [10, 20, 18, 9]
+
+
+def test_groups_change_their_rate_or_are_left_out() -> None:
+    problem = fat()
+    changed = SYSTEM.problem.adjust(problem, rate_factors={"g3": 2.0, "g5": 0.0, "g39": 0.0})
+    assert changed.size()["groups"] == 38
+    assert changed.rate_mbps[3] == 2 * problem.rate_mbps[3]
+    tables = problem.to_tables()
+    gone = ["g5", "g39"]
+    left = {name: tables[name][~tables[name]["group"].isin(gone)] for name in ("groups", "members")}
+    expected = Multicast.from_tables(tables | left)
+    assert changed.group_names.tolist() == expected.group_names.tolist()
+    assert changed.spread.start.tolist() == expected.spread.start.tolist()
+    assert changed.spread.ports.tolist() == expected.spread.ports.tolist()
+    plan = SYSTEM.design("partitioned").decide(changed).plan
+    assert not len(check(changed, plan))
+    again = Multicast.from_tables(changed.to_tables())
+    assert again.member_counts.tolist() == changed.member_counts.tolist()
+
+
+def test_switches_of_every_layer_fail_by_name() -> None:
+    names = ("edge-0-0", "core-1", "aggregation-2-0")
+    for design in PLANNING:
+        lost = []
+        for count in range(4):
+            problem = SYSTEM.problem.adjust(fat(), fail_switches=names[:count])
+            plan = design.decide(problem).plan
+            metrics = SYSTEM.plan.measure(problem, plan, None)
+            lost.append(metrics["lost_mbps"])
+        assert lost[0] == 0
+        assert lost[1] > 0
+        assert min(lost[1:]) >= lost[1]
+    both = SYSTEM.problem.adjust(problem, failed_aggregations=2)
+    assert both.failed is not None
+    assert both.failed["switch"].tolist()[:3] == list(names)
+    again = Multicast.from_tables(both.to_tables())
+    assert again.failed is not None
+    assert again.failed["switch"].tolist() == both.failed["switch"].tolist()
+
+
+def test_every_switch_may_fail() -> None:
+    problem = SYSTEM.problem.adjust(fat(), fail_switches=tuple(fat().wiring.switches))
+    metrics = SYSTEM.plan.measure(problem, SYSTEM.design("partitioned").decide(problem).plan, None)
+    assert metrics["lost_mbps"] == pytest.approx((problem.rate_mbps * problem.member_counts).sum())
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"fail_switches": ["core-7"]}, "fail_switches: 'core-7' is no switch; did you mean 'core-3'?"),
+        ({"entry_factors": {"h0": 2.0}}, "entry_factors: 'h0' is no switch"),
+        ({"rate_factors": {"G1": 2.0}}, "rate_factors: 'G1' is no group"),
+        (
+            {"rate_factors": {f"g{i}": 0.0 for i in range(40)}},
+            "rate_factors: every group is left out, one at least must remain",
+        ),
+    ],
+)
+def test_a_change_that_cannot_be_is_one_line(given: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InputError) as caught:
+        SYSTEM.problem.adjust(fat(), **given)
+    assert caught.value.faults == (fault,)

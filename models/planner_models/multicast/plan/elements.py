@@ -1,0 +1,209 @@
+"""Elements of a problem of system `multicast`: switches and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.studies import Decided, Section
+from planner.errors import InputError, did_you_mean
+from planner.options import Options
+from planner_models.multicast.plan import loads, metrics, table_limits
+from planner_models.multicast.plan.drawing import lost_at_edges, plan_entries
+from planner_models.multicast.plan.plan import Channels, round_robin_partitions
+from planner_models.multicast.plan.rerouting import find_missed_members
+from planner_models.multicast.plan.switch_groups import group_assignment
+from planner_models.multicast.problem.drawing import SWITCH, failed_names, working_links
+from planner_models.multicast.problem.problem import LAYERS, Multicast
+
+GROUP: Final = "group"
+SWITCH_ACTIONS: Final = (
+    Action(name="Fail", state="failed", parameter="fail_switches", role="failure"),
+    Action(
+        name="Double its table", state="table doubled", parameter="entry_factors", value=2.0, role="upgrade"
+    ),
+    Action(name="Halve its table", state="table halved", parameter="entry_factors", value=0.5),
+)
+GROUP_ACTIONS: Final = (
+    Action(name="Double its rate", state="rate doubled", parameter="rate_factors", value=2.0),
+    Action(name="Leave it out", state="left out", parameter="rate_factors", value=0.0),
+)
+
+
+def list_switches(problem: Multicast) -> list[str]:
+    """Return the names of all switches."""
+    return [str(name) for name in problem.wiring.switches]
+
+
+def list_groups(problem: Multicast) -> list[str]:
+    """Return the names of all groups."""
+    return [str(name) for name in problem.group_names]
+
+
+def _require(known: pd.Index, name: str, what: str) -> int:
+    """Return the row of a name; raise InputError with the nearest where there is none."""
+    row = int(known.get_indexer(pd.Index([name]))[0])
+    if row < 0:
+        raise InputError(f"{name}: no such {what}" + did_you_mean(name, known))
+    return row
+
+
+def _require_plan(decided: Decided) -> Channels:
+    """Return the plan of a decision; raise InputError where it has none."""
+    plan: Channels | None = decided.decision.plan
+    if plan is None:
+        raise InputError(f"{decided.design.name}: has no plan to describe")
+    return plan
+
+
+def describe_switch(problem: Multicast, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the table of a switch, the groups that it stores, and those that it cannot."""
+    row = _require(problem.wiring.switches, name, SWITCH)
+    plan = _require_plan(decided)
+    layer = str(problem.wiring.layers[row])
+    at = row - int(np.argmax(problem.wiring.layers == layer))
+    size, occupied = (float(values[row]) for values in problem.table_sizes)
+    stored = loads.list_groups(problem, plan, layer)
+    mine = stored.of_switch(at)
+    traffic = stored.traffic_mbps(problem)[stored.switch == at]
+    saved = float(saved_by_tables(problem, plan)[row])
+    facts = [
+        Fact(label="Layer", value=layer),
+        Fact(label="Entries of this plan", value=float(plan_entries(problem, plan)[row]), unit="entries"),
+        Fact(label="Entries of others", value=occupied, unit="entries"),
+        Fact(label="Table size", value=size, unit="entries"),
+        Fact(label="Groups with an entry", value=float(len(mine)), unit="groups"),
+        Fact(label="Traffic sent down", value=float(traffic.sum()), unit="Mbit/s"),
+        Fact(label="Host traffic that a larger table may save, at most", value=saved, unit="Mbit/s"),
+    ]
+    if layer == "edge":
+        extra = metrics.host_links_mbps(problem, plan)[1][at].sum()
+        facts.append(Fact(label="Overhead to hosts", value=float(extra), unit="Mbit/s"))
+    if failed_names(problem):
+        if name in failed_names(problem):
+            facts.insert(0, Fact(label="State", value="failed"))
+        if layer == "edge":
+            lost = float(lost_at_edges(problem, plan)[at])
+            facts.insert(1, Fact(label="Traffic that members miss", value=lost, unit="Mbit/s"))
+    users = pd.DataFrame(
+        {
+            "group": problem.group_names[mine["group"]].astype(str),
+            "rate": problem.rate_mbps[mine["group"]],
+            "links_down": mine["ports"].to_numpy(),
+            "groups_of_its_entry": mine["sharing"].to_numpy(),
+            "traffic": traffic,
+        }
+    ).sort_values("traffic", ascending=False, kind="stable", ignore_index=True)
+    units = {"rate": "Mbit/s", "traffic": "Mbit/s"}
+    note = "several switches may hold a group: each passes its part of the packets" if layer != "edge" else ""
+    return ElementReport(
+        facts=tuple(facts),
+        sections=(Section(title="Groups that use it", frame=users, units=units, note=note),),
+    )
+
+
+def describe_group(problem: Multicast, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe how a group is sent, the entries that it takes, and its members."""
+    row = _require(problem.group_names, name, GROUP)
+    plan = _require_plan(decided)
+    partition, copies = group_assignment(problem, plan.partitions)
+    rate, members = float(problem.rate_mbps[row]), int(problem.member_counts[row])
+    has_entries = bool(copies[row] > 0)
+    facts = [
+        Fact(label="Sent", value="with table entries" if has_entries else "by unicast"),
+        Fact(label="Rate", value=rate, unit="Mbit/s"),
+        Fact(label="Members", value=float(members), unit="hosts"),
+        Fact(label="Pods with members", value=float((problem.edges_in_pod[row] > 0).sum()), unit="pods"),
+    ]
+    sections = []
+    if has_entries:
+        facts.append(Fact(label="Address partition", value=float(partition[row])))
+        sections.append(_report_holders(problem, plan, row))
+    else:
+        saved = rate * (members - 1)
+        facts.append(Fact(label="Host traffic that entries would save", value=saved, unit="Mbit/s"))
+    mine = problem.group_of == row
+    hosts = problem.host_of[mine]
+    frame = pd.DataFrame(
+        {
+            "host": problem.hosts["host"].astype(str).to_numpy()[hosts],
+            "switch": problem.wiring.edges.astype(str)[problem.edge_of_host[hosts]],
+        }
+    )
+    if failed_names(problem):
+        missed = find_missed_members(problem, plan, working_links(problem))[mine]
+        facts.append(Fact(label="Members that miss it", value=float(missed.sum()), unit="hosts"))
+        frame["gets_it"] = np.where(missed, "no", "yes")
+    sections.append(Section(title="Members", frame=frame))
+    return ElementReport(facts=tuple(facts), sections=tuple(sections))
+
+
+def _report_holders(problem: Multicast, plan: Channels, group: int) -> Section:
+    """Report the switches that hold a group, layer by layer."""
+    parts = []
+    for layer in LAYERS:
+        stored = loads.list_groups(problem, plan, layer)
+        mine = stored.group == group
+        names = problem.wiring.switches[problem.wiring.layers == layer]
+        parts.append(
+            pd.DataFrame(
+                {
+                    "switch": names[stored.switch[mine]].astype(str),
+                    "layer": layer,
+                    "links_down": stored.ports[mine],
+                    "groups_of_its_entry": stored.sharing[mine],
+                    "traffic": stored.traffic_mbps(problem)[mine],
+                }
+            )
+        )
+    frame = pd.concat(parts, ignore_index=True)
+    return Section(title="Switches that hold it", frame=frame, units={"traffic": "Mbit/s"})
+
+
+def saved_by_tables(problem: Multicast, plan: Channels) -> Floats:
+    """Return the host traffic that an unlimited table of each switch saves at most, (switches,), Mbit/s.
+
+    That of the groups by unicast that need an entry there, and the overhead of shared entries there.
+    """
+    partition, copies = group_assignment(problem, plan.partitions)
+    stored = copies > 0
+    ra = int(copies.max()) or problem.aggregation_copies
+    # a group without entries has no partition in the plan: the one it would have in turn
+    partition = np.where(stored, partition, round_robin_partitions(problem, ra))
+    by_unicast = np.where(stored, 0.0, problem.rate_mbps * (problem.member_counts - 1))
+    found = table_limits.entries_by_layer(
+        problem.below, problem.spread.by_edge()[:2], problem.wiring, problem.distribution(ra), partition
+    )
+    saved = np.concatenate([(found[layer][0] @ by_unicast)[found[layer][1]] for layer in LAYERS])
+    saved[-problem.edge_count :] += metrics.host_links_mbps(problem, plan)[1].sum(axis=1)
+    return np.asarray(saved, dtype=np.float64)
+
+
+def rank_switches(
+    problem: Multicast,
+    decided: Decided,
+    action: Action,  # noqa: ARG001
+    options: Options,  # noqa: ARG001
+) -> Mapping[str, float | None]:
+    """Return the switches whose larger tables may save host traffic, each with the most that it may be."""
+    saved = saved_by_tables(problem, _require_plan(decided))
+    names = problem.wiring.switches
+    order = np.argsort(-saved, kind="stable")
+    return {str(names[row]): float(saved[row]) for row in order if saved[row] > 0}
+
+
+ELEMENTS: Final = (
+    ElementKind(
+        name=SWITCH,
+        names=list_switches,
+        actions=SWITCH_ACTIONS,
+        describe=describe_switch,
+        ranking=rank_switches,
+    ),
+    ElementKind(name=GROUP, names=list_groups, actions=GROUP_ACTIONS, describe=describe_group),
+)

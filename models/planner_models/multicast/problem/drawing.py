@@ -1,0 +1,145 @@
+"""Drawing of the fabric: cores above pods of aggregation and edge switches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats
+from planner.contract.drawing import Drawing, NetworkMap
+from planner_models.multicast.problem.failures import WorkingLinks, find_working_links
+from planner_models.multicast.problem.problem import Multicast
+from planner_models.multicast.problem.topology import Wiring
+
+SWITCH: Final = "switch"
+MOST_LINKS: Final = 2_500  # of a fabric that is drawn in tiers, with its links
+HEIGHT: Final = 0.5  # of the tiers, as a share of their width
+GAP: Final = 1.5  # between pods, in distances between switches
+
+
+def draw_fabric(problem: Multicast) -> Sequence[Drawing]:
+    """Draw the switches of the fabric by pods, without a plan."""
+    nodes = list_nodes(problem)
+    return (fabric_map(problem, nodes, nodes["node"].map(lambda _: ""), title="Switches by pod"),)
+
+
+def list_nodes(problem: Multicast) -> pd.DataFrame:
+    """Return node, x, y and group of every switch that works, by the row of `wiring.switches`."""
+    wires = problem.wiring
+    places = _tiers(wires) if has_links(wires) else _grids(wires)
+    pods = np.concatenate([wires.aggregation_pod, wires.edge_pod])
+    group = ["core"] * len(wires.cores) + [f"pod {pod}" for pod in pods]
+    nodes = pd.DataFrame(
+        {"node": wires.switches.astype(str), "x": places[:, 0], "y": places[:, 1], "group": group}
+    )
+    return nodes[~nodes["node"].isin(failed_names(problem))]
+
+
+def failed_names(problem: Multicast) -> list[str]:
+    """Return the names of the switches that have failed."""
+    return [] if problem.failed is None else problem.failed["switch"].astype(str).tolist()
+
+
+def working_links(problem: Multicast) -> WorkingLinks:
+    """Return the links of the fabric that work."""
+    return find_working_links(problem.wiring, switches=failed_names(problem))
+
+
+def has_links(wires: Wiring) -> bool:
+    """Return whether the fabric is small enough to draw its links."""
+    edges = np.bincount(wires.edge_pod, minlength=wires.pods)
+    return int(wires.up.sum()) + int(edges[wires.aggregation_pod].sum()) <= MOST_LINKS
+
+
+def fabric_map(
+    problem: Multicast,
+    nodes: pd.DataFrame,
+    notes: pd.Series,
+    *,
+    title: str,
+    up_mbps: Floats | None = None,
+    down_mbps: Floats | None = None,
+) -> NetworkMap:
+    """Return the map of some nodes, with the links that work where the fabric is small.
+
+    up_mbps    (aggregation switches, cores) load of links; None for unknown
+    down_mbps  (aggregation switches, edge switches)
+    """
+    wires = problem.wiring
+    if not has_links(wires):
+        edges = np.bincount(wires.edge_pod, minlength=wires.pods)
+        count = int(wires.up.sum()) + int(edges[wires.aggregation_pod].sum())
+        title += f"; {count:,} links are not drawn"
+        links = pd.DataFrame({"tail": [], "head": [], "value": []}).astype({"value": float})
+    else:
+        state = working_links(problem)
+        parts = []
+        for works, below, load in ((state.up, wires.cores, up_mbps), (state.down, wires.edges, down_mbps)):
+            aggregation, other = np.nonzero(works)
+            ends = wires.aggregations[aggregation].astype(str), below[other].astype(str)
+            tail, head = ends if below is wires.edges else ends[::-1]
+            part = pd.DataFrame({"tail": tail, "head": head, "value": np.nan})
+            if load is not None:
+                part["width"] = load[aggregation, other]
+                part["note"] = [f"{mbps:,.4g} Mbit/s of groups with entries" for mbps in part["width"]]
+            parts.append(part)
+        links = pd.concat(parts, ignore_index=True)
+    return NetworkMap(
+        title=title,
+        nodes=nodes.assign(note=notes).reset_index(drop=True),
+        links=links,
+        value="table fill",
+        unit="%",
+        limit=100.0,
+        width_unit="Mbit/s",
+        lost_unit="Mbit/s",
+        node_kind=SWITCH,
+    )
+
+
+def _tiers(wires: Wiring) -> Floats:
+    """Return x and y of each switch, (switches, 2): cores on top, edge switches at the bottom, pod by pod."""
+    sizes = np.array(
+        [np.bincount(pod, minlength=wires.pods) for pod in (wires.aggregation_pod, wires.edge_pod)]
+    )
+    widths = sizes.max(axis=0) - 1 + GAP
+    begin = np.cumsum(widths) - widths
+    total = float(widths.sum()) - GAP
+    height = HEIGHT * max(total, 1.0)
+    tiers = [np.column_stack([_spread(len(wires.cores), total), np.full(len(wires.cores), height)])]
+    for pod, counts, level in ((wires.aggregation_pod, sizes[0], 0.4), (wires.edge_pod, sizes[1], 0.0)):
+        nth = np.arange(len(pod)) - np.searchsorted(pod, pod)
+        x = begin[pod] + nth + (widths[pod] - GAP - (counts[pod] - 1)) / 2
+        tiers.append(np.column_stack([x, np.full(len(pod), level * height)]))
+    return np.concatenate(tiers)
+
+
+def _spread(count: int, width: float) -> Floats:
+    """Return places of so many switches, evenly over a width."""
+    return width * (np.arange(count) + 0.5) / count
+
+
+def _grids(wires: Wiring) -> Floats:
+    """Return x and y of each switch, (switches, 2): a block of cores above blocks of pods, row by row."""
+    sizes = np.array(
+        [np.bincount(pod, minlength=wires.pods) for pod in (wires.aggregation_pod, wires.edge_pod)]
+    )
+    columns = int(np.ceil(np.sqrt(1.5 * sizes.max())))
+    rows = np.ceil(sizes / columns).astype(int).max(axis=1)
+    width, height = columns - 1 + 2 * GAP, float(rows.sum()) + 2 * GAP
+    across = max(1, round(np.sqrt(1.6 * wires.pods * height / width)))
+    total = across * width - 2 * GAP
+    core_columns = max(1, int(total) + 1)
+    core_rows = -(-len(wires.cores) // core_columns)
+    nth = np.arange(len(wires.cores))
+    step = total / max(1, min(core_columns, len(wires.cores)) - 1)
+    tiers = [np.column_stack([nth % core_columns * step, core_rows + 2 * GAP - nth // core_columns])]
+    for pod, first in ((wires.aggregation_pod, 0), (wires.edge_pod, rows[0] + GAP / 2)):
+        nth = np.arange(len(pod)) - np.searchsorted(pod, pod)
+        x = pod % across * width + nth % columns
+        y = -(pod // across) * height - first - nth // columns
+        tiers.append(np.column_stack([x, y]).astype(float))
+    return np.concatenate(tiers)
