@@ -51,6 +51,7 @@ class NetworkMap:
                   size   relative area
                   lost   what users lose at this node, in `lost_unit`
                   note   further words for a pointer over it, such as "14 of 20 Gbit/s"
+                  element  name of the element that a click selects, "" for none; default: the node
     links         tail, head, value; the two directions between two nodes are drawn side by side; optionally
                   element  name of the element that a click selects; default: none
                   width    such as the capacity, in `width_unit`; default: all alike
@@ -59,7 +60,7 @@ class NetworkMap:
     value         what colours the links, in words, and its unit
     limit         the value at which a link is full; None: the largest value
     link_kind     kind of the elements that links are (`ElementKind.name`); "" for none
-    node_kind     kind of the elements that nodes are, by the name in `node`; "" for none
+    node_kind     kind of the elements that nodes are, see `nodes`; "" for none
     """
 
     title: str

@@ -406,7 +406,8 @@ def _check_drawings(system: System, problem: Any, drawings: Sequence[Drawing]) -
             if drawing.link_kind:
                 drawn.append((drawing.link_kind, drawing.links["element"]))
             if drawing.node_kind:
-                drawn.append((drawing.node_kind, drawing.nodes["node"]))
+                named = "element" if "element" in drawing.nodes else "node"
+                drawn.append((drawing.node_kind, drawing.nodes[named]))
         elif isinstance(drawing, Timeline) and drawing.kind:
             drawn.append((drawing.kind, drawing.frame["element"]))
         for kind, elements in drawn:

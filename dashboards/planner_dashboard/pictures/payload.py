@@ -47,6 +47,8 @@ def geometry(network: JoinedNetwork) -> tuple[str, str]:
     if "label" in nodes:
         labels = nodes["label"].fillna(nodes.index.to_series())
         data["nodes"]["label"] = [str(label) for label in labels]
+    if "element" in nodes:
+        data["nodes"]["element"] = [str(name) for name in nodes["element"].fillna("")]
     if "group" in nodes:
         codes, groups = pd.factorize(nodes["group"].fillna("").astype(str))
         data["nodes"] |= {"group": codes.tolist(), "groups": list(groups)}

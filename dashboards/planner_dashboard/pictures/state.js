@@ -44,7 +44,7 @@ class State {
       most: Math.max(...target.links.map(weight)),
       isGone: target.links.some((i) => this.isGone[i] || this.isNew[i]),
     }));
-    this.nodes = scene.names.map((name, node) => ({ kind: "node", node, element: name }));
+    this.nodes = scene.names.map((name, node) => ({ kind: "node", node, element: scene.geometry.nodes.element?.[node] ?? name }));
     const rank = (node) => scene.degree[node] + 100 * (this.data.sizes?.[node] ?? 0);
     this.order = [...scene.names.keys()].sort((a, b) => rank(b) - rank(a) || a - b);
     this.listed = [
