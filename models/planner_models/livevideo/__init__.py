@@ -84,11 +84,13 @@ from planner_models.livevideo.designs.table import DESIGNS
 from planner_models.livevideo.information import realize
 from planner_models.livevideo.plan.check import check
 from planner_models.livevideo.plan.drawing import add_load, draw
+from planner_models.livevideo.plan.elements import ELEMENTS
 from planner_models.livevideo.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.livevideo.plan.plan import PLAN_TABLES, Trees, from_tables
 from planner_models.livevideo.plan.what_if import explain
 from planner_models.livevideo.problem import generators, sample
 from planner_models.livevideo.problem.adjustments import adjust
+from planner_models.livevideo.problem.drawing import draw as draw_problem
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.livevideo.problem.series import read_window, read_windows
@@ -114,6 +116,8 @@ SYSTEM = System(
             "testbed": generators.ec2_testbed,
         },
         adjust=adjust,
+        draw=draw_problem,
+        elements=ELEMENTS,
         sample=sample.create_sample,
     ),
     plan=PlanType(

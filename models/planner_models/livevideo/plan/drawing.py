@@ -1,16 +1,19 @@
-"""Drawings of distribution trees: utilization of links, on a map and by tier."""
+"""Drawings of distribution trees: a picture of the tiers, a map of clusters, and utilization by tier."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
+from planner.arrays import Floats
 from planner.contract.drawing import Distribution, Drawing, NetworkMap
 from planner.io.in_memory import to_graph
-from planner_models.livevideo.plan.check import compute_delivery
+from planner_models.livevideo.plan.check import compute_delivery, served_without_overload
 from planner_models.livevideo.plan.plan import Trees
+from planner_models.livevideo.problem.drawing import CLUSTER, LINK, draw_network, find_coordinates, name_links
 from planner_models.livevideo.problem.problem import LiveVideo
 
 if TYPE_CHECKING:
@@ -25,25 +28,17 @@ def add_load(problem: LiveVideo, plan: Trees) -> nx.MultiDiGraph:
 
 
 def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
-    """Return a map of the links between clusters by utilization, and utilization by tier."""
+    """Draw the tiers with the clients that lose, the clusters on a map, and utilization by tier.
+
+    Clients lose where no tree reaches them, or where a link before them is overloaded.
+    """
     found = compute_delivery(problem, plan)
     percent = 100 * problem.utilization(found.load_mbps)
-    links = problem.links[["tail", "head"]].astype(str).assign(value=percent)
     level = problem.level[problem.tail]
-    last = problem.group_level - 1
-    inner = links[level < last] if last > 0 else links
-    named = problem.clusters.rename(columns={"cluster": "node", "tier": "group"})
-    nodes = named.astype({"node": str, "group": str}).dropna(axis="columns", how="all")
-    ends = {*inner["tail"], *inner["head"]}
+    lost = np.where(served_without_overload(problem, found), 0.0, problem.clients)
     return (
-        NetworkMap(
-            title="Links between clusters by utilization",
-            nodes=nodes[nodes["node"].isin(ends)],
-            links=inner,
-            value="utilization",
-            unit="%",
-            limit=100.0,
-        ),
+        draw_network(problem, "Video from sources to clients", load_mbps=found.load_mbps, lost_clients=lost),
+        *_draw_map(problem, percent),
         Distribution(
             title="Utilization of links by tier",
             values={
@@ -54,4 +49,28 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
             unit="%",
             limit=100.0,
         ),
+    )
+
+
+def _draw_map(problem: LiveVideo, percent: Floats) -> Iterator[NetworkMap]:
+    """Yield a map of the links between clusters, where these have places."""
+    if find_coordinates(problem) is None:
+        return
+    named = problem.clusters.rename(columns={"cluster": "node", "tier": "group"}).astype(
+        {"node": str, "group": str}
+    )
+    ends = problem.links[["tail", "head"]].astype(str)
+    is_inner = problem.level[problem.tail] < max(problem.group_level - 1, 1)
+    inner = ends.assign(value=percent, element=name_links(problem))[is_inner]
+    nodes = named[named["node"].isin({*inner["tail"], *inner["head"]})]
+    is_group = nodes["group"] == problem.tiers[problem.group_level]
+    yield NetworkMap(
+        title="Links between clusters by utilization",
+        nodes=nodes.assign(element=nodes["node"].where(~is_group, "")).reset_index(drop=True),
+        links=inner.reset_index(drop=True),
+        value="utilization",
+        unit="%",
+        limit=100.0,
+        link_kind=LINK,
+        node_kind=CLUSTER,
     )

@@ -16,8 +16,9 @@ from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import amount_or_number
 from planner.options import Options
 from planner_models.livevideo.plan.check import compute_delivery
+from planner_models.livevideo.plan.elements import find_dual_prices
 from planner_models.livevideo.plan.metrics import METRICS, OBJECTIVE, measure
-from planner_models.livevideo.plan.plan import PricedDecision, Trees, diff, moved_objects
+from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.problem.adjustments import remove_failed
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -50,7 +51,7 @@ def explain(
     """
     plan: Trees = decided.decision.plan  # type: ignore[assignment]
     load = compute_delivery(problem, plan).load_mbps
-    price = _find_dual_prices(problem, decided)
+    price = find_dual_prices(problem, decided)
     again: Reoptimization[LiveVideo] = Reoptimization(
         decided,
         metric=next(metric for metric in METRICS if metric.name == OBJECTIVE),
@@ -90,14 +91,6 @@ def explain(
             f"{int((changes['change'] == '-').sum())} are gone."
         )
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
-
-
-def _find_dual_prices(problem: LiveVideo, decided: Decided) -> Floats | None:
-    """Return the dual price of each link's capacity, (L,), objective per Mbit/s; None without prices."""
-    if not isinstance(decided.decision, PricedDecision):
-        return None
-    prices = decided.decision.prices
-    return np.array([prices.get((label, 0.0), 0.0) for label in problem.link_labels])
 
 
 def _report_full_links(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -35,6 +36,20 @@ def adjust(
     cost_scale: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="factor on the cost of every link")
     ] = 1.0,
+    capacity_factors: Annotated[
+        dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+        Field(
+            description="links whose capacity is multiplied, such as S1->R1, and by what; a cluster for all "
+            "links out of it"
+        ),
+    ] = {},  # noqa: B006 - never changed
+    cost_factors: Annotated[
+        dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+        Field(
+            description="links whose cost is multiplied, such as S1->R1, and by what; a cluster for all "
+            "links out of it"
+        ),
+    ] = {},  # noqa: B006 - never changed
     fail_links: Annotated[
         tuple[str, ...], Field(description='links that have failed, such as ["S1->R1"]')
     ] = (),
@@ -42,23 +57,47 @@ def adjust(
 ) -> LiveVideo:
     """Return the problem with other weights, priorities, capacities or costs, and without failed links.
 
+    Names are exact. Factors of a link and of its cluster are multiplied.
+
     raises  InputError for an unknown link or cluster
     """
     weights = {"service_weight": service_weight, "cost_weight": cost_weight}
     weights = {name: weight for name, weight in weights.items() if weight is not None}
-    scales = {"capacity_mbps": capacity_scale, "cost": cost_scale}
+    scales = {
+        "capacity_mbps": capacity_scale * _factors(problem, "capacity_factors", capacity_factors),
+        "cost": cost_scale * _factors(problem, "cost_factors", cost_factors),
+    }
     changed: dict[str, Any] = {}  # collected, since each new problem is validated
     if weights:
         changed["settings"] = problem.settings.assign(**weights)
     if priorities_by is not None:
         rates = problem.objects["bitrate_kbps"].to_numpy(float)
         changed["objects"] = problem.objects.assign(priority=priorities(rates, priorities_by))
-    if any(scale != 1.0 for scale in scales.values()):
+    if any((scale != 1.0).any() for scale in scales.values()):
         links = problem.links
         changed["links"] = links.assign(**{name: links[name] * scale for name, scale in scales.items()})
     if changed:
         problem = replace(problem, **changed)
     return remove_failed(problem, fail_links, fail_clusters)
+
+
+def _factors(problem: LiveVideo, parameter: str, given: Mapping[str, float]) -> Floats:
+    """Return the factor of each link, shape (L,): those of its name and of the cluster it leaves."""
+    factor = np.ones(len(problem.links))
+    faults = []
+    for name, one in given.items():
+        is_meant = np.array([label == name for label in problem.link_labels])
+        if not is_meant.any():
+            is_meant = (problem.links["tail"] == name).to_numpy()
+        if not is_meant.any() and name not in problem.cluster_index:
+            known = [*problem.link_labels, *problem.clusters["cluster"]]
+            faults.append(
+                f"problem.{parameter}: '{name}' is no link and no cluster" + did_you_mean(name, known)
+            )
+        factor[is_meant] *= one
+    if faults:
+        raise InputError(*faults)
+    return factor
 
 
 def remove_failed(

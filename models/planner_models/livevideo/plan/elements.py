@@ -1,0 +1,227 @@
+"""Links and clusters of distribution trees: what can be done to one, and what a plan does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Floats
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact, Role
+from planner.contract.studies import Decided, Section
+from planner.formatting import amount
+from planner.options import Options
+from planner_models.livevideo.plan.check import Delivery, compute_delivery, served_without_overload
+from planner_models.livevideo.plan.metrics import OBJECTIVE
+from planner_models.livevideo.plan.plan import PricedDecision
+from planner_models.livevideo.problem.drawing import CLUSTER, LINK, name_links
+from planner_models.livevideo.problem.problem import LiveVideo
+
+MOST_USERS: Final = 10  # rows of a table of channels
+SMALLEST_GAIN: Final = 1e-9  # relative to the service that is requested
+
+
+def find_dual_prices(problem: LiveVideo, decided: Decided) -> Floats | None:
+    """Return the dual price of each link's capacity, (L,), objective per Mbit/s; None without prices."""
+    if not isinstance(decided.decision, PricedDecision):
+        return None
+    prices = decided.decision.prices
+    return np.array([prices.get((label, 0.0), 0.0) for label in problem.link_labels])
+
+
+def _list_users(problem: LiveVideo, found: Delivery, links: Bools) -> Section:
+    """Return the channels with the largest load on some links, and all others in one row."""
+    here = links[found.link]
+    rows = pd.DataFrame(
+        {
+            "channel": problem.objects["channel"].to_numpy()[found.object[here]],
+            "load_mbps": problem.bitrate_mbps[found.object[here]],
+        }
+    )
+    by_channel = rows.groupby("channel", sort=False)["load_mbps"].sum()
+    order = by_channel.sort_values(ascending=False, kind="stable")
+    users = list(zip(order.index.astype(str), order.tolist(), strict=True))
+    shown, others = users[:MOST_USERS], users[MOST_USERS:]
+    if others:
+        shown.append((f"{len(others):,} others", sum(load for _, load in others)))
+    frame = pd.DataFrame(shown, columns=["channel", "load_mbps"])
+    total = float(frame["load_mbps"].sum())
+    frame["share"] = frame["load_mbps"] / total if total > 0 else 0.0
+    units = {"load_mbps": "Mbit/s", "share": ""}
+    return Section(title="Channels with the largest load", frame=frame, units=units)
+
+
+def _describe_links(
+    problem: LiveVideo, decided: Decided, links: Bools, *, whole: str
+) -> tuple[Delivery, list[Fact], Section]:
+    """Return the delivery, facts and users of some links, (L,); `whole` names their capacity."""
+    found = compute_delivery(problem, decided.decision.plan)  # type: ignore[arg-type]
+    load, capacity = found.load_mbps[links], problem.capacity_mbps[links]
+    spent = float(problem.cost[links] @ load)
+    price = find_dual_prices(problem, decided)
+    facts = [
+        Fact(
+            label="Utilization",
+            value=100 * float(load.sum() / capacity.sum()) if capacity.sum() > 0 else None,
+            unit="%",
+        ),
+        Fact(label="Load", value=float(load.sum()), unit="Mbit/s"),
+        Fact(label=whole, value=float(capacity.sum()), unit="Mbit/s"),
+        Fact(
+            label="Price of capacity (service minus cost)",
+            value=None if price is None else float(price[links].sum()),
+            unit="per Mbit/s",
+        ),
+        Fact(label="Cost of its traffic", value=spent),
+    ]
+    return found, facts, _list_users(problem, found, links)
+
+
+# --- links --------------------------------------------------------------------------------
+
+
+def list_links(problem: LiveVideo) -> Sequence[str]:
+    """Return the names of all links, tail->head; names that two have are left out."""
+    return [name for name in name_links(problem) if name]
+
+
+def describe_link(
+    problem: LiveVideo,
+    decided: Decided,
+    name: str,
+    options: Options,  # noqa: ARG001 - the signature of `describe`
+) -> ElementReport:
+    """Return load, capacity and price of a link, and the channels with the largest part of its load."""
+    link = problem.link_labels.index(LINKS.require(problem, name))
+    is_here = np.arange(len(problem.links)) == link
+    _, facts, users = _describe_links(problem, decided, is_here, whole="Capacity")
+    facts.append(Fact(label="Cost", value=float(problem.cost[link]), unit="per Mbit/s"))
+    return ElementReport(facts=tuple(facts), sections=(users,))
+
+
+def say_upgrade(problem: LiveVideo, action: Action, name: str) -> str:
+    """Return what an upgrade adds to a link or to the links out of a cluster, in words."""
+    is_here = np.array([label == name for label in problem.link_labels])
+    if not is_here.any():
+        is_here = (problem.links["tail"] == name).to_numpy()
+    added = float(problem.capacity_mbps[is_here].sum()) * ((action.value or 1.0) - 1)
+    return amount(added, "Mbit/s")
+
+
+def _rank(
+    decided: Decided, names: Sequence[str], by_name: Floats, full: Floats
+) -> Mapping[str, float | None]:
+    """Return names by value and then by utilization, with all service that is missing as bound of a gain.
+
+    by_name  value of an upgrade by dual prices
+    full     utilization
+    """
+    requested = decided.metrics["requested_service"] or 0.0
+    missing = requested - (decided.metrics[OBJECTIVE] or 0.0)
+    if missing <= SMALLEST_GAIN * requested:
+        return {}
+    order = np.lexsort((-full, -by_name))
+    return {
+        names[one]: missing for one in order.tolist() if names[one] and (by_name[one] > 0 or full[one] > 0)
+    }
+
+
+def rank_links(
+    problem: LiveVideo,
+    decided: Decided,
+    action: Action,
+    options: Options,  # noqa: ARG001 - the signature of `ranking`
+) -> Mapping[str, float | None]:
+    """Return the links whose upgrade may serve more, by dual prices and then by utilization.
+
+    A dual price is the gain of the first units, not of all; no gain exceeds the service that is missing.
+    """
+    load = compute_delivery(problem, decided.decision.plan).load_mbps  # type: ignore[arg-type]
+    price = find_dual_prices(problem, decided)
+    value = (
+        np.zeros(len(load)) if price is None else price * problem.capacity_mbps * ((action.value or 1.0) - 1)
+    )
+    return _rank(decided, name_links(problem), value, problem.utilization(load))
+
+
+# --- clusters -----------------------------------------------------------------------------
+
+
+def list_clusters(problem: LiveVideo) -> Sequence[str]:
+    """Return the names of all clusters but client groups; a name that a link has is left out."""
+    names = problem.clusters["cluster"].astype(str)
+    taken = set(problem.link_labels)
+    return [name for name in names[problem.level != problem.group_level] if name not in taken]
+
+
+def describe_cluster(
+    problem: LiveVideo,
+    decided: Decided,
+    name: str,
+    options: Options,  # noqa: ARG001 - the signature of `describe`
+) -> ElementReport:
+    """Return what a cluster sends and receives, and the channels with the largest part of what it sends."""
+    name = CLUSTERS.require(problem, name)
+    sends = (problem.links["tail"] == name).to_numpy()
+    receives = (problem.links["head"] == name).to_numpy()
+    found, facts, users = _describe_links(problem, decided, sends, whole="Capacity of links from here")
+    load = float(found.load_mbps[receives].sum())
+    facts.insert(3, Fact(label="Load of links to here", value=load, unit="Mbit/s"))
+    here = sends[found.link]
+    count = len(problem.clusters)
+    arrives = found.object[here] * count + problem.head[found.link[here]]
+    is_direct = np.isin(problem.object * count + problem.group, arrives)
+    if problem.level[problem.cluster_index.get_loc(name)] == problem.group_level - 1:
+        clients = problem.clients[is_direct & served_without_overload(problem, found)].sum()
+        facts.insert(4, Fact(label="Clients served from here", value=float(clients)))
+    return ElementReport(facts=tuple(facts), sections=(users,))
+
+
+def rank_clusters(
+    problem: LiveVideo,
+    decided: Decided,
+    action: Action,
+    options: Options,  # noqa: ARG001 - the signature of `ranking`
+) -> Mapping[str, float | None]:
+    """Return the clusters whose upgrade may serve more, by the dual prices of links from there."""
+    load = compute_delivery(problem, decided.decision.plan).load_mbps  # type: ignore[arg-type]
+    price = find_dual_prices(problem, decided)
+    added = problem.capacity_mbps * ((action.value or 1.0) - 1)
+    count = len(problem.clusters)
+    gain = np.zeros(len(added)) if price is None else price * added
+    value = np.bincount(problem.tail, weights=gain, minlength=count).astype(float)
+    full = np.zeros(count)
+    np.maximum.at(full, problem.tail, problem.utilization(load))
+    known = set(list_clusters(problem))
+    names = [name if name in known else "" for name in problem.clusters["cluster"].astype(str)]
+    return _rank(decided, names, value, full)
+
+
+def _factor(name: str, state: str, parameter: str, value: float, role: Role = "other") -> Action:
+    return Action(name=name, state=state, parameter=parameter, value=value, role=role)
+
+
+_CHANGES: Final = (
+    _factor("Double the capacity", "capacity doubled", "capacity_factors", 2.0, "upgrade"),
+    _factor("Raise the cost by 20%", "cost 20% higher", "cost_factors", 1.2),
+    _factor("Lower the cost by 20%", "cost 20% lower", "cost_factors", 0.8),
+)
+LINKS: Final = ElementKind[LiveVideo](
+    name=LINK,
+    names=list_links,
+    actions=(Action(name="Fail", state="failed", parameter="fail_links", role="failure"), *_CHANGES),
+    describe=describe_link,
+    adds=say_upgrade,
+    ranking=rank_links,
+)
+CLUSTERS: Final = ElementKind[LiveVideo](
+    name=CLUSTER,
+    names=list_clusters,
+    actions=(Action(name="Fail", state="failed", parameter="fail_clusters", role="failure"), *_CHANGES),
+    describe=describe_cluster,
+    adds=say_upgrade,
+    ranking=rank_clusters,
+)
+ELEMENTS: Final = (LINKS, CLUSTERS)
