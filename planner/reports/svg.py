@@ -149,7 +149,7 @@ class _Picture:
         self.radius = np.full(len(places), max(1.2, 3.7 * self.thickness))
         if "size" in self.network.nodes:
             sizes = self.network.nodes["size"].fillna(0.0).clip(lower=0.0).to_numpy(float)
-            self.radius = np.maximum(self.radius * 0.8, 13 * np.sqrt(sizes / (sizes.max() or 1.0)))
+            self.radius = np.maximum(self.radius * 0.8, 10 * np.sqrt(sizes / (sizes.max() or 1.0)))
         elif "value" in self.network.nodes:
             self.radius = self.radius * 1.5
         share = np.full(len(self.tail), PLAIN_WIDTH)

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
-
-import streamlit as st
+from typing import Final
 
 from planner.contract.drawing import NetworkMap
 from planner.reports.joined_network import JoinedNetwork, join
 from planner_dashboard.pictures import payload
-from planner_dashboard.pictures.component import geometry_component, values_component
+from planner_dashboard.pictures.component import show_component
 from planner_dashboard.pictures.payload import Frame, MetricCurve
+from planner_dashboard.pictures.selection import Selected
 
 HEIGHT: Final = 640
-
-
-@dataclass(frozen=True)
-class Selected:
-    """The element that a user selected.
-
-    kind  of the element (`ElementKind.name`)
-    name  of the element; "" where the user cleared the selection
-    """
-
-    kind: str
-    name: str
 
 
 def show_network(
@@ -71,15 +57,4 @@ def show_frames(
 
 def _show(network: JoinedNetwork, key: str, data: payload.Data) -> Selected | None:
     name, geometry = payload.geometry(network)
-    with st.container(gap=None):
-        geometry_component(key=f"{key} geometry", data={"key": key, "id": name, "geometry": geometry})
-        answer = values_component(key=key, data={"key": key, "id": name, **data}, on_picked_change=_accept)
-    return _selected(answer.picked)
-
-
-def _accept() -> None:
-    """Do nothing: a component's event reaches the page's next run only if it has a callback."""
-
-
-def _selected(picked: Any) -> Selected | None:
-    return Selected(str(picked["kind"]), str(picked["name"])) if picked else None
+    return show_component(key, name, geometry, data)

@@ -6,22 +6,10 @@ const MAX_NAMES = 140;
 const PILL_FROM = 1.5; // times the limit
 
 class Painter {
-  constructor(canvas) {
-    this.canvas = canvas;
-    this.context = canvas.getContext("2d");
-  }
-
-  paint(scene, state, view, look) {
-    const ratio = window.devicePixelRatio || 1;
-    const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
-    if (this.canvas.width !== width || this.canvas.height !== height) {
-      this.canvas.width = width;
-      this.canvas.height = height;
-    }
-    Object.assign(this, { scene, state, view, look, palette: look.palette });
+  paint(context, scene, state, view, look) {
+    Object.assign(this, { context, scene, state, view, look, palette: look.palette });
     const density = Math.sqrt((view.width * view.height) / Math.max(1, scene.names.length)) * view.zoom;
     this.thickness = clamp(density / 42, 0.32, 1.15);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.taken = [];
     this.#ground();
     if (!scene.isMap) this.#boxes();
@@ -173,7 +161,7 @@ class Painter {
     this.radius = new Float32Array(scene.names.length);
     const base = Math.max(1.2, 3.7 * this.thickness);
     for (let i = 0; i < scene.names.length; i++) {
-      const radius = size ? Math.max(base * 0.8, 13 * size[i] * Math.min(1, this.thickness)) : state.nodeBand ? base * 1.5 : base;
+      const radius = size ? Math.max(base * 0.8, 10 * size[i] * Math.min(1, this.thickness)) : state.nodeBand ? base * 1.5 : base;
       this.radius[i] = radius;
       const [x, y] = [this.px[i], this.py[i]];
       if (!this.isSeen([x, y, x, y])) continue;

@@ -2,9 +2,10 @@
 
 const PLAIN_WIDTH = 0.45; // of the widest, where links have none
 
-class State {
+class State extends Elements {
   // data: what all frames have in common; frame: one moment of it, which for a picture without frames is all of it
   constructor(data, scene, frame = data) {
+    super();
     this.data = data;
     this.frame = frame;
     this.scene = scene;
@@ -105,10 +106,6 @@ class State {
     return this.nodeBand && this.nodeBand[i] >= 0 ? palette[this.data.colours][this.nodeBand[i]] : null;
   }
 
-  canSelect(target) {
-    return Boolean(this.kindOf(target) && target.element);
-  }
-
   kindOf(target) {
     return target.kind === "node" ? this.scene.geometry.nodeKind : this.scene.geometry.linkKind;
   }
@@ -177,9 +174,8 @@ class State {
     return [...new Set(target.links.map((i) => this.frame.notes[i]).filter(Boolean))];
   }
 
-  sentence(target) {
-    const facts = this.facts(target).map(([words, amount]) => `${words.replace("→", "to")} ${amount.replace("→", "to")}`);
-    return [`${this.title(target).replace("→", "to")}: ${facts.join(", ")}`, ...this.notes(target)].join(". ");
+  summary() {
+    return `${this.data.title}: ${this.scene.names.length} nodes and ${this.scene.tails.length} links, by ${this.data.value}`;
   }
 }
 

@@ -1,7 +1,5 @@
 // The component of a picture's values: it hands them to the code that came with the geometry.
 
-const REGISTRY = (globalThis[Symbol.for("planner.pictures")] ??= { scenes: new Map(), pending: new Map(), pictures: new Map() });
-
 export default function showValues({ data, parentElement, setTriggerValue }) {
   const select = (kind, name) => setTriggerValue("picked", { kind, name });
   REGISTRY.pending.set(data.key, { data, root: parentElement, select });

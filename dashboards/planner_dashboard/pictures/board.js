@@ -1,20 +1,33 @@
-// One picture on the page: canvas, legend, tooltip, list of elements; mouse, touch and keyboard.
+// A picture on the page: canvas, legend, tooltip, list of elements; mouse, touch and keyboard.
+// NetworkPicture and Timeline add what they draw: paint, hit, where, reveal, heightFor, showLegend.
 
 const HIT_PX = 7;
+const TOUCH_PX = 16;
 const MAX_LISTED = 200;
-const REGISTRY = (globalThis[Symbol.for("planner.pictures")] ??= { scenes: new Map(), pending: new Map(), pictures: new Map() });
 
-class Picture {
-  constructor(root) {
-    this.view = new View();
-    this.#build(root);
-    this.painter = new Painter(this.canvas);
-    this.focused = null;
-    this.hovered = null;
-    this.#listen();
+// Words for the elements of a picture; its users add find, listed, summary, kindOf, title, facts and notes.
+class Elements {
+  canSelect(target) {
+    return Boolean(this.kindOf(target) && target.element);
   }
 
-  #build(root) {
+  sentence(target) {
+    const facts = this.facts(target).map(([words, amount]) => `${words} ${amount}`);
+    return [`${this.title(target)}: ${facts.join(", ")}`, ...this.notes(target)].join(". ").replaceAll("→", "to");
+  }
+}
+
+class Board {
+  constructor(root, view, roleWords) {
+    this.view = view;
+    this.roleWords = roleWords;
+    this.build(root);
+    this.focused = null;
+    this.hovered = null;
+    this.listen();
+  }
+
+  build(root) {
     const style = make("style", {}, root);
     style.textContent = STYLE;
     this.element = make("div", { className: "picture" }, root);
@@ -25,12 +38,12 @@ class Picture {
     this.frame = make("div", { className: "frame" }, this.element);
     this.canvas = make("canvas", { tabIndex: 0 }, this.frame);
     this.canvas.setAttribute("role", "application");
-    this.canvas.setAttribute("aria-roledescription", "network picture");
+    this.canvas.setAttribute("aria-roledescription", this.roleWords);
     this.buttons = make("div", { className: "buttons" }, this.frame);
     for (const [text, words, act] of [
       ["+", "Zoom in", () => this.view.zoomBy(1.6)],
       ["−", "Zoom out", () => this.view.zoomBy(1 / 1.6)],
-      ["⤢", "Show the whole network", () => this.view.fit()],
+      ["⤢", "Show all", () => this.view.fit()],
     ]) {
       const button = make("button", { type: "button", textContent: text, title: words }, this.buttons);
       button.setAttribute("aria-label", words);
@@ -47,40 +60,19 @@ class Picture {
     this.list = make("div", { className: "unseen" }, this.element);
   }
 
-  show(scene, data, select) {
-    this.select = select;
-    const isNewScene = this.scene?.id !== scene.id;
-    if (isNewScene) {
-      const sameBounds = this.scene && String(this.scene.bounds) === String(scene.bounds) && this.scene.isMap === scene.isMap;
-      this.scene = scene;
-      if (!sameBounds) this.view.bind(scene.bounds, scene.limits);
-      this.hovered = this.focused = null;
-    }
-    this.data = data;
-    this.#size();
-    if (!data.frames) {
-      this.player?.close();
-      this.player = null;
-      this.#become(new State(data, scene));
-      return;
-    }
-    this.player ??= new Player(this.below, (frame) => this.#become(new State(this.data, this.scene, this.data.frames[frame])));
-    this.player.bind(data);
-  }
-
-  #become(state) {
+  become(state) {
     const element = this.focused?.element;
     this.state = state;
     this.focused = element ? state.find(element) ?? null : null;
-    this.#hover(null);
-    this.#describe();
+    this.hover(null);
+    this.describe();
     this.draw();
   }
 
-  #size() {
+  resize() {
     const width = this.frame.clientWidth;
     if (!width || !this.data) return;
-    const height = Math.min(this.data.height, Math.max(320, Math.round(width * 1.2)));
+    const height = this.heightFor(width);
     this.canvas.style.height = `${height}px`;
     this.view.resize(width, height);
   }
@@ -90,75 +82,54 @@ class Picture {
     this.isAsked = true;
     requestAnimationFrame(() => {
       this.isAsked = false;
-      if (!this.scene || !this.view.width) return;
-      this.#theme();
-      const selected = this.state.data.selected;
-      const { scene, state } = this;
-      const isHotTarget = (target) =>
-        target &&
-        ((selected && target.element === selected) || state.marks.has(target.element) || target === this.hovered || target === this.focused);
-      const look = {
-        palette: this.palette,
-        font: this.font,
-        isHot: (place) => isHotTarget(state.targets[place]),
-        isHotNode: (node) => isHotTarget(state.nodes[node]),
-      };
-      this.painter.paint(scene, state, this.view, look);
+      if (!this.state || !this.view.width) return;
+      this.readTheme();
+      this.paint();
       this.element.dataset.drawn = String(Number(this.element.dataset.drawn ?? 0) + 1);
     });
   }
 
-  #theme() {
+  // Set the canvas to the size of the view, in the pixels of the screen.
+  prepare() {
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [Math.round(this.view.width * ratio), Math.round(this.view.height * ratio)];
+    if (this.canvas.width !== width || this.canvas.height !== height) {
+      this.canvas.width = width;
+      this.canvas.height = height;
+    }
+    const context = this.canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    return context;
+  }
+
+  isHot(target) {
+    const { selected } = this.state.data;
+    return Boolean(target && ((selected && target.element === selected) || target === this.hovered || target === this.focused));
+  }
+
+  readTheme() {
     const style = getComputedStyle(this.element);
     const [red, green, blue] = (getComputedStyle(this.probe).color.match(/[\d.]+/g) ?? [255, 255, 255]).map(Number);
     this.palette = PALETTES[0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light"];
     this.font = style.fontFamily || "sans-serif";
     for (const name of ["sea", "land", "box", "ink", "muted", "paper", "lost"]) this.element.style.setProperty(`--${name}`, this.palette[name]);
-    if (this.legendPalette !== this.palette || this.legendState !== this.state) this.#showLegend();
+    if (this.legendPalette !== this.palette || this.legendState !== this.state) this.showLegend();
   }
 
-  #showLegend() {
-    const { data } = this.state;
-    this.legendPalette = this.palette;
-    this.legendState = this.state;
-    this.title.textContent = data.title;
-    this.legend.replaceChildren();
-    const item = make("li", {}, this.legend);
-    const bands = make("div", { className: "bands" }, item);
-    data.labels.forEach((label, i) => {
-      const one = make("span", { className: "band" }, bands);
-      const bar = make("span", { className: "bar" }, one);
-      bar.style.height = `${3 + 1.25 * i}px`;
-      if (this.state.isDifference) bar.style.height = `${4 + 2 * Math.abs(i - 2)}px`;
-      bar.style.background = this.palette[data.colours][i];
-      const isEnd = i === 0 || i === data.labels.length - 1;
-      one.append(isEnd ? `${label} ${data.unitOfChange ?? data.unit}` : label);
-    });
-    if (this.state.gone.length || this.state.frame.goneNodes.length) this.#sign(this.state.isDifference ? "gone" : "failed", "⊗", this.palette.ink);
-    if (data.new?.length) this.#sign("new", "━", this.palette.ink);
-    if (this.state.nodeLost.size) this.#sign("traffic lost here", "◯", this.palette.lost);
-    const words = [];
-    if (data.framesLeftOut) words.push(`${data.framesLeftOut} moments between those are not shown`);
-    if (data.leftOut) words.push(`${data.leftOut.toLocaleString("en-US")} links with smaller values are not drawn`);
-    words.push(this.state.listed.some((target) => this.state.canSelect(target)) ? "Click a line or a place to select it · drag to move" : "Drag to move");
-    this.hint.textContent = words.join(" · ");
-  }
-
-  #sign(words, sign, colour) {
+  sign(words, sign, colour) {
     const item = make("li", { className: "sign" }, this.legend);
     const mark = make("span", { textContent: sign }, item);
     mark.style.color = colour;
     item.append(words);
   }
 
-  // Text alternative: a label, and a list of elements, those with the largest values first.
-  #describe() {
-    const { state, scene } = this;
-    const { data } = state;
+  // Text alternative: a label, and a list of elements, the most important first.
+  describe() {
+    const { state } = this;
     this.canvas.setAttribute(
       "aria-label",
-      `${data.title}: ${scene.names.length} nodes and ${scene.tails.length} links, by ${data.value}. ` +
-        "Arrow keys move to the nearest element, Page Down and Page Up to the next and previous by value, Enter selects, Escape clears, plus and minus zoom, 0 shows all.",
+      `${state.summary()}. Arrow keys move to the nearest element, Page Down and Page Up to the next and the previous, ` +
+        "Enter selects, Escape clears, plus and minus zoom, 0 shows all.",
     );
     const list = document.createElement("ul");
     for (const target of state.listed.slice(0, MAX_LISTED)) make("li", { textContent: state.sentence(target) }, list);
@@ -166,9 +137,9 @@ class Picture {
     if (state.listed.length > MAX_LISTED) make("p", { textContent: `and ${state.listed.length - MAX_LISTED} more` }, this.list);
   }
 
-  #listen() {
+  listen() {
     new ResizeObserver(() => {
-      this.#size();
+      this.resize();
       this.draw();
     }).observe(this.frame);
     this.probe.addEventListener("transitionend", () => this.draw());
@@ -187,13 +158,13 @@ class Picture {
           canvas.classList.add("dragged");
           this.view.moveBy(dx, dy);
           [this.drag.x, this.drag.y] = [event.clientX, event.clientY];
-          this.#hover(null);
+          this.hover(null);
           this.draw();
         }
         return;
       }
-      const [x, y] = this.#point(event);
-      this.#hover(this.hit(x, y), x, y);
+      const [x, y] = this.point(event);
+      this.hover(this.hit(x, y), x, y);
     });
     const end = (event) => {
       canvas.classList.remove("dragged");
@@ -203,37 +174,37 @@ class Picture {
     };
     canvas.addEventListener("pointerup", end);
     canvas.addEventListener("pointercancel", end);
-    canvas.addEventListener("pointerleave", () => !this.drag && this.#hover(null));
+    canvas.addEventListener("pointerleave", () => !this.drag && this.hover(null));
     canvas.addEventListener("click", (event) => {
       if (this.wasDragged) return;
-      const [x, y] = this.#point(event);
+      const [x, y] = this.point(event);
       const target = this.hit(x, y, event.pointerType === "touch" ? 16 : HIT_PX);
-      if (event.pointerType === "touch") this.#hover(target, x, y);
+      if (event.pointerType === "touch") this.hover(target, x, y);
       this.focused = target;
-      this.#pick(target);
+      this.pick(target);
     });
     canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !this.#hasFocus()) return;
+      if (!event.ctrlKey && !event.metaKey && !this.hasFocus()) return;
       event.preventDefault();
-      const [x, y] = this.#point(event);
+      const [x, y] = this.point(event);
       this.view.zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0022)), x, y);
-      this.#hover(null);
+      this.hover(null);
       this.draw();
     }, { passive: false });
-    this.#listenToTouch();
-    canvas.addEventListener("keydown", (event) => this.#key(event));
+    this.listenToTouch();
+    canvas.addEventListener("keydown", (event) => this.key(event));
     canvas.addEventListener("blur", () => {
       this.focused = null;
-      this.#hover(null);
+      this.hover(null);
       this.draw();
     });
   }
 
-  #hasFocus() {
+  hasFocus() {
     return this.canvas.getRootNode().activeElement === this.canvas;
   }
 
-  #listenToTouch() {
+  listenToTouch() {
     const middle = ([a, b]) => {
       const box = this.canvas.getBoundingClientRect();
       return {
@@ -255,7 +226,7 @@ class Picture {
       this.view.moveBy(now.x - last.x, now.y - last.y);
       this.view.zoomBy(now.apart / last.apart, now.x, now.y);
       last = now;
-      this.#hover(null);
+      this.hover(null);
       this.draw();
     };
     this.canvas.addEventListener("touchstart", start, { passive: false });
@@ -263,51 +234,21 @@ class Picture {
     this.canvas.addEventListener("touchend", (event) => event.touches.length < 2 && (last = null));
   }
 
-  #point(event) {
+  point(event) {
     const box = this.canvas.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   }
 
-  // The element at a point of the screen, nodes before links; null where there is none.
-  hit(x, y, reach = HIT_PX) {
-    const { painter, scene, state } = this;
-    if (!painter.px) return null;
-    let [best, least] = [null, Infinity];
-    for (let i = 0; i < scene.names.length; i++) {
-      const away = Math.hypot(painter.px[i] - x, painter.py[i] - y) - painter.radius[i];
-      if (away < least && away < reach * 0.6) [best, least] = [state.nodes[i], away];
-    }
-    if (best) return best;
-    for (let i = 0; i < scene.tails.length; i++) {
-      const [x0, y0, x1, y1] = painter.strip(i);
-      const [dx, dy] = [x1 - x0, y1 - y0];
-      const share = clamp(((x - x0) * dx + (y - y0) * dy) / (dx * dx + dy * dy || 1), 0, 1);
-      const away = Math.hypot(x0 + share * dx - x, y0 + share * dy - y);
-      if (away < least && away < reach) [best, least] = [state.targets[scene.targetOf[i]], away];
-    }
-    return best;
-  }
-
-  // Where an element is on the screen.
-  where(target) {
-    const { painter, scene } = this;
-    if (target.kind === "node") return [painter.px[target.node], painter.py[target.node]];
-    const strip = painter.strip(target.links[0]);
-    const [tail, head] = [scene.tails[target.links[0]], scene.heads[target.links[0]]];
-    if (target.links.length > 1) return [(painter.px[tail] + painter.px[head]) / 2, (painter.py[tail] + painter.py[head]) / 2];
-    return [(strip[0] + strip[2]) / 2, (strip[1] + strip[3]) / 2];
-  }
-
-  #hover(target, x, y) {
+  hover(target, x, y) {
     if (target === this.hovered && !target) return;
     const isNew = target !== this.hovered;
     this.hovered = target;
     this.canvas.classList.toggle("over", Boolean(target));
-    this.#showTip(target, x, y);
+    this.showTip(target, x, y);
     if (isNew) this.draw();
   }
 
-  #showTip(target, x, y) {
+  showTip(target, x, y) {
     this.tip.hidden = !target;
     if (!target) return;
     const { state } = this;
@@ -327,7 +268,7 @@ class Picture {
     this.tip.style.top = `${top + 16 + high <= this.element.clientHeight ? top + 16 : Math.max(0, top - 16 - high)}px`;
   }
 
-  #pick(target) {
+  pick(target) {
     if (!target) {
       if (this.state.data.selected) this.select("", "");
       return;
@@ -335,7 +276,7 @@ class Picture {
     if (this.state.canSelect(target)) this.select(this.state.kindOf(target), target.element);
   }
 
-  #key(event) {
+  key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     const acts = {
@@ -343,39 +284,39 @@ class Picture {
       "=": () => this.view.zoomBy(1.6),
       "-": () => this.view.zoomBy(1 / 1.6),
       0: () => this.view.fit(),
-      Enter: () => this.focused && this.#pick(this.focused),
-      " ": () => this.focused && this.#pick(this.focused),
-      PageDown: () => this.#step(1),
-      PageUp: () => this.#step(-1),
-      Home: () => this.#focus(this.state.listed[0]),
-      End: () => this.#focus(this.state.listed.at(-1)),
+      Enter: () => this.focused && this.pick(this.focused),
+      " ": () => this.focused && this.pick(this.focused),
+      PageDown: () => this.step(1),
+      PageUp: () => this.step(-1),
+      Home: () => this.focus(this.state.listed[0]),
+      End: () => this.focus(this.state.listed.at(-1)),
       Escape: () => {
         this.focused = null;
-        this.#hover(null);
+        this.hover(null);
         if (this.state.data.selected) this.select("", "");
       },
     };
-    if (ways[event.key]) this.#go(...ways[event.key]);
+    if (ways[event.key]) this.go(...ways[event.key]);
     else if (acts[event.key]) acts[event.key]();
     else return;
     event.preventDefault();
     this.draw();
   }
 
-  #current() {
+  current() {
     return this.focused ?? this.state.find(this.state.data.selected) ?? null;
   }
 
-  #step(by) {
-    const place = this.state.listed.findIndex((target) => target === this.#current());
+  step(by) {
+    const place = this.state.listed.findIndex((target) => target === this.current());
     const count = this.state.listed.length;
-    this.#focus(this.state.listed[place < 0 ? (by > 0 ? 0 : count - 1) : (place + by + count) % count]);
+    this.focus(this.state.listed[place < 0 ? (by > 0 ? 0 : count - 1) : (place + by + count) % count]);
   }
 
   // Move to the nearest element in a direction of the screen.
-  #go(dx, dy) {
-    const from = this.#current();
-    if (!from) return this.#focus(this.state.listed[0]);
+  go(dx, dy) {
+    const from = this.current();
+    if (!from) return this.focus(this.state.listed[0]);
     const [x, y] = this.where(from);
     let [best, least] = [null, Infinity];
     for (const target of this.state.listed) {
@@ -387,26 +328,17 @@ class Picture {
       const far = along + 2 * across;
       if (far < least) [best, least] = [target, far];
     }
-    if (best) this.#focus(best);
+    if (best) this.focus(best);
   }
 
-  #focus(target) {
+  focus(target) {
     if (!target) return;
     this.focused = target;
-    const [x, y] = this.where(target);
-    this.view.reveal(...this.view.toPlane(x, y));
-    const [sx, sy] = this.view.toScreen(...this.#plane(target));
+    const [sx, sy] = this.reveal(target);
     this.isByKey = true;
-    this.#showTip(target, sx, sy);
+    this.showTip(target, sx, sy);
     this.isByKey = false;
     this.live.textContent = this.state.sentence(target) + (this.state.canSelect(target) ? ". Enter selects it." : "");
-  }
-
-  #plane(target) {
-    const { scene } = this;
-    if (target.kind === "node") return [scene.x[target.node], scene.y[target.node]];
-    const [tail, head] = [scene.tails[target.links[0]], scene.heads[target.links[0]]];
-    return [(scene.x[tail] + scene.x[head]) / 2, (scene.y[tail] + scene.y[head]) / 2];
   }
 }
 
@@ -414,31 +346,4 @@ function make(tag, attributes, parent) {
   const element = Object.assign(document.createElement(tag), attributes);
   parent.append(element);
   return element;
-}
-
-// --- the two components of a picture: geometry, and values -----------------------------------
-
-function update(key) {
-  const wanted = REGISTRY.pending.get(key);
-  if (!wanted) return;
-  const scene = REGISTRY.scenes.get(wanted.data.id);
-  if (!scene) return;
-  let picture = REGISTRY.pictures.get(wanted.root);
-  if (!picture) {
-    picture = new Picture(wanted.root);
-    REGISTRY.pictures.set(wanted.root, picture);
-  }
-  picture.show(scene, wanted.data, wanted.select);
-}
-
-REGISTRY.update = update;
-
-const MAX_SCENES = 12;
-
-export default function showGeometry({ data: { key, id, geometry } }) {
-  const scene = REGISTRY.scenes.get(id) ?? new Scene(id, JSON.parse(geometry));
-  REGISTRY.scenes.delete(id); // the latest comes last
-  REGISTRY.scenes.set(id, scene);
-  if (REGISTRY.scenes.size > MAX_SCENES) REGISTRY.scenes.delete(REGISTRY.scenes.keys().next().value);
-  update(key);
 }
