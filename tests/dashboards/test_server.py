@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks import dashboard
+from benchmarks import browser as dashboard
 
 pytestmark = pytest.mark.slow
 

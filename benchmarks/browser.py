@@ -1,0 +1,222 @@
+"""The dashboard in a browser: a server of its own, pages of new visitors, and when an answer is shown.
+
+Used by the benchmark of the dashboard, its tests, and the pictures of the documentation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from benchmarks.common import free_port
+
+TIME_LIMIT_MS: Final = 300_000
+START_LIMIT_S: Final = 120.0
+END_LIMIT_S: Final = 60.0
+ANSWERED: Final = """() => {
+    const text = document.body.innerText;
+    return text.includes('answered in') && !text.includes('for the previous settings')
+        && !text.includes('solving,') && !text.includes('waiting for a free worker,');
+}"""
+"""Script: true when a page shows the answer for the settings of its forms."""
+
+
+def chromium() -> str | None:
+    """Return the path of the installed browser; None where there is none."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server of the dashboard."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    since: float
+
+    def seconds(self) -> tuple[float, float]:
+        """Return the processor time of the server and that of its workers."""
+        server = psutil.Process(self.process.pid)
+        return _seconds([server]), _seconds(server.children(recursive=True))
+
+    def bytes(self) -> int:
+        """Return the memory of the server and its workers; shared memory is counted once."""
+        server = psutil.Process(self.process.pid)
+        total = 0
+        for one in [server, *server.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                total += one.memory_full_info().pss
+        return total
+
+
+def _seconds(processes: list[psutil.Process]) -> float:
+    total = 0.0
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            total += sum(process.cpu_times()[:2])  # user and system
+    return total
+
+
+@contextlib.contextmanager
+def run_server(folder: Path, *options: str, python: str = sys.executable) -> Iterator[Server]:
+    """Run `planner dashboard` for a block, which begins when the server answers.
+
+    python  of the environment that planner is installed in
+    """
+    port = free_port()
+    since = time.perf_counter()
+    process = subprocess.Popen(
+        [python, "-m", "planner", "dashboard", "--no-browser", "--port", str(port), *options],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+    )
+    server = Server(f"http://127.0.0.1:{port}", process, since)
+    try:
+        while True:
+            try:
+                urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=1).close()
+                break
+            except OSError:
+                assert time.perf_counter() < since + START_LIMIT_S, "the server did not start"
+                assert process.poll() is None, "the server ended"
+                time.sleep(0.02)
+        yield server
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(END_LIMIT_S)
+
+
+@contextlib.contextmanager
+def run_browser() -> Iterator[Any]:
+    """Run a headless browser for a block."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as run:
+        # rendering without a graphics processor: the slowest case
+        browser = run.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader"]
+        )
+        yield browser
+        browser.close()
+
+
+def new_page(browser: Any, *, width: int = 1280, height: int = 1000, scheme: str = "light") -> Any:
+    """Return a page of a new visitor."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True
+    )
+    page = context.new_page()
+    page.set_default_timeout(TIME_LIMIT_MS)
+    return page
+
+
+def solve_address(page: Any) -> None:
+    """Click the button that solves the question of an address."""
+    page.get_by_role("button", name="Solve", exact=True).click()
+
+
+def wait_for_answer(page: Any) -> None:
+    """Wait until the page shows the answer for its settings."""
+    page.wait_for_function(ANSWERED)
+
+
+def wait_for_script(page: Any) -> None:
+    """Wait until the page's script has ended: streamlit may lose events of a page whose script starts."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+
+
+# --- a network of a user ------------------------------------------------------------------
+
+CITIES: Final = {
+    "Lisbon": (38.7, -9.1), "Madrid": (40.4, -3.7), "Paris": (48.9, 2.4), "London": (51.5, -0.1),
+    "Frankfurt": (50.1, 8.7), "Milan": (45.5, 9.2), "Vienna": (48.2, 16.4), "Warsaw": (52.2, 21.0),
+}  # fmt: skip
+LINKS: Final = (
+    "Lisbon Madrid 10", "Madrid Paris 10", "Lisbon London 5", "London Paris 20", "Paris Frankfurt 20",
+    "London Frankfurt 10", "Paris Milan 10", "Frankfurt Milan 10", "Frankfurt Vienna 10", "Milan Vienna 5",
+    "Vienna Warsaw 5", "Frankfurt Warsaw 10", "Madrid Milan 5",
+)  # fmt: skip
+DEMANDS: Final = (
+    "Lisbon Frankfurt 4", "Madrid Warsaw 3", "Paris Vienna 4", "London Milan 4", "Frankfurt Madrid 3",
+    "Milan London 3", "Warsaw Paris 3", "Vienna London 2",
+)  # fmt: skip
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """Write a user's network as CSV files and return their paths."""
+    nodes = ["node,latitude,longitude", *(f"{name},{lat},{lon}" for name, (lat, lon) in CITIES.items())]
+    links = ["tail,head,capacity_mbps"]
+    for line in LINKS:
+        tail, head, gbps = line.split()
+        links += [f"{tail},{head},{gbps}000", f"{head},{tail},{gbps}000"]
+    demands = ["source,target,rate_mbps", *(line.replace(" ", ",") + "000" for line in DEMANDS)]
+    paths = []
+    for name, lines in (("nodes", nodes), ("links", links), ("demands", demands)):
+        paths.append(folder / f"{name}.csv")
+        paths[-1].write_text("\n".join(lines) + "\n")
+    return paths
+
+
+# --- what a user does ---------------------------------------------------------------------
+
+
+def choose(page: Any, field: str, text: str, *, place: int = 0) -> None:
+    """Choose what begins with a text in a field of choices, by the keyboard."""
+    box = page.get_by_role("combobox", name=field).nth(place)
+    box.click()
+    box.fill(text)
+    page.get_by_role("option").filter(has_text=text).first.wait_for()
+    page.keyboard.press("Enter")
+
+
+def select_element(page: Any, text: str) -> None:
+    """Select an element of the problem by its name, and wait for its panel."""
+    wait_for_script(page)
+    choose(page, "Find", text)
+    page.get_by_role("button", name="Close", exact=True).wait_for()
+
+
+def act(page: Any, name: str) -> None:
+    """Click an action of the selected element, and wait for the new answer."""
+    address = page.url
+    page.get_by_role("button", name=name).first.click()
+    page.wait_for_function("address => location.href != address", arg=address)
+    wait_for_answer(page)
+
+
+def verdict(page: Any) -> str:
+    """Return the verdict that the page shows."""
+    return str(page.locator(".planner-verdict").inner_text())
+
+
+def wait_for_drawing(page: Any) -> None:
+    """Wait until the page shows its tables and charts."""
+    # parts below the visible one may wait until they are scrolled to
+    page.wait_for_function(
+        """() => [...document.querySelectorAll('[data-testid=stSkeleton]')].every(
+            one => one.getBoundingClientRect().top > window.innerHeight)"""
+    )
+    page.wait_for_timeout(1000)
+
+
+def save_picture(page: Any, path: Path) -> None:
+    """Save a picture of the whole page, also of parts below the visible one."""
+    size = page.viewport_size
+    tall = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('[data-testid=stMain], body')].map(e => e.scrollHeight))"
+    )
+    page.set_viewport_size({"width": size["width"], "height": min(3000, max(size["height"], tall))})
+    wait_for_drawing(page)
+    page.screenshot(path=path)
+    page.set_viewport_size(size)

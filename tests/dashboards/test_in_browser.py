@@ -1,0 +1,181 @@
+"""The what-if page in Chromium: pictures are clicked, plans compared, by mouse and by keyboard alone."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from benchmarks import browser as pages
+from planner.scenarios.catalogue import find_system
+from planner.scenarios.scenario import load
+
+LARGE_QUESTION_MS = 300_000
+"""Time of an answer on a busy machine, kernels and pictures included; an answer takes about 20 s."""
+SCENARIOS = (
+    "traffic/abilene",
+    "brokering/own_data",
+    "circuits/exact_8",
+    "circuitflows/one_ring",
+    "livevideo/session_window",
+    "multicast/own_data",
+)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(pages.chromium() is None, reason="no Chromium is installed"),
+    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start the dashboard by its command and return its address."""
+    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with pages.run_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """Open a page of a new visitor; check that it needs no other server and writes to no console."""
+    opened = pages.new_page(browser)
+    outside: list[str] = []
+    lines: list[str] = []
+    opened.on("request", lambda call: outside.append(call.url) if "127.0.0.1" not in call.url else None)
+    opened.on("console", lambda line: lines.append(line.text))
+    opened.on("pageerror", lambda error: lines.append(str(error)))
+    yield opened
+    opened.context.close()
+    assert not [url for url in outside if url.startswith("http")], "the pages need no other server"
+    assert not lines, "the console stays empty"
+
+
+def open_question(page: Any, address: str, scenario: str, **query: str) -> None:
+    page.goto(f"{address}/?{urlencode({'scenario': scenario, **query})}")
+    pages.solve_address(page)
+    pages.wait_for_answer(page)
+
+
+def fits(page: Any) -> bool:
+    """Return whether no part is wider than the page."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_an_element_of_each_system_is_changed_and_restored(page: Any, address: str, scenario: str) -> None:
+    system = find_system(scenario.partition("/")[0])
+    kind = next(kind for kind in system.problem.elements if kind.with_role("failure"))
+    action = kind.with_role("failure")[0]
+    name = kind.names(load(scenario).make_problem())[0]
+    open_question(page, address, scenario)
+    whole = pages.verdict(page)
+    pages.select_element(page, name.replace("<->", " – ").replace("->", " → "))
+    pages.act(page, action.name)
+    assert action.parameter in page.url
+    assert pages.verdict(page).startswith("With "), "the verdict names the change"
+    pages.act(page, f"Restore ({action.state})")
+    assert pages.verdict(page) == whole
+    assert fits(page)
+
+
+def test_a_click_on_the_map_selects_what_is_there(page: Any, address: str) -> None:
+    open_question(page, address, "traffic/germany50", designs="ecmp")
+    pages.wait_for_drawing(page)
+    canvas = page.locator("canvas[tabindex]").first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    # the names of elements follow the pointer: find one by moving over the middle
+    for step in range(60):
+        page.mouse.move(box["x"] + box["width"] * (0.3 + 0.006 * step), box["y"] + box["height"] * 0.5)
+        if page.locator("[role=tooltip]:visible").count():
+            break
+    page.mouse.down()
+    page.mouse.up()
+    page.get_by_role("button", name="Close", exact=True).wait_for()
+    page.get_by_role("button", name="Fail").first.wait_for()
+
+
+def test_the_page_is_used_by_the_keyboard_alone(page: Any, address: str) -> None:
+    open_question(page, address, "traffic/abilene", designs="ecmp")
+    pages.wait_for_script(page)
+    page.get_by_role("combobox", name="Find").focus()
+    page.keyboard.type("Chicago")
+    page.get_by_role("option").first.wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Fail").first.wait_for()
+    pages.wait_for_script(page)
+    page.get_by_role("button", name="Fail").first.focus()
+    address_before = page.url
+    page.keyboard.press("Enter")
+    page.wait_for_function("one => location.href != one", arg=address_before)
+    pages.wait_for_answer(page)
+    assert "fail" in page.url
+    pages.wait_for_script(page)
+    page.keyboard.press("Control+z")
+    page.wait_for_function("one => location.href == one", arg=address_before)
+    page.keyboard.press("Control+Shift+Z")
+    page.wait_for_function("one => location.href != one", arg=address_before)
+
+
+def test_two_plans_are_compared_and_pinned(page: Any, address: str) -> None:
+    open_question(page, address, "traffic/abilene", designs="ecmp,optimum")
+    page.get_by_role("button", name="Pin this plan").click()
+    page.get_by_text("Pinned plans").wait_for()
+    pages.wait_for_script(page)
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("textbox", name="Name").fill("today")
+    page.keyboard.press("Enter")
+    page.get_by_text("today", exact=True).first.wait_for()
+    assert "name%3Dtoday" in page.url, "the address keeps the pin"
+    pages.wait_for_script(page)
+    pages.choose(page, "Compare with", "Compare with ecmp")
+    page.get_by_text("What changed").wait_for()
+    page.get_by_text("Side by side", exact=True).click()
+    page.wait_for_function("document.querySelectorAll('canvas[tabindex]').length >= 2")
+    again = page.url
+    page.goto("about:blank")
+    page.goto(again)
+    pages.solve_address(page)
+    pages.wait_for_answer(page)
+    page.get_by_text("today", exact=True).first.wait_for()
+
+
+def test_a_cancelled_question_leaves_the_page_usable(page: Any, address: str) -> None:
+    page.goto(f"{address}/?scenario=traffic/world&designs=optimum")
+    pages.solve_address(page)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("cancelled").wait_for()
+    page.goto(f"{address}/?scenario=traffic/abilene&designs=ecmp")
+    pages.solve_address(page)
+    page.get_by_text("answered in").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(1440, "light"), (1440, "dark"), (1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")],
+)
+def test_an_address_restores_its_answer(page: Any, address: str, width: int, scheme: str) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    open_question(page, address, "traffic/abilene", designs="ecmp", set="problem.scale=0.5")
+    page.get_by_role("tab", name="Command and files").click()
+    page.get_by_text("planner compare traffic/abilene --designs ecmp --set problem.scale=0.5").wait_for()
+    assert fits(page), "no part is wider than the page"
+
+
+def test_large_questions_one_after_another_are_all_answered(page: Any, address: str) -> None:
+    """A question that needs much memory leaves its worker to none of the next ones."""
+    page.set_default_timeout(LARGE_QUESTION_MS)
+    for name in ("traffic/world", "brokering/market_33k", "multicast/figure_5a", "traffic/germany50"):
+        open_question(page, address, name, set="solver.time_limit_s=3")
+        assert page.get_by_text("the worker ran out of memory").count() == 0, name
+        assert page.get_by_text("no plan found").count() == 0, name
