@@ -112,7 +112,7 @@ def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     answer = require_answer(app)
     assert [design.label for design in answer.designs] == ["ecmp"]
     half = answer.designs[0].figures.metrics["max_utilization"]
-    codes = [str(code.value) for code in open_tab(app, "view", details.EXPORT).code]
+    codes = [str(code.value) for code in open_tab(app, "view", details.SHARE).code]
     assert "planner compare traffic/abilene --designs ecmp --set problem.scale=0.5" in codes
     scale = next(slider for slider in open_parameters(app).slider if slider.label == "Scale")
     assert scale.value == 0.5

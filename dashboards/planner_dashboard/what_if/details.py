@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,11 @@ from typing import Any
 import streamlit as st
 
 from planner.scenarios.catalogue import find_system
-from planner_dashboard import comparisons, rendering, session, worker
+from planner_dashboard import rendering, session, share, worker
 from planner_dashboard.rendering import show_tabs
 from planner_dashboard.worker import Answer, DesignAnswer
 
-DESIGNS, PLAN, LIMITS, EXPORT = "Designs side by side", "The plan", "What limits it", "Command and files"
+DESIGNS, PLAN, LIMITS, SHARE = "Designs side by side", "The plan", "What limits it", "Share"
 
 
 def show_details(answer: Answer, design: DesignAnswer, before: Answer | None, tables: Path) -> None:
@@ -31,7 +29,7 @@ def show_details(answer: Answer, design: DesignAnswer, before: Answer | None, ta
     ]
     if design.can_explain:
         views.append((LIMITS, lambda: _show_explanation(answer, tables, design.label)))
-    show_tabs("view", *views, (EXPORT, lambda: _show_export(answer)))
+    show_tabs("view", *views, (SHARE, lambda: share.show_share(answer.question, answer, design.label)))
 
 
 def on_request(name: str, wanted: Any, function: Callable[..., Any], *arguments: Any, activity: str) -> Any:
@@ -104,40 +102,3 @@ def _show_explanation(answer: Answer, tables: Path, label: str) -> None:
     )
     if part is not None:
         rendering.show_part(part, f"explanation {label}")
-
-
-def _show_export(answer: Answer) -> None:
-    """Show the question as a command and as Python, and the downloads."""
-    place = ", in the folder of the unpacked zip file" if answer.question.upload else ""
-    st.caption(f"The same answer from the command line{place}")
-    st.code(answer.question.command(), language="shell", wrap_lines=True)
-    st.caption("The same answer in Python")
-    st.code(answer.question.python(), language="python", wrap_lines=True)
-    files = answer.folder / "files"
-    done = on_request(
-        "files", answer.folder, _write_files, answer.folder, files, activity="writing the files"
-    )
-    if done is None:
-        return
-    downloads = (
-        ("Plans and metrics (zip)", "planner.zip", zip_folder(files)),
-        ("Scenario (TOML)", "scenario.toml", (files / "scenario.toml").read_bytes()),
-        ("Report (HTML)", "report.html", (files / "report.html").read_bytes()),
-    )
-    for column, (label, name, content) in zip(st.columns(3), downloads, strict=True):
-        column.download_button(label, content, name, on_click="ignore")
-
-
-def _write_files(folder: Path, out: Path) -> bool:
-    comparisons.write_files(folder, out)
-    return True
-
-
-def zip_folder(folder: Path) -> bytes:
-    """Return the files of an answer, without its report, as a zip archive."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and path.name != "report.html":
-                archive.write(path, path.relative_to(folder))
-    return content.getvalue()

@@ -17,6 +17,7 @@ from planner_dashboard.question import (
     form_fields,
     unchanged_scenario,
 )
+from planner_dashboard.share import stored_results
 from planner_dashboard.what_if import changes, details, element, forms, headline, history, picture, pins
 from planner_dashboard.what_if.history import History
 
@@ -32,6 +33,10 @@ def page() -> None:
     st.html(STYLE)
     _restore()
     _take_answer()
+    if session.is_pending("answer") and "opening" in st.session_state:
+        session.show_progress("answer", "opening the stored result")
+        return
+    st.session_state.pop("opening", None)
     asked = history.of_session()
     question = asked.current
     tables = session.folder() / question.upload if question.upload else session.folder()
@@ -67,6 +72,9 @@ def _restore() -> None:
         return
     try:
         query = {key: st.query_params.get_all(key) for key in st.query_params}
+        if "result" in query:
+            _open_stored(query["result"][0])
+            return
         named = Question.from_query(query)
         state[pins.PINS] = pins.from_address(query)
         # of an address, which anybody may have made
@@ -75,6 +83,16 @@ def _restore() -> None:
     except PlannerError as error:
         state["error address"], state["is asked"] = error, True
         state["history"] = History([Question(scenario=FIRST_SCENARIO)])
+
+
+def _open_stored(number: str) -> None:
+    """Begin the session with a result of a store; raise InputError where no store has it."""
+    state, stores = st.session_state, session.stores()
+    question = stored_results.question_of(stores, number)
+    state["history"], state["is asked"], state["opening"] = History([question]), True, number
+    state["question"], state["count"] = question, 1
+    out = session.folder() / "answer 1"
+    session.submit("answer", stored_results.load, stores, number, session.folder(), out)
 
 
 def _checked(scenario: Scenario, question: Question) -> Question:

@@ -17,7 +17,7 @@ from planner.errors import InputError
 from planner.io.layout import Layout
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import FOLDERS
-from planner_dashboard import comparisons, worker
+from planner_dashboard import worker
 from planner_dashboard.own_data import tasks
 from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
@@ -217,7 +217,7 @@ def test_a_scenario_saved_on_the_server_is_listed_and_solved(
 
 
 def test_a_download_includes_its_tables(tmp_path: Path) -> None:
-    from planner_dashboard.what_if import details
+    from planner_dashboard.share import documents
 
     checked = store([given("links.csv", LINKS), given("demands.csv", DEMANDS)], tmp_path)
     question = Question(
@@ -225,8 +225,8 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     )
     answer = worker.compare(question, tmp_path / checked.digest, tmp_path / "out")
     assert answer.designs[0].figures.metrics["max_utilization"] == pytest.approx(0.4)
-    comparisons.write_files(answer.folder, tmp_path / "files")
-    with zipfile.ZipFile(io.BytesIO(details.zip_folder(tmp_path / "files"))) as archive:
+    content = documents.make_file(answer.folder, question, "zip", "")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
         archive.extractall(tmp_path / "unzipped")
     done = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")
     assert done.code == 0, done.err
