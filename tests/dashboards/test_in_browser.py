@@ -131,7 +131,7 @@ def test_two_plans_are_compared_and_pinned(page: Any, address: str) -> None:
     page.get_by_role("button", name="Pin this plan").click()
     page.get_by_text("Pinned plans").wait_for()
     pages.wait_for_script(page)
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit").last.click()
     page.get_by_role("textbox", name="Name").fill("today")
     page.keyboard.press("Enter")
     page.get_by_text("today", exact=True).first.wait_for()
