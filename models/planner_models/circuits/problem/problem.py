@@ -191,7 +191,7 @@ class Circuits(Racks):
 
     def size(self) -> dict[str, int]:
         """Return the number of racks, and of pairs with demand."""
-        return {"racks": len(self.racks), "pairs": int((self.bits > 0).sum())}
+        return {"racks": len(self.racks), "pairs": int((self.offered_bits > 0).sum())}
 
     def scale(self, factor: float, *, pairs: Mapping[str, float] | None = None) -> Circuits:
         """Return the same network with every demand times `factor`, and times that of its pair.

@@ -153,11 +153,11 @@ def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None
     if problem.failed is None:
         return dict.fromkeys(names) | {"lost_mbps": 0.0}
     state = failures.find_working_links(problem.wiring, switches=problem.failed["switch"])
-    missed = rerouting.find_missed_members(problem, plan, state)
+    reached = rerouting.reroute_groups(problem, plan, state)
+    missed = rerouting.find_missed_members(problem, plan, state, rerouted=reached)
     lost = float(problem.rate_mbps[problem.group_of[missed]].sum())
     if not len(plan.partitions):
         return dict.fromkeys(names) | {"lost_mbps": lost}
-    reached = rerouting.reroute_groups(problem, plan, state)
     trees = tree_repair.repair_trees(problem, plan, state, exact=False).table
     got = np.isfinite(reached.stretch)
     values = (

@@ -125,11 +125,15 @@ def reroute_groups(
     return Rerouting(stretch=stretch, unreachable=unreachable, reached=reached)
 
 
-def find_missed_members(problem: Multicast, plan: Channels, state: WorkingLinks) -> Bools:
+def find_missed_members(
+    problem: Multicast, plan: Channels, state: WorkingLinks, *, rerouted: Rerouting | None = None
+) -> Bools:
     """Return the memberships whose host gets no packets of its group, (members,), while switches reroute.
 
     Groups with entries are rerouted locally; others go by unicast, which reaches every edge switch that is
     still connected to the sender's. The sender is that of `reroute_groups`.
+
+    rerouted  what that returns, where it is known
     """
     sender = draw_senders(problem)
     edge = problem.edge_of_host[problem.host_of]
@@ -139,7 +143,8 @@ def find_missed_members(problem: Multicast, plan: Channels, state: WorkingLinks)
     rows = find_rows(problem.group_names, plan.partitions["group"])
     if len(rows):
         reached = np.zeros((len(problem.groups), problem.pods), dtype=bool)
-        reached[rows] = reroute_groups(problem, plan, state).reached
+        rerouted = reroute_groups(problem, plan, state) if rerouted is None else rerouted
+        reached[rows] = rerouted.reached
         stored = np.zeros(len(problem.groups), dtype=bool)
         stored[rows] = True
         gets = np.where(stored[group], reached[group, problem.wiring.edge_pod[edge]], gets)

@@ -15,9 +15,11 @@ from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import Wiring
 
 SWITCH: Final = "switch"
-MOST_LINKS: Final = 2_500  # of a fabric that is drawn in tiers, with its links
+MOST_LINKS: Final = 600  # of a fabric that is drawn in tiers, with its links
 HEIGHT: Final = 0.5  # of the tiers, as a share of their width
-GAP: Final = 1.5  # between pods, in distances between switches
+GAP: Final = 1.5  # between pods in a tier, in distances between switches
+BLOCK_GAP: Final = 2.0  # half of that between blocks of pods
+FRAME_SHAPE: Final = 1.4  # width to height
 
 
 def draw_fabric(problem: Multicast) -> Sequence[Drawing]:
@@ -32,9 +34,10 @@ def list_nodes(problem: Multicast) -> pd.DataFrame:
     places = _tiers(wires) if has_links(wires) else _grids(wires)
     pods = np.concatenate([wires.aggregation_pod, wires.edge_pod])
     group = ["core"] * len(wires.cores) + [f"pod {pod}" for pod in pods]
-    nodes = pd.DataFrame(
-        {"node": wires.switches.astype(str), "x": places[:, 0], "y": places[:, 1], "group": group}
-    )
+    names = pd.Series(wires.switches.astype(str))
+    nodes = pd.DataFrame({"node": names, "x": places[:, 0], "y": places[:, 1], "group": group})
+    if not problem.is_tree:
+        nodes["label"] = names.str.replace("aggregation-", "agg-")
     return nodes[~nodes["node"].isin(failed_names(problem))]
 
 
@@ -129,17 +132,33 @@ def _grids(wires: Wiring) -> Floats:
     )
     columns = int(np.ceil(np.sqrt(1.5 * sizes.max())))
     rows = np.ceil(sizes / columns).astype(int).max(axis=1)
-    width, height = columns - 1 + 2 * GAP, float(rows.sum()) + 2 * GAP
-    across = max(1, round(np.sqrt(1.6 * wires.pods * height / width)))
-    total = across * width - 2 * GAP
-    core_columns = max(1, int(total) + 1)
-    core_rows = -(-len(wires.cores) // core_columns)
+    width, height = columns - 1 + 2 * BLOCK_GAP, float(rows.sum()) + 2 * BLOCK_GAP
+    across = _choose_columns(wires, width, height)
+    total = across * width - 2 * BLOCK_GAP
+    core_columns, core_rows = _core_grid(wires, total)
     nth = np.arange(len(wires.cores))
     step = total / max(1, min(core_columns, len(wires.cores)) - 1)
-    tiers = [np.column_stack([nth % core_columns * step, core_rows + 2 * GAP - nth // core_columns])]
-    for pod, first in ((wires.aggregation_pod, 0), (wires.edge_pod, rows[0] + GAP / 2)):
+    y = core_rows - 1 + 2 * BLOCK_GAP - nth // core_columns
+    blocks = [np.column_stack([nth % core_columns * step, y])]
+    for pod, first in ((wires.aggregation_pod, 0.0), (wires.edge_pod, rows[0] + GAP / 2)):
         nth = np.arange(len(pod)) - np.searchsorted(pod, pod)
         x = pod % across * width + nth % columns
-        y = -(pod // across) * height - first - nth // columns
-        tiers.append(np.column_stack([x, y]).astype(float))
-    return np.concatenate(tiers)
+        blocks.append(np.column_stack([x, -(pod // across) * height - first - nth // columns]))
+    return np.concatenate(blocks)
+
+
+def _core_grid(wires: Wiring, total: float) -> tuple[int, int]:
+    """Return columns and rows of the block of cores within a width."""
+    columns = max(1, int(total) + 1)
+    return columns, -(-len(wires.cores) // columns)
+
+
+def _choose_columns(wires: Wiring, width: float, height: float) -> int:
+    """Return how many pods stand in a row, such that the picture has nearly the shape of its frame."""
+
+    def excess(across: int) -> float:
+        total = across * width - 2 * BLOCK_GAP
+        tall = -(-wires.pods // across) * height + _core_grid(wires, total)[1]
+        return abs(float(np.log(total / tall / FRAME_SHAPE)))
+
+    return min(range(1, wires.pods + 1), key=excess)
