@@ -83,10 +83,12 @@ from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan import what_if
 from planner_models.brokering.plan.check import check
 from planner_models.brokering.plan.drawing import draw
+from planner_models.brokering.plan.elements import ELEMENTS
 from planner_models.brokering.plan.metrics import METRICS, measure
 from planner_models.brokering.plan.plan import Assignment, from_tables
 from planner_models.brokering.problem import generators, samples, series
 from planner_models.brokering.problem.adjustments import adjust
+from planner_models.brokering.problem.drawing import draw as draw_problem
 from planner_models.brokering.problem.problem import Brokering
 from planner_models.brokering.problem.schema import OPTIONAL, PLAN_TABLES, TABLES
 from planner_models.brokering.published.targets import TARGETS
@@ -108,6 +110,8 @@ SYSTEM = System(
         },
         presets={"world": generators.world, "city_centric": generators.city_centric},
         adjust=adjust,
+        draw=draw_problem,
+        elements=ELEMENTS,
         sample=samples.tight_market,
     ),
     plan=PlanType(

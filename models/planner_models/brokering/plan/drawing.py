@@ -1,55 +1,59 @@
-"""Drawings of an assignment: traffic between places, and load of clusters."""
+"""Drawings of an assignment: clusters and their traffic to clients on a map, and load of clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
-from planner.contract.drawing import Distribution, Drawing, NetworkMap
-from planner_models.brokering.plan.check import read_assignment
+from planner.contract.drawing import Distribution, Drawing
+from planner_models.brokering.plan.check import is_overloaded, read_assignment
 from planner_models.brokering.plan.plan import Assignment
+from planner_models.brokering.problem.drawing import draw_market
 from planner_models.brokering.problem.problem import Brokering
 
-MAX_PAIRS: Final = 600  # of client and cluster locations, by traffic; more would not be readable on a map
+MAX_PAIRS: Final = 600  # of clusters and places of clients, by traffic; more would not be readable on a map
 
 
 def draw(problem: Brokering, plan: Assignment) -> Sequence[Drawing]:
-    """Return a map of the traffic between places, and the load of clusters with background traffic."""
+    """Draw clusters by load with the largest flows to clients, and the load with background traffic.
+
+    Congested clusters lose the clients that they serve; places lose those that no cluster serves.
+    """
     done = read_assignment(problem, plan)
+    load = problem.background_mbps + done.load_mbps
+    count = done.count.astype(float)
+    served = np.bincount(done.cluster, weights=count, minlength=len(load))
+    assigned = np.bincount(done.location, weights=count, minlength=len(problem.locations))
+    clients = np.bincount(problem.location, weights=problem.count, minlength=len(problem.locations))
     flows = pd.DataFrame(
-        {
-            "tail": problem.cluster_location[done.cluster],
-            "head": done.location,
-            "value": done.count * done.bitrate_mbps,
-        }
+        {"cluster": done.cluster, "location": done.location, "mbps": done.count * done.bitrate_mbps}
     )
-    remote = flows[flows["tail"] != flows["head"]]
-    by_pair = remote.groupby(["tail", "head"], as_index=False).agg({"value": "sum"})
-    largest = by_pair.sort_values("value", ascending=False).head(MAX_PAIRS)
-    names = problem.locations["location"].astype(str).to_numpy()
-    links = largest.assign(tail=names[largest["tail"]], head=names[largest["head"]])
-    nodes = problem.locations.rename(columns={"location": "node"})
-    shown_nodes = nodes[nodes["node"].astype(str).isin({*links["tail"], *links["head"]})]
-    capacity = problem.capacity_mbps
-    load = 100 * (problem.background_mbps + done.load_mbps) / capacity
-    used = done.load_mbps > 0
-    title = f"The {len(links):,} largest of {len(by_pair):,} flows from clusters to clients elsewhere"
-    loads = Distribution(
-        title="Load of the clusters that serve clients, background included",
-        values={"clusters": pd.Series(load[used])},
-        what="load",
-        unit="%",
-        limit=100.0,
+    is_remote = problem.cluster_location[flows["cluster"]] != flows["location"]
+    by_pair = flows[is_remote].groupby(["cluster", "location"], as_index=False).agg({"mbps": "sum"})
+    by_pair = by_pair[by_pair["mbps"] > 0]
+    largest = by_pair.sort_values("mbps", ascending=False, kind="stable").head(MAX_PAIRS)
+    title = "Clusters by load, and flows to clients elsewhere"
+    if len(largest) < len(by_pair):
+        title += f", the {len(largest):,} largest of {len(by_pair):,}"
+    percent = np.divide(100 * load, problem.capacity_mbps, out=np.zeros(len(load)), where=load > 0)
+    picture = draw_market(
+        problem,
+        title,
+        load_mbps=load,
+        congested=np.where(is_overloaded(problem, done.load_mbps), served, 0.0),
+        shed=np.maximum(clients - assigned, 0.0),
+        flows=largest,
     )
-    if not len(links):
-        return (loads,)
-    places = NetworkMap(
-        title=title,
-        nodes=shown_nodes[["node", "latitude", "longitude"]].astype({"node": str}),
-        links=links,
-        value="traffic",
-        unit="Mbit/s",
+    return (
+        picture,
+        Distribution(
+            title="Load of the clusters that serve clients, background included",
+            values={"clusters": pd.Series(percent[done.load_mbps > 0])},
+            what="load",
+            unit="%",
+            limit=100.0,
+        ),
     )
-    return (places, loads)

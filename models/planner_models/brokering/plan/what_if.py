@@ -20,6 +20,7 @@ from planner.errors import InputError
 from planner.formatting import number
 from planner.options import Options
 from planner_models.brokering.plan.check import read_assignment
+from planner_models.brokering.plan.elements import money_per_objective
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation
 from planner_models.brokering.plan.plan import Assignment, locate_rows
 from planner_models.brokering.plan.transportation import (
@@ -117,15 +118,9 @@ def _traffic_changes(problem: Brokering, baseline: Assignment, plan: Assignment)
     return Section(title="what changes", frame=frame.reset_index(drop=True), units=units)
 
 
-def _money_per_objective(problem: Brokering) -> tuple[float, str]:
-    """Return the factor from objective to money, and its unit; where cost has no weight, 1 and none."""
-    weight = problem.terms.cost_weight
-    return (1 / weight, f"{problem.terms.currency}/h") if weight > 0 else (1.0, "")
-
-
 def _reoptimization(problem: Brokering, relaxation: Relaxation, options: Options) -> Reoptimization[Any]:
     """Return the solver of changed problems: min-cost flow, with its bound as the metric."""
-    factor, unit = _money_per_objective(problem)
+    factor, unit = money_per_objective(problem)
 
     def decide(transport: TransportationProblem) -> Decision[Relaxation]:
         if not np.isfinite(transport.cost).any(axis=1).all():
@@ -158,7 +153,7 @@ def _full_clusters(
     limit: int,
 ) -> tuple[Section, str]:
     """Return the full clusters with their dual prices, and the gain of a Gbit/s more in `limit` of them."""
-    factor, unit = _money_per_objective(problem)
+    factor, unit = money_per_objective(problem)
     full = np.flatnonzero(relaxation.dual_price > 0)
     full = full[np.argsort(-relaxation.dual_price[full], kind="stable")]
     trials = []

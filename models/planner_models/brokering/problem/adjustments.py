@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -15,8 +15,10 @@ from planner.arrays import Bools, Floats
 from planner.errors import InputError, did_you_mean
 from planner_models.brokering.problem import restrictions
 from planner_models.brokering.problem.problem import Brokering
+from planner_models.brokering.problem.schema import RULE
 from planner_models.brokering.problem.terms import PerformancePer
 
+Factors = dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
 Weight = Annotated[float, Field(ge=0)] | None
 
 
@@ -41,21 +43,45 @@ def adjust(
             description="every cluster's residual capacity (less background traffic) is multiplied by this",
         ),
     ] = 1.0,
+    capacity_factors: Annotated[
+        Factors, Field(description="clusters whose capacity is multiplied, and by what")
+    ] = {},  # noqa: B006 - never changed
+    price_factors: Annotated[
+        Factors,
+        Field(description="CDNs whose costs, contract prices and prices of bids are multiplied, and by what"),
+    ] = {},  # noqa: B006 - never changed
+    demand_factors: Annotated[
+        Factors, Field(description="places whose numbers of clients are multiplied, rounded, and by what")
+    ] = {},  # noqa: B006 - never changed
     fail_clusters: Annotated[
-        tuple[str, ...], Field(description="clusters that are lost; * ? [..] match any names")
+        tuple[str, ...],
+        Field(
+            description="clusters that are lost; * ? [..] match any names where no cluster has exactly "
+            "this one"
+        ),
+    ] = (),
+    fail_cdns: Annotated[
+        tuple[str, ...], Field(description="CDNs that leave the market, with all their clusters")
     ] = (),
 ) -> Brokering:
-    """Return the problem with other weights, without failed clusters, and with other capacities.
+    """Return the problem with other weights, prices and demand, without what failed, with other capacities.
 
-    Background traffic is not scaled. `capacity_scale` is applied before `free_scale`.
+    Background traffic is not scaled. `capacity_scale` is applied before `free_scale`. Where no cluster is
+    left, all clusters stay in the table and must serve nobody.
 
-    raises  InputError for a name that is no cluster's
+    raises  InputError for a name that is no cluster's, CDN's or place's
     """
     weights = {"performance_weight": performance_weight, "cost_weight": cost_weight}
     terms = {**weights, "performance_per": performance_per}
     if given := {name: value for name, value in terms.items() if value is not None}:
         problem = problem.with_terms(**given)
-    problem = remove_clusters(problem, fail_clusters)
+    problem = _change_prices(problem, price_factors)
+    problem = _change_demand(problem, demand_factors)
+    if capacity_factors:
+        factor = _factors("capacity_factors", "cluster", problem.clusters["cluster"], capacity_factors)
+        problem = problem.with_clusters(capacity_mbps=problem.capacity_mbps * factor)
+    lost = _clusters_of(problem, fail_cdns)
+    problem = remove_clusters(problem, fail_clusters, lost)
     with np.errstate(over="ignore"):  # an infinite capacity is refused with a message
         if capacity_scale != 1:
             problem = _set_capacity(problem, problem.capacity_mbps * capacity_scale, "capacity_scale")
@@ -65,24 +91,75 @@ def adjust(
     return problem
 
 
+def _factors(key: str, kind: str, names: pd.Series, factors: Mapping[str, float]) -> Floats:
+    """Return the factor of each name, shape (names,)."""
+    known = set(names)
+    faults = [
+        f"problem.{key}: '{name}' is no {kind}" + did_you_mean(name, list(known))
+        for name in factors
+        if name not in known
+    ]
+    if faults:
+        raise InputError(*faults)
+    return names.map(lambda name: factors.get(name, 1.0)).to_numpy(float)
+
+
+def _change_prices(problem: Brokering, factors: Mapping[str, float]) -> Brokering:
+    """Return the problem with other costs, contract prices and prices of bids of some CDNs."""
+    if not factors:
+        return problem
+    clusters = problem.clusters
+    factor = _factors("price_factors", "CDN", clusters["cdn"], factors)
+    costs = {name: clusters[name].to_numpy(float) * factor for name in ("bandwidth_cost", "colocation_cost")}
+    contracts, bids = problem.contracts, problem.bids
+    if contracts is not None:
+        by_cdn = contracts["cdn"].map(lambda name: factors.get(name, 1.0))
+        contracts = contracts.assign(price=contracts["price"] * by_cdn)
+    if bids is not None and "price" in bids:
+        by_cluster = pd.Series(factor, index=clusters["cluster"])
+        bids = bids.assign(price=bids["price"] * bids["cluster"].map(by_cluster))
+    return replace(problem, clusters=clusters.assign(**costs), contracts=contracts, bids=bids)
+
+
+def _change_demand(problem: Brokering, factors: Mapping[str, float]) -> Brokering:
+    """Return the problem with other numbers of clients at some places."""
+    if not factors:
+        return problem
+    factor = _factors("demand_factors", "place", problem.locations["location"], factors)
+    return problem.with_client_counts(np.rint(problem.count * factor[problem.location]))
+
+
+def _clusters_of(problem: Brokering, cdns: Sequence[str]) -> list[str]:
+    """Return the clusters of some CDNs."""
+    of_cdn = problem.clusters["cdn"]
+    _factors("fail_cdns", "CDN", of_cdn, dict.fromkeys(cdns, 1.0))  # names that are unknown
+    return problem.clusters["cluster"][of_cdn.isin(cdns)].tolist()
+
+
 def _set_capacity(problem: Brokering, capacity_mbps: Floats, key: str) -> Brokering:
     if not np.isfinite(capacity_mbps).all():
         raise InputError(f"problem.{key}: is so large that a capacity is no finite number")
     return problem.with_clusters(capacity_mbps=capacity_mbps)
 
 
-def remove_clusters(problem: Brokering, clusters: Sequence[str]) -> Brokering:
+def remove_clusters(problem: Brokering, clusters: Sequence[str], others: Sequence[str] = ()) -> Brokering:
     """Return the problem without the clusters that are named, and without CDNs that have none left.
 
     Scores from regression stay as they were. Bids of removed clusters go, as do contracts and rules that
     name nothing else; pinned clients keep to the clusters that remain. Clients that no cluster is left to
-    serve stay in the problem.
+    serve stay in the problem. Where all clusters are removed, they stay, and must serve nobody.
 
-    raises  InputError for a name that is no cluster's
+    clusters  names or patterns
+    others    further names, exact
+
+    raises    InputError for a name that is no cluster's
     """
-    if not clusters:
+    if not clusters and not others:
         return problem
-    remains = _remaining_clusters(problem, clusters)
+    remains = _remaining_clusters(problem, clusters) & ~problem.clusters["cluster"].isin(others).to_numpy()
+    if not remains.any():
+        nobody = pd.DataFrame([[restrictions.ANY] * len(RULE)], columns=list(RULE))
+        return replace(problem, forbidden=nobody)
     remaining = problem.clusters[remains].reset_index(drop=True)
     remaining_names = {"cluster": set(remaining["cluster"]), "cdn": set(remaining["cdn"])}
 
@@ -115,8 +192,6 @@ def _remaining_clusters(problem: Brokering, clusters: Sequence[str]) -> Bools:
         if not matching:
             faults.append(f"problem.fail_clusters: '{name}' is no cluster" + did_you_mean(name, names))
         failed |= matching
-    if not faults and len(failed) == len(names):
-        faults.append("problem.fail_clusters: no cluster is left")
     if faults:
         raise InputError(*faults)
     return ~np.isin(np.array(names, dtype=object), list(failed))

@@ -121,7 +121,6 @@ def test_clients_whose_clusters_have_all_failed_are_shed(
     ("names", "fault"),
     [
         (("x3",), "problem.fail_clusters: 'x3' is no cluster; valid: x1, x2, y1"),
-        (("*",), "problem.fail_clusters: no cluster is left"),
     ],
 )
 def test_an_impossible_failure_is_refused_in_one_line(names: tuple[str, ...], fault: str) -> None:
@@ -146,3 +145,59 @@ def test_an_infinite_capacity_is_refused_in_one_line(key: str) -> None:
     with pytest.raises(InputError) as caught:
         SYSTEM.problem.adjust(two_cdns(), **{key: 1e308})
     assert caught.value.faults == (f"problem.{key}: is so large that a capacity is no finite number",)
+
+
+@pytest.mark.parametrize("more", [{"fail_clusters": ("*",)}, {"fail_cdns": ("x", "y")}])
+@pytest.mark.parametrize("design", DESIGNS, ids=[design.name for design in DESIGNS])
+def test_without_any_cluster_all_clients_are_shed(design: Any, more: dict[str, Any]) -> None:
+    problem = SYSTEM.problem.adjust(two_cdns(contracts=[("x", "EU", 0.1), ("y", "EU", 0.2)]), **more)
+    plan = design.run(design.observe(problem)).plan
+    assert not len(SYSTEM.plan.check(problem, plan))
+    metrics = SYSTEM.plan.measure(problem, plan, None)
+    assert metrics["shed"] == metrics["clients"] == 14
+    assert metrics["served"] == 0
+
+
+def test_a_cdn_that_leaves_takes_its_clusters() -> None:
+    left = SYSTEM.problem.adjust(two_cdns(), fail_cdns=("x",))
+    assert left.clusters["cluster"].tolist() == ["y1"]
+    both = SYSTEM.problem.adjust(two_cdns(), fail_cdns=("x",), fail_clusters=("x1",))
+    assert both.clusters["cluster"].tolist() == ["y1"]
+
+
+def test_a_cdn_changes_all_its_prices() -> None:
+    bids = pd.DataFrame(
+        [("Lyon", "x1", 0.5), ("Oslo", "y1", 0.5), ("Turin", "y1", 0.5)],
+        columns=["location", "cluster", "price"],
+    )
+    tables = two_cdns(contracts=[("x", "EU", 0.1), ("y", "EU", 0.2)]).to_tables() | {"bids": bids}
+    problem = Brokering.from_tables(tables)
+    dearer = SYSTEM.problem.adjust(problem, price_factors={"x": 1.2})
+    assert dearer.unit_cost.tolist() == pytest.approx((problem.unit_cost * [1.2, 1.2, 1.0]).tolist())
+    assert dearer.contracts is not None
+    assert dearer.contracts["price"].tolist() == pytest.approx([0.12, 0.2])
+    assert dearer.bids is not None
+    assert dearer.bids["price"].tolist() == pytest.approx([0.6, 0.5, 0.5])
+
+
+def test_clusters_and_places_are_scaled_by_exact_names() -> None:
+    left = SYSTEM.problem.adjust(two_cdns(), capacity_factors={"x1": 2.0}, demand_factors={"Lyon": 0.25})
+    assert left.capacity_mbps.tolist() == [120.0, 40.0, 50.0]
+    assert left.count.tolist() == [2, 4]
+    assert left.demand_mbps.tolist()[:2] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({"capacity_factors": {"x*": 2.0}}, "problem.capacity_factors: 'x*' is no cluster"),
+        ({"price_factors": {"z": 2.0}}, "problem.price_factors: 'z' is no CDN"),
+        ({"demand_factors": {"Rome": 2.0}}, "problem.demand_factors: 'Rome' is no place"),
+        ({"fail_cdns": ("z",)}, "problem.fail_cdns: 'z' is no CDN"),
+    ],
+)
+def test_unknown_names_are_refused_in_one_line(more: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InputError) as caught:
+        SYSTEM.problem.adjust(two_cdns(), **more)
+    (line,) = caught.value.faults
+    assert line.startswith(fault)

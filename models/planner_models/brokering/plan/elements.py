@@ -1,0 +1,294 @@
+"""Clusters, CDNs and places of a market: what can be done to one, and what an assignment does with it."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Floats
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.studies import Decided, Section
+from planner.formatting import amount
+from planner.options import Options
+from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
+from planner_models.brokering.plan.min_cost_flow import solve_relaxation
+from planner_models.brokering.plan.transportation import transportation_problem
+from planner_models.brokering.problem.drawing import CLUSTER
+from planner_models.brokering.problem.problem import Brokering
+
+MOST_USERS: Final = 10  # rows of a table
+MOST_PRICED: Final = 10_000_000  # groups times clusters of a market, up to which capacity is priced
+
+_prices: weakref.WeakKeyDictionary[Any, tuple[weakref.ref[Brokering], Floats | None]]
+_prices = weakref.WeakKeyDictionary()
+
+
+def money_per_objective(problem: Brokering) -> tuple[float, str]:
+    """Return the factor from objective to money, and its unit; where cost has no weight, 1 and none."""
+    weight = problem.terms.cost_weight
+    return (1 / weight, f"{problem.terms.currency}/h") if weight > 0 else (1.0, "")
+
+
+def _price_capacity(problem: Brokering, decided: Decided) -> Floats | None:
+    """Return the dual price of each cluster's capacity, (C,) of the objective per Mbit/s; None for unknown.
+
+    It is that of the relaxation to divisible clients, which large markets are not solved for. It is kept as
+    long as the decision is in use.
+    """
+    known = _prices.get(decided.decision)
+    if known is not None and known[0]() is problem:
+        return known[1]
+    price: Floats | None = None
+    if len(problem.groups.count) * len(problem.clusters) <= MOST_PRICED:
+        relaxation = solve_relaxation(transportation_problem(problem))
+        price = None if relaxation.bound is None else relaxation.dual_price
+    _prices[decided.decision] = weakref.ref(problem), price
+    return price
+
+
+def _fact(label: str, value: float | None, unit: str = "") -> Fact:
+    return Fact(
+        label=label, value=None if value is None or not math.isfinite(value) else float(value), unit=unit
+    )
+
+
+def _read(problem: Brokering, decided: Decided) -> AssignmentArrays:
+    return read_assignment(problem, decided.decision.plan)  # type: ignore[arg-type]
+
+
+def _list_rows(
+    done: AssignmentArrays, rows: Bools, names: Sequence[str], of_row: Any, *, column: str, title: str
+) -> Section:
+    """Return clients and traffic of some rows of an assignment, summed by name, the largest first.
+
+    rows    (P,) of the assignment
+    names   of what the rows are summed by
+    of_row  (P,) place in `names`
+    """
+    count = done.count.astype(float)
+    clients, mbps = (
+        np.bincount(of_row[rows], weights=part[rows], minlength=len(names))
+        for part in (count, count * done.bitrate_mbps)
+    )
+    used = np.flatnonzero(clients > 0)
+    used = used[np.argsort(-mbps[used], kind="stable")]
+    shown, others = used[:MOST_USERS], used[MOST_USERS:]
+    table = [(names[one], clients[one], mbps[one]) for one in shown.tolist()]
+    if len(others):
+        table.append((f"{len(others):,} others", clients[others].sum(), mbps[others].sum()))
+    frame = pd.DataFrame(table, columns=[column, "clients", "load_mbps"])
+    total = float(frame["load_mbps"].sum())
+    frame["share"] = frame["load_mbps"] / total if total > 0 else 0.0
+    return Section(title=title, frame=frame, units={"clients": "clients", "load_mbps": "Mbit/s", "share": ""})
+
+
+def _cost_per_hour(problem: Brokering, done: AssignmentArrays, rows: Bools) -> float:
+    price = problem.price[done.location[rows], done.cluster[rows]]
+    mbps = done.count[rows] * done.bitrate_mbps[rows]
+    return float(np.nan_to_num(price) @ mbps) * problem.terms.units_per_mbps_hour
+
+
+def _places_of(problem: Brokering, done: AssignmentArrays, rows: Bools) -> Section:
+    names = problem.locations["location"].astype(str).tolist()
+    return _list_rows(done, rows, names, done.location, column="place", title="Places with the most traffic")
+
+
+def _clusters_of(problem: Brokering, done: AssignmentArrays, rows: Bools) -> Section:
+    names = list_clusters(problem)
+    return _list_rows(
+        done, rows, names, done.cluster, column="cluster", title="Clusters with the most traffic"
+    )
+
+
+# --- clusters -----------------------------------------------------------------------------
+
+
+def list_clusters(problem: Brokering) -> Sequence[str]:
+    """Return the names of all clusters."""
+    return problem.clusters["cluster"].astype(str).tolist()
+
+
+def describe_cluster(
+    problem: Brokering,
+    decided: Decided,
+    name: str,
+    options: Options,  # noqa: ARG001 - the signature of `describe`
+) -> ElementReport:
+    """Return load, capacity, price and cost of a cluster, and the places with most of its traffic."""
+    cluster = list_clusters(problem).index(CLUSTERS.require(problem, name))
+    done = _read(problem, decided)
+    rows = done.cluster == cluster
+    own, background = float(done.load_mbps[cluster]), float(problem.background_mbps[cluster])
+    capacity, clients = float(problem.capacity_mbps[cluster]), float(done.count[rows].sum())
+    is_congested = bool(is_overloaded(problem, done.load_mbps)[cluster])
+    price = _price_capacity(problem, decided)
+    factor, unit = money_per_objective(problem)
+    facts = (
+        _fact("Load", 100 * (own + background) / capacity if capacity > 0 else None, "%"),
+        _fact("Traffic of this broker", own, "Mbit/s"),
+        _fact("Background traffic", background, "Mbit/s"),
+        _fact("Capacity", capacity, "Mbit/s"),
+        _fact("Clients", clients, "clients"),
+        _fact("Congested clients", clients if is_congested else 0.0, "clients"),
+        _fact(
+            "Price of capacity (weighted cost)",
+            None if price is None else 1000 * factor * float(price[cluster]),
+            f"{unit} per Gbit/s".strip(),
+        ),
+        _fact("Cost of its traffic", _cost_per_hour(problem, done, rows), f"{problem.terms.currency}/h"),
+        Fact(label="CDN", value=str(problem.clusters["cdn"].iloc[cluster])),
+    )
+    return ElementReport(facts=facts, sections=(_places_of(problem, done, rows),))
+
+
+def say_upgrade(problem: Brokering, action: Action, name: str) -> str:
+    """Return what an upgrade adds to a cluster, in words."""
+    cluster = list_clusters(problem).index(CLUSTERS.require(problem, name))
+    return amount(float(problem.capacity_mbps[cluster]) * ((action.value or 1.0) - 1), "Mbit/s")
+
+
+def rank_clusters(
+    problem: Brokering,
+    decided: Decided,
+    action: Action,
+    options: Options,  # noqa: ARG001 - the signature of `ranking`
+) -> Mapping[str, float | None]:
+    """Return the clusters whose upgrade may serve more clients, by dual prices and then by load.
+
+    No upgrade serves more clients than those that are not served.
+    """
+    missing = (decided.metrics["clients"] or 0.0) - (decided.metrics["served"] or 0.0)
+    if missing <= 0:
+        return {}
+    done = _read(problem, decided)
+    price = _price_capacity(problem, decided)
+    added = problem.capacity_mbps * ((action.value or 1.0) - 1)
+    gain = np.zeros(len(added)) if price is None else price * added
+    load = done.load_mbps + problem.background_mbps
+    full = np.divide(load, problem.capacity_mbps, out=np.zeros(len(load)), where=problem.capacity_mbps > 0)
+    names = list_clusters(problem)
+    order = np.lexsort((-full, -gain))
+    return {names[one]: missing for one in order.tolist() if gain[one] > 0 or full[one] > 0}
+
+
+# --- CDNs ---------------------------------------------------------------------------------
+
+
+def list_cdns(problem: Brokering) -> Sequence[str]:
+    """Return the names of all CDNs."""
+    return problem.cdn_names
+
+
+def describe_cdn(
+    problem: Brokering,
+    decided: Decided,
+    name: str,
+    options: Options,  # noqa: ARG001 - the signature of `describe`
+) -> ElementReport:
+    """Return traffic, capacity and cost of a CDN, and its clusters and places with the most traffic."""
+    is_own = problem.cdn == problem.cdn_names.index(CDNS.require(problem, name))
+    done = _read(problem, decided)
+    rows = is_own[done.cluster]
+    own, everything = float(done.load_mbps[is_own].sum()), float(done.load_mbps.sum())
+    capacity = float(problem.capacity_mbps[is_own].sum())
+    load = own + float(problem.background_mbps[is_own].sum())
+    congested = is_overloaded(problem, done.load_mbps)[done.cluster] & rows
+    cost = _cost_per_hour(problem, done, rows)
+    per_hour = own * problem.terms.units_per_mbps_hour
+    terms = problem.terms
+    facts = (
+        _fact("Traffic of this broker", own, "Mbit/s"),
+        _fact("Share of the broker's traffic", 100 * own / everything if everything > 0 else 0.0, "%"),
+        _fact("Load, background included", 100 * load / capacity if capacity > 0 else None, "%"),
+        _fact("Capacity", capacity, "Mbit/s"),
+        _fact("Clients", float(done.count[rows].sum()), "clients"),
+        _fact("Congested clients", float(done.count[congested].sum()), "clients"),
+        _fact("Cost of its traffic", cost, f"{terms.currency}/h"),
+        _fact("Mean price", cost / per_hour if per_hour > 0 else None, f"{terms.currency}/{terms.cost_per}"),
+        _fact("Clusters", float(is_own.sum())),
+    )
+    return ElementReport(
+        facts=facts, sections=(_places_of(problem, done, rows), _clusters_of(problem, done, rows))
+    )
+
+
+# --- places -------------------------------------------------------------------------------
+
+
+def list_places(problem: Brokering) -> Sequence[str]:
+    """Return the names of the places with clients."""
+    return problem.locations["location"].astype(str)[np.unique(problem.location[problem.count > 0])].tolist()
+
+
+def describe_place(
+    problem: Brokering,
+    decided: Decided,
+    name: str,
+    options: Options,  # noqa: ARG001 - the signature of `describe`
+) -> ElementReport:
+    """Return clients, demand and performance of a place, and the clusters that serve it."""
+    place = problem.location_index.get_loc(PLACES.require(problem, name))
+    done = _read(problem, decided)
+    rows = done.location == place
+    count = done.count[rows].astype(float)
+    clients = float(problem.count[problem.location == place].sum())
+    congested = is_overloaded(problem, done.load_mbps)[done.cluster] & rows
+    served = float(count.sum())
+
+    def mean(values: Floats) -> float | None:
+        return float(values[place, done.cluster[rows]] @ count) / served if served else None
+
+    facts = (
+        _fact("Clients", clients, "clients"),
+        _fact("Clients without a cluster", clients - served, "clients"),
+        _fact("Congested clients", float(done.count[congested].sum()), "clients"),
+        _fact("Demand", float(problem.demand_mbps[place]), "Mbit/s"),
+        _fact("Mean distance to the cluster", mean(problem.distance_km), "km"),
+        _fact("Mean score", mean(problem.score)),
+        _fact("Cost of its traffic", _cost_per_hour(problem, done, rows), f"{problem.terms.currency}/h"),
+    )
+    return ElementReport(facts=facts, sections=(_clusters_of(problem, done, rows),))
+
+
+CLUSTERS: Final = ElementKind[Brokering](
+    name=CLUSTER,
+    names=list_clusters,
+    actions=(
+        Action(name="Fail", state="failed", parameter="fail_clusters", role="failure"),
+        Action(
+            name="Double the capacity",
+            state="capacity doubled",
+            parameter="capacity_factors",
+            value=2.0,
+            role="upgrade",
+        ),
+    ),
+    describe=describe_cluster,
+    adds=say_upgrade,
+    ranking=rank_clusters,
+)
+CDNS: Final = ElementKind[Brokering](
+    name="CDN",
+    names=list_cdns,
+    actions=(
+        Action(name="Leave the market", state="out of the market", parameter="fail_cdns", role="failure"),
+        Action(name="Raise its price by 20%", state="price 20% higher", parameter="price_factors", value=1.2),
+        Action(name="Lower its price by 20%", state="price 20% lower", parameter="price_factors", value=0.8),
+    ),
+    describe=describe_cdn,
+)
+PLACES: Final = ElementKind[Brokering](
+    name="place",
+    names=list_places,
+    actions=(
+        Action(name="Double the clients", state="clients doubled", parameter="demand_factors", value=2.0),
+        Action(name="Halve the clients", state="clients halved", parameter="demand_factors", value=0.5),
+    ),
+    describe=describe_place,
+)
+ELEMENTS: Final = (CLUSTERS, CDNS, PLACES)
