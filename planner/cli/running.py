@@ -89,6 +89,10 @@ def roll(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the finished windows.")],
     designs: DesignsOption = None,
     at: AtOption = None,
+    windows: Annotated[
+        int | None,
+        typer.Option("--windows", metavar="N", min=1, help="Repeat a source of one problem N times."),
+    ] = None,
     table_format: FormatOption = "parquet",
     as_json: JsonOption = False,
 ) -> None:
@@ -110,6 +114,7 @@ def roll(
             out=out,
             table_format=table_format,
             events=events_of(at),
+            windows=windows,
             advance=advance,
         )
     before = sum(window.kept for window in result)

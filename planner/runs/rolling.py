@@ -210,6 +210,7 @@ def roll(
     table_format: TableFormat = "parquet",
     changes: Mapping[str, Any] | None = None,
     events: Mapping[str, Mapping[str, Any]] | None = None,
+    windows: int | None = None,
     options: Options | None = None,
     backend: str | None = None,
     algorithm: Algorithm | None = None,
@@ -228,6 +229,7 @@ def roll(
     out           folder of the finished windows, which the same call does not repeat after an interruption;
                   default: none, and the result has the plans
     events        changes from a window on, by its label: {"9:00": {"problem.fail_links": ["a<->b"]}}
+    windows       number of windows in which a source of one problem stands still, but for events
 
     raises  InputError for a source of one problem, and for a folder of another roll
     """
@@ -243,10 +245,12 @@ def roll(
             raise InputError(
                 "out: windows are stored for a scenario only, whose source gives the series again"
             )
-    if series is None and events:
-        source = with_events(as_scenario(source), events)
+    if series is None and (events or windows is not None):
+        source = with_events(as_scenario(source), events or {}, windows)
     scenario = as_scenario(source, changes=changes, designs=designs, options=given)
     if series is not None:
+        if windows is not None:
+            raise InputError("windows: problems in memory are windows already")
         if scenario.raw["problem"]:
             raise InputError("changes: problems in memory are taken as they are; change them before")
         series = _with_events_in_memory(series, scenario, events or {})
@@ -257,23 +261,30 @@ def roll(
         table_format=table_format,
         series=series,
     )
-    windows: list[Window] = []
+    done: list[Window] = []
     for window in rolling:
-        windows.append(window)
+        done.append(window)
         if advance is not None:
-            advance(len(windows), sum(one.exit_code > 0 for one in windows), len(rolling))
-    return Rolled(system=scenario.system, windows=tuple(windows))
+            advance(len(done), sum(one.exit_code > 0 for one in done), len(rolling))
+    return Rolled(system=scenario.system, windows=tuple(done))
 
 
-def with_events(scenario: Scenario, events: Mapping[str, Mapping[str, Any]]) -> Scenario:
+def with_events(
+    scenario: Scenario, events: Mapping[str, Mapping[str, Any]], windows: int | None = None
+) -> Scenario:
     """Return the scenario with changes that apply from a window of its series on.
 
-    events  dotted keys of the scenario and their values, by the label of the window
-    raises  InputError for keys that are no adjustments of the problem, and where there is no series
+    events   dotted keys of the scenario and their values, by the label of the window
+    windows  number of windows in which a source of one problem stands still; None: as the scenario says
+    raises   InputError for keys that are no adjustments of the problem, and where there is no series
     """
-    if not events:
+    if not events and windows is None:
         return scenario
     document = copy.deepcopy(dict(scenario.raw))
+    if windows is not None:
+        document["series"] = {"windows": windows}
+    if not events:
+        return with_document(scenario, document)
     own = document.setdefault("events", {})
     for window, changes in events.items():
         own.setdefault(window, {})
@@ -352,7 +363,8 @@ def _series(scenario: Scenario) -> Series:
         names = ", ".join(scenario.system.problem.series)
         raise InputError(
             f"{scenario.name}: problem.source gives one problem, but a roll needs a series; "
-            + (f"sources of series: {names}" if names else f"{scenario.system.name} has no sources of series")
+            + (f"sources of series: {names}; " if names else "")
+            + "[series] windows = 24 repeats the problem"
         )
     return scenario.make_series()
 

@@ -9,6 +9,7 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +26,10 @@ from planner.io.toml import parse_toml
 from planner.options import OPTION_NAMES, Options
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import scenario_file, scenario_names
-from planner.scenarios.sources import Events, problem_factory, read_events, relocate_paths
+from planner.scenarios.sources import Events, Single, problem_factory, read_events, relocate_paths
 
-SECTIONS: Final = ("system", "problem", "events", "designs", "solver", "simulation", "sweep")
+SECTIONS: Final = ("system", "problem", "series", "events", "designs", "solver", "simulation", "sweep")
+MAX_WINDOWS: Final = 100_000
 SWEPT_SECTIONS: Final = ("problem", "designs", "solver")
 PROBLEM_FOLDER: Final = "problem"
 """Subfolder for the tables of a problem that was given in memory."""
@@ -210,14 +212,9 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
         if isinstance(raw.get("problem", {}), dict):
             make_problem, more = problem_factory(system, raw, folder, problem, events)
             faults += more
-            if (
-                events
-                and make_problem is not None
-                and raw["problem"].get("source") not in system.problem.series
-            ):
-                faults.append("events: problem.source gives one problem, but events need a series")
-            if make_problem is not None and raw["problem"].get("source") in system.problem.series:
-                make_series, make_problem = make_problem, _refuse_single_problem(name)
+            if make_problem is not None:
+                make_problem, make_series, more = _find_series(system, raw, name, make_problem)
+                faults += more
     axes, more = sweep_axes(raw.get("sweep", {}))
     if not faults:  # values can be tried only in a scenario that is valid without them
         more += _sweep_faults(raw, axes, folder, problem)
@@ -244,6 +241,37 @@ def from_document(raw: Mapping[str, Any], *, name: str, folder: Path, problem: A
         events=events,
         problem=problem,
     )
+
+
+def _find_series(
+    system: System, raw: Mapping[str, Any], name: str, make: Callable[[], Any]
+) -> tuple[Callable[[], Any], Callable[[], Series] | None, list[str]]:
+    """Return what makes the problem, what makes the series, and the faults of [series] and [events]."""
+    given = raw.get("series", {})
+    windows = given.get("windows") if isinstance(given, dict) else None
+    faults = [
+        f"series.{key}: no such key" + did_you_mean(key, ["windows"])
+        for key in (given if isinstance(given, dict) else ())
+        if key != "windows"
+    ]
+    if raw.get("problem", {}).get("source") in system.problem.series:
+        if given:
+            faults.append("series: problem.source gives consecutive problems already")
+        return _refuse_single_problem(name), make, faults
+    if windows is None:
+        if raw.get("events"):
+            faults.append("events: problem.source gives one problem; [series] windows = 24 repeats it")
+        return make, None, faults
+    if not isinstance(windows, int) or isinstance(windows, bool) or not 1 <= windows <= MAX_WINDOWS:
+        faults.append(
+            f"series.windows is {json.dumps(windows, default=str)}, "
+            f"must be a whole number from 1 to {MAX_WINDOWS:,}"
+        )
+    elif isinstance(make, Single):
+        return make, partial(make.repeat, windows), faults
+    else:
+        faults.append("series: a problem in memory is no source of a series; roll over a list of problems")
+    return make, None, faults
 
 
 def _refuse_single_problem(name: str) -> Callable[[], Any]:

@@ -26,7 +26,11 @@ Events = Mapping[str, Mapping[str, Any]]
 
 
 def problem_factory(
-    system: System, raw: Mapping[str, Any], folder: Path, problem: Any = None, events: Events | None = None
+    system: System,
+    raw: Mapping[str, Any],
+    folder: Path,
+    problem: Any = None,
+    events: Events | None = None,
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     """Return a function that makes the document's problem or series of problems, and the faults.
 
@@ -99,7 +103,39 @@ def _read_source(
         return None, faults
     if source in system.problem.series:
         return lambda: AdjustedSeries(make(), system.problem.adjust, adjustments, events), []
-    return lambda: make_with_notes(lambda: system.problem.adjust(make(), **adjustments)), []
+    return Single(make, system.problem.adjust, adjustments, events), []
+
+
+@dataclass(frozen=True)
+class Single:
+    """A function that makes one problem; `repeat` gives a series in which it stands still."""
+
+    make: Callable[[], Any]
+    adjust: Callable[..., Any]
+    adjustments: Mapping[str, Any]
+    events: Events
+
+    def __call__(self) -> Any:
+        return make_with_notes(lambda: self.adjust(self.make(), **self.adjustments))
+
+    def repeat(self, windows: int) -> AdjustedSeries:
+        """Return so many windows of the problem, which only events change."""
+        return AdjustedSeries(Repeated(self.make, windows), self.adjust, self.adjustments, self.events)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """The same problem in each window; labels count from 1."""
+
+    make: Callable[[], Any]
+    windows: int
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        problem = self.make()
+        return ((str(count), problem) for count in range(1, self.windows + 1))
+
+    def __len__(self) -> int:
+        return self.windows
 
 
 def split_adjustments(system: System, section: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -244,6 +244,40 @@ def test_a_wrong_event_is_one_line(at: str, line: str, scenario: Path, tmp_path:
 
 def test_events_need_a_series(scenario: Path) -> None:
     with pytest.raises(
-        InputError, match=r"events: problem\.source gives one problem, but events need a series"
+        InputError, match=r"events: problem\.source gives one problem; \[series\] windows = 24"
     ):
         rolling.roll("traffic/abilene", events={"1": {"problem.scale": 2}})
+
+
+def test_one_problem_is_repeated_and_changes_by_events_only(tmp_path: Path) -> None:
+    done = planner(
+        *("roll", "traffic/abilene", "--out", tmp_path / "out", "--designs", "ecmp", "--windows", "3"),
+        *("--at", "2 problem.scale=0.5"),
+    )
+    assert done.code == 0, done.err
+    found = metrics(tmp_path / "out" / "ecmp")
+    assert found["window"].tolist() == [1, 2, 3]
+    offered = found["offered_mbps"]
+    assert offered.tolist() == pytest.approx([offered[0], offered[0] / 2, offered[0] / 2])
+    again = load(tmp_path / "out" / "scenario.toml")
+    assert again.raw["series"] == {"windows": 3}
+    assert again.make_problem().size() == load("traffic/abilene").make_problem().size()
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"series.windows": 0}, "series.windows is 0, must be a whole number from 1 to 100,000"),
+        ({"series.windws": 2}, "series.windws: no such key; did you mean 'windows'?"),
+        ({"series": 3}, "series must be a table: write [series]"),
+    ],
+)
+def test_a_wrong_repetition_is_one_line(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load("traffic/abilene", changes=changes)
+    assert refused.value.faults == (f"traffic/abilene: {line}",)
+
+
+def test_a_series_is_not_repeated(scenario: Path) -> None:
+    with pytest.raises(InputError, match=r"series: problem\.source gives consecutive problems already"):
+        load(scenario, changes={"series.windows": 2})
