@@ -40,6 +40,7 @@ from planner.options import Algorithm, Options, Service
 from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run, entries, evaluate
+from planner.runs.verdict import windows_verdict
 from planner.scenarios.arguments import (
     Designs,
     Source,
@@ -162,6 +163,15 @@ class Rolled(Result):
         """One row for each design and window: status, gap, seconds, number of violations, every metric."""
         rows = [{"design": one.design, **one.row()} for one in self.windows]
         return pd.DataFrame(rows).set_index(["design", "window"])
+
+    @property
+    def verdict(self) -> str:
+        """The mean and the worst of the headline of each design, in plain sentences."""
+        done: dict[str, list[dict[str, Any]]] = {one.design: [] for one in self.windows}
+        for one in self.windows:
+            if not one.exit_code:
+                done[one.design].append(one.row())
+        return windows_verdict(self.system, done)
 
     @property
     def plans(self) -> dict[tuple[str, str], Any]:

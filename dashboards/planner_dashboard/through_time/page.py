@@ -1,0 +1,409 @@
+"""The page "Through time": choose windows and events, run designs, and play what they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from planner.contract.drawing import Curve, Drawing, NetworkMap, Timeline
+from planner.contract.elements import ElementKind
+from planner.contract.parameters import parameters_of
+from planner.contract.simulation import Simulation
+from planner.contract.system import System
+from planner.errors import PlannerError
+from planner.formatting import amount_or_number
+from planner.scenarios.scenario import Scenario
+from planner.scenarios.shipped import scenario_names
+from planner_dashboard import fields, pictures, rendering, session
+from planner_dashboard.question import FIRST_SCENARIO, field_value, unchanged_scenario
+from planner_dashboard.session import escape_markdown
+from planner_dashboard.through_time import tasks
+from planner_dashboard.through_time.events import Mark, day_scales, events_of
+from planner_dashboard.what_if.page import STYLE
+
+WINDOWS, SIMULATION = "Windows", "Simulation"
+MAX_WINDOWS: Final = 96
+MOST_DESIGNS: Final = 2
+MAX_FIGURES: Final = 4
+HEIGHT: Final = 560
+BESIDE_HEIGHT: Final = 420
+
+
+@dataclass(eq=False)
+class PageState:
+    """What a session has on this page.
+
+    described    the scenario and windows that are described
+    description  its windows and elements
+    marks        events, in the order in which the user added them
+    rolled       the last roll
+    simulated    the last simulation
+    """
+
+    described: Any = None
+    description: tasks.Description | None = None
+    marks: list[Mark] = field(default_factory=list)
+    rolled: tasks.RolledDesigns | None = None
+    simulated: tasks.Simulated | None = None
+
+
+def page() -> None:
+    """Show the page below its title."""
+    st.html(STYLE)
+    own: PageState = st.session_state.setdefault("through time", PageState())
+    _take_results(own)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox(
+            "Scenario",
+            scenario_names(),
+            index=scenario_names().index(_first_scenario()),
+            key="time scenario",
+            width=320,
+        )
+        try:
+            scenario = unchanged_scenario(name)
+        except PlannerError as error:
+            session.show_error(error)
+            return
+        designs = _show_designs(scenario)
+        kind = _show_kind(scenario)
+    st.query_params.from_dict({"scenario": name})
+    if kind == SIMULATION:
+        _show_simulation(own, scenario, designs)
+    else:
+        _show_roll(own, scenario, designs)
+
+
+def _first_scenario() -> str:
+    """Return the scenario of the address, or the first of the dashboard."""
+    named = str(st.query_params.get("scenario", ""))
+    return named if named in scenario_names() else FIRST_SCENARIO
+
+
+def _take_results(own: PageState) -> None:
+    """Take what the workers have finished."""
+    described: tasks.Description | None = session.take_result("time elements")
+    if described is not None:
+        own.description = described
+    own.rolled = session.take_result("roll") or own.rolled
+    own.simulated = session.take_result("simulation") or own.simulated
+
+
+def _show_designs(scenario: Scenario) -> list[str]:
+    """Show the choice of designs, at most two beside each other."""
+    own = [entry.label for entry in scenario.designs]
+    labels = list(dict.fromkeys([*own, *(one.name for one in scenario.system.designs if not one.is_bound)]))
+    return st.multiselect(
+        "Designs",
+        labels,
+        default=labels[:MOST_DESIGNS],
+        max_selections=MOST_DESIGNS,
+        key=f"time designs {scenario.name}",
+        width=380,
+    )
+
+
+def _show_kind(scenario: Scenario) -> str:
+    """Show whether consecutive windows or a simulation is played, where the system has both."""
+    if scenario.system.studies.simulation is None:
+        return WINDOWS
+    default = SIMULATION if scenario.raw.get("simulation") else WINDOWS
+    chosen = st.segmented_control(
+        "In time by", [WINDOWS, SIMULATION], default=default, key=f"time kind {scenario.name}"
+    )
+    return str(chosen or default)
+
+
+# --- windows ------------------------------------------------------------------------------
+
+
+def _show_roll(own: PageState, scenario: Scenario, designs: list[str]) -> None:
+    """Show windows and events, run the designs, and play the result."""
+    is_series = scenario.make_series is not None
+    windows: int | None = None
+    scales: Sequence[float] = ()
+    can_scale = "scale" in parameters_of(scenario.system.problem.adjust)
+    if not is_series:
+        left, right = st.columns(2)
+        windows = int(left.slider("Windows", 2, MAX_WINDOWS, 24, key=f"time windows {scenario.name}"))
+        if can_scale:
+            swing = right.slider(
+                "Swing of demand over a day [%]",
+                0,
+                90,
+                0,
+                key=f"time swing {scenario.name}",
+                help="Demand of each window is that of the scenario times 1 plus this share of a cosine "
+                "with its maximum at 20 h.",
+            )
+            scales = day_scales(windows, swing / 100) if swing else ()
+    _describe(own, scenario, windows if is_series else None)
+    session.show_progress("time elements", "reading the scenario")
+    session.show_failure("time elements")
+    if own.described != scenario.name or own.description is None:
+        return
+    labels = own.description.labels or tuple(str(count) for count in range(1, (windows or 1) + 1))
+    marks = [mark for mark in own.marks if mark.first < len(labels)]
+    _show_events(own, scenario.system, own.description, labels, marks)
+    adjustments = {
+        name: value
+        for name in parameters_of(scenario.system.problem.adjust)
+        if (value := scenario.raw["problem"].get(name)) is not None
+    }
+    course = tasks.Course(
+        scenario=scenario.name,
+        designs=tuple(designs),
+        windows=windows,
+        events=events_of(marks, labels, adjustments, scales),
+    )
+    if st.button("Run", type="primary", disabled=not designs, key="time run"):
+        (session.folder() / "roll.windows").unlink(missing_ok=True)
+        session.submit("roll", tasks.roll, course, session.folder(), session.folder())
+        st.rerun()
+    session.show_progress("roll", "solving windows")
+    session.show_failure("roll")
+    if session.is_pending("roll"):
+        _show_finished_windows(scenario.system)
+    elif own.rolled is not None and own.rolled.course.scenario == scenario.name:
+        if own.rolled.course != course:
+            st.caption("The results below are for the previous settings.")
+        _show_rolled(scenario.system, own.rolled)
+
+
+def _describe(own: PageState, scenario: Scenario, windows: int | None) -> None:
+    """Have the windows and elements of another scenario listed."""
+    if own.described == scenario.name:
+        return
+    own.described, own.description, own.marks = scenario.name, None, []
+    course = tasks.Course(scenario=scenario.name, designs=(), windows=windows)
+    session.submit("time elements", tasks.describe, course, session.folder())
+
+
+def _show_events(
+    own: PageState,
+    system: System,
+    description: tasks.Description,
+    labels: Sequence[str],
+    marks: Sequence[Mark],
+) -> None:
+    """Show the events, each of which a click removes, and the form that adds one."""
+    with st.container(horizontal=True, vertical_alignment="center", key="changes"):
+        for place, mark in enumerate(marks):
+            st.button(
+                escape_markdown(mark.words(labels)) + "  ✕",
+                key=f"time mark {place} {mark.words(labels)}",
+                on_click=partial(own.marks.remove, mark),
+                help="Remove this event",
+            )
+        kinds = [kind for kind in system.problem.elements if kind.actions]
+        if kinds:
+            with st.popover("Add an event"):
+                _show_event_form(own, kinds, description, labels)
+        elif not marks:
+            st.caption("This system has no elements that change in time.")
+
+
+def _show_event_form(
+    own: PageState, kinds: Sequence[ElementKind], description: tasks.Description, labels: Sequence[str]
+) -> None:
+    kind = st.selectbox(
+        "What", kinds, format_func=lambda one: one.name.capitalize(), key="time kind of event"
+    )
+    name = st.selectbox(
+        "Which", description.elements[kind.name], format_func=_shown, key=f"time element {kind.name}"
+    )
+    action = st.selectbox(
+        "What happens", kind.actions, format_func=lambda one: one.name, key=f"time action {kind.name}"
+    )
+    first, last = st.select_slider(
+        "From window, until window",
+        range(len(labels) + 1),
+        value=(len(labels) // 3, len(labels)),
+        format_func=lambda place: labels[place] if place < len(labels) else "the end",
+        key=f"time range {len(labels)}",
+    )
+    if st.button("Add", disabled=name is None or first >= len(labels), key="time add"):
+        end = last if first < last < len(labels) else None
+        own.marks.append(Mark(kind=kind.name, element=name, action=action, first=first, end=end))
+        st.rerun()
+
+
+def _shown(name: str) -> str:
+    return name.replace("<->", " – ").replace("->", " → ")
+
+
+def _show_finished_windows(system: System) -> None:
+    """Show the headline metric of the windows that are finished while the others are computed."""
+
+    @st.fragment(run_every=1.0)
+    def curve() -> None:
+        rows = _read_rows(session.folder() / "roll.windows")
+        if rows:
+            _show_curve(system, pd.DataFrame(rows), "time curve so far")
+
+    curve()
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        return list(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return []
+
+
+def _show_curve(system: System, rows: pd.DataFrame, key: str) -> None:
+    """Show the headline metric over the windows, a line for each design."""
+    metric = system.headline
+    if metric.name not in rows:
+        return
+    wide = rows.pivot_table(index="window", columns="design", values=metric.name, sort=False)
+    wide.insert(0, "window", range(1, len(wide) + 1))
+    units = dict.fromkeys(map(str, wide.columns[1:]), metric.unit)
+    rendering.show_drawing(Curve(title=metric.label, frame=wide.reset_index(drop=True), units=units), key)
+
+
+def _show_rolled(system: System, rolled: tasks.RolledDesigns) -> None:
+    """Show the verdict, the player or one clock for two designs, and the figures of all windows."""
+    st.html(f"<h2 class='planner-verdict' style='padding:0'>{escape(rolled.verdict)}</h2>")
+    for design in rolled.designs:
+        for label, why in list(design.failures.items())[: session.MAX_ERROR_LINES]:
+            st.error(escape_markdown(f"{design.label}, window {label}: {why}"))
+    if rolled.note:
+        st.caption(rolled.note)
+    only = rolled.designs[0] if len(rolled.designs) == 1 else None
+    if only is not None and all(isinstance(picture, NetworkMap) for picture in only.pictures):
+        _show_player(system, rolled, only)
+    else:
+        _show_clock(system, rolled)
+    with st.expander("All figures"):
+        for place, (part, figures) in enumerate(rolled.parts):
+            rendering.show_part(part, f"time part {place}", figures)
+
+
+def _notes(rolled: tasks.RolledDesigns) -> list[str]:
+    """Return what changes in each window, in words."""
+    notes = []
+    for label in rolled.labels:
+        changed = rolled.course.events.get(label, {})
+        words = []
+        for key, value in changed.items():
+            name = fields.field_label(key.rpartition(".")[2])
+            shown = (
+                ", ".join(map(_shown, map(str, value))) if isinstance(value, list | tuple | dict) else value
+            )
+            words.append(f"{name}: {shown if shown != '' else 'none'}")
+        notes.append("; ".join(words))
+    return notes
+
+
+def _show_player(system: System, rolled: tasks.RolledDesigns, design: tasks.DesignWindows) -> None:
+    """Show the player of one design, which runs in the page."""
+    metric = system.headline
+    frames = [
+        pictures.Frame(label=label, drawing=picture, note=note)
+        for label, picture, note in zip(rolled.labels, design.pictures, _notes(rolled), strict=True)
+        if isinstance(picture, NetworkMap)
+    ]
+    curve = pictures.MetricCurve(
+        label=metric.label, unit=metric.unit, values=[row.get(metric.name) for row in design.rows]
+    )
+    pictures.show_frames(frames, key=f"time player {design.label}", curve=curve, height=HEIGHT)
+
+
+def _show_clock(system: System, rolled: tasks.RolledDesigns) -> None:
+    """Show the designs side by side at one window, which a slider chooses."""
+    places = range(len(rolled.labels))
+    place = 0
+    if len(rolled.labels) > 1:
+        place = st.select_slider(
+            "Window", places, format_func=lambda one: rolled.labels[one], key=f"time clock {len(places)}"
+        )
+    if note := _notes(rolled)[place]:
+        st.caption(escape_markdown(note))
+    columns = st.columns(len(rolled.designs)) if len(rolled.designs) > 1 else [st.container()]
+    for column, design in zip(columns, rolled.designs, strict=True):
+        with column:
+            row = design.rows[place]
+            st.markdown(f"**{escape_markdown(design.label)}**: {escape_markdown(_figures(system, row))}")
+            _show_picture(design.pictures[place], _whole(design), f"time picture {design.label}")
+    rows = [{"design": one.label, **row} for one in rolled.designs for row in one.rows]
+    _show_curve(system, pd.DataFrame(rows), "time curve")
+
+
+def _figures(system: System, row: Any) -> str:
+    """Return the first figures of a window in words."""
+    names = [system.headline.name, *system.plan.headline.losses, *(one.name for one in system.table_metrics)]
+    known = [name for name in dict.fromkeys(names) if row.get(name) is not None]
+    metrics = [system.metric(name) for name in known[:MAX_FIGURES]]
+    return "; ".join(f"{one.label} {amount_or_number(row[one.name], one.unit)}" for one in metrics)
+
+
+def _whole(design: tasks.DesignWindows) -> NetworkMap | None:
+    """Return the picture with the most links, beside which those of other windows show what has failed."""
+    maps = [picture for picture in design.pictures if isinstance(picture, NetworkMap)]
+    return max(maps, key=lambda one: len(one.links), default=None)
+
+
+def _show_picture(drawing: Drawing | None, whole: NetworkMap | None, key: str) -> None:
+    if drawing is None:
+        st.caption("No picture of this window.")
+    elif isinstance(drawing, NetworkMap):
+        before = whole if whole is not None and len(whole.links) > len(drawing.links) else None
+        pictures.show_network(drawing, key=key, before=before, height=BESIDE_HEIGHT)
+    elif isinstance(drawing, Timeline):
+        pictures.show_timeline(drawing, key=key, height=BESIDE_HEIGHT)
+    else:
+        rendering.show_drawing(drawing, key)
+
+
+# --- simulations --------------------------------------------------------------------------
+
+
+def _show_simulation(own: PageState, scenario: Scenario, designs: list[str]) -> None:
+    """Show the parameters of a simulation, run it, and show its verdict, curves and figures."""
+    simulation = scenario.system.studies.simulation
+    assert simulation is not None
+    changes = _show_parameters(scenario, simulation)
+    able = simulation.designs or tuple(one.name for one in scenario.system.designs)
+    labels = [label for label in designs if scenario.entry(label).design.name in able]
+    if len(labels) < len(designs):
+        others = ", ".join(label for label in designs if label not in labels)
+        st.caption(
+            escape_markdown(f"Cannot control a simulation: {others}. Those that can: {', '.join(able)}.")
+        )
+    if st.button("Run", type="primary", disabled=not labels, key="time simulate"):
+        session.submit("simulation", tasks.simulate, scenario.name, session.folder(), tuple(labels), changes)
+        st.rerun()
+    session.show_progress("simulation", "simulating")
+    session.show_failure("simulation")
+    done = own.simulated
+    if done is None or done.scenario != scenario.name or session.is_pending("simulation"):
+        return
+    st.html(f"<h2 class='planner-verdict' style='padding:0'>{escape(done.verdict)}</h2>")
+    for place, (part, figures) in enumerate(done.parts):
+        rendering.show_part(part, f"simulation {place}", figures)
+
+
+def _show_parameters(scenario: Scenario, simulation: Simulation) -> dict[str, Any]:
+    """Show the parameters of a simulation, such as failures and their times; return those that differ."""
+    changes: dict[str, Any] = {}
+    with st.expander("Duration, delays and failures"):
+        columns = st.columns(3)
+        offered = parameters_of(simulation.run)
+        for place, (name, parameter) in enumerate(offered.items()):
+            key = f"simulation.{name}"
+            default = field_value(scenario, key, parameter)
+            with columns[place % 3]:
+                value = fields.show_field(f"time {scenario.name} {key}", parameter, default)
+            same = tuple(default) if isinstance(default, list) else default
+            if value != same and not (value in ((), None) and same in ((), None)):
+                changes[key] = value
+    return changes

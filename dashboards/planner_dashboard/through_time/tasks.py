@@ -1,0 +1,179 @@
+"""What worker processes do for the page "Through time": rolls with their pictures, and simulations."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from planner.contract.drawing import Drawing, NetworkMap
+from planner.formatting import sizes
+from planner.io.file_replacement import replace_text
+from planner.reports import run_pages
+from planner.reports.document import Part
+from planner.scenarios.scenario import Scenario, load
+from planner_dashboard.question import UPLOADED
+from planner_dashboard.worker import RenderedParts, render
+
+MAX_DRAWN_LINKS: Final = 400_000
+"""Links of all pictures together; of more, pictures are left out."""
+MAX_LABELS: Final = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """A roll that a user asks for.
+
+    windows  repeats a source of one problem; None: the source is a series
+    events   changes by the label of the window from which on they apply
+    """
+
+    scenario: str
+    designs: tuple[str, ...]
+    windows: int | None = None
+    upload: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    events: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def load(self, tables: Path) -> Scenario:
+        """Load the scenario with its windows and events."""
+        from planner.runs.rolling import with_events
+
+        source = tables / "scenario.toml" if self.scenario == UPLOADED else self.scenario
+        return with_events(load(source, changes=self.changes), self.events, self.windows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What can be chosen for a scenario.
+
+    labels    of the windows of its series; () where its source gives one problem
+    elements  names of its elements by kind
+    """
+
+    labels: tuple[str, ...]
+    elements: Mapping[str, Sequence[str]]
+    size: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DesignWindows:
+    """The windows of one design: figures, and pictures where there is a plan."""
+
+    label: str
+    rows: Sequence[Mapping[str, Any]]
+    pictures: Sequence[Drawing | None]
+    failures: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RolledDesigns:
+    """A finished roll.
+
+    parts  its page, as the command line and reports show it
+    note   what is left out, "" for nothing
+    """
+
+    course: Course
+    system: str
+    verdict: str
+    labels: Sequence[str]
+    designs: Sequence[DesignWindows]
+    parts: RenderedParts
+    note: str = ""
+
+
+def describe(course: Course, tables: Path) -> Description:
+    """Return the windows and the elements of a scenario."""
+    scenario = course.load(tables)
+    labels: list[str] = []
+    if scenario.make_series is not None and course.windows is None:
+        problem = None
+        for label, one in scenario.make_series():
+            problem = one if problem is None else problem
+            labels.append(label)
+    else:
+        problem = scenario.make_problem()
+    return Description(
+        labels=tuple(labels),
+        elements={kind.name: list(kind.names(problem)) for kind in scenario.system.problem.elements},
+        size=sizes(problem.size()) if problem is not None else "",
+    )
+
+
+def roll(course: Course, tables: Path, folder: Path) -> RolledDesigns:
+    """Run designs through the windows; write finished windows to `folder`, for the page to show meanwhile."""
+    from planner.runs import rolling
+
+    scenario = course.load(tables)
+    system = scenario.system
+    running = rolling.start_roll(scenario, designs=list(course.designs) or None)
+    problems = itertools.chain.from_iterable(iter(running.series) for _ in running.entries)
+    windows: list[rolling.Window] = []
+    pictures: list[Drawing | None] = []
+    left, total = MAX_DRAWN_LINKS, len(running)
+    for window, (_, problem) in zip(running, problems, strict=True):
+        windows.append(window)
+        picture = None
+        if window.plan is not None and system.plan.draw is not None and left > 0:
+            picture = next(iter(system.plan.draw(problem, window.plan)), None)
+            left -= len(picture.links) if isinstance(picture, NetworkMap) else 0
+        pictures.append(picture)
+        rows = [{"design": one.design, **one.row()} for one in windows]
+        replace_text(folder / "roll.windows", json.dumps(rows, default=str))
+        replace_text(folder / "roll.progress", f"{len(windows)}/{total}")
+    labels = list(dict.fromkeys(window.label for window in windows))
+    designs = []
+    for entry in running.entries:
+        places = [place for place, window in enumerate(windows) if window.design == entry.label]
+        designs.append(
+            DesignWindows(
+                label=entry.label,
+                rows=[windows[place].row() for place in places],
+                pictures=[pictures[place] for place in places],
+                failures={
+                    windows[place].label: str(windows[place].run.get("error") or windows[place].run["status"])
+                    for place in places
+                    if windows[place].exit_code
+                },
+            )
+        )
+    page = run_pages.windows_page(system, windows)
+    done = rolling.Rolled(system=system, windows=tuple(windows))
+    return RolledDesigns(
+        course=course,
+        system=system.name,
+        verdict=done.verdict,
+        labels=labels,
+        designs=designs,
+        parts=render(_without_verdict(page.parts)),
+        note="" if left > 0 else "The network is large: the last windows have no picture.",
+    )
+
+
+def _without_verdict(parts: Sequence[Part]) -> list[Part]:
+    """Return parts without the sentences of the first, which the page shows above the picture."""
+    first, *others = parts
+    return [replace(first, sentences=[]), *others]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Simulated:
+    """A finished simulation."""
+
+    scenario: str
+    verdict: str
+    parts: RenderedParts
+
+
+def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mapping[str, Any]) -> Simulated:
+    """Simulate designs in time as controllers."""
+    from planner.runs import simulate as simulations
+
+    source = upload / "scenario.toml" if scenario == UPLOADED else scenario
+    result = simulations.simulate(load(source, changes=changes), designs=list(designs) or None)
+    page = run_pages.simulation_page(result)
+    return Simulated(scenario=scenario, verdict=result.verdict, parts=render(_without_verdict(page.parts)))
