@@ -1,0 +1,61 @@
+"""Rolls and simulations as workers run them: figures, pictures and pages of finished windows."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from planner.contract.drawing import NetworkMap
+from planner.runs import rolling
+from planner.scenarios.catalogue import find_system
+from planner_dashboard.through_time import tasks
+
+
+def test_a_failed_link_is_absent_from_its_window_on(tmp_path: Path) -> None:
+    asked = tasks.Course(scenario="traffic/abilene", designs=(), windows=3)
+    described = tasks.describe(asked, tmp_path)
+    assert described.labels == ()
+    link = described.elements["link"][0]
+    events = {"2": {"problem.fail_links": [link]}, "3": {"problem.fail_links": []}}
+    course = tasks.Course(scenario="traffic/abilene", designs=("ecmp",), windows=3, events=events)
+    done = pickle.loads(pickle.dumps(tasks.roll(course, tmp_path, tmp_path)))
+    assert done.labels == ["1", "2", "3"]
+    (ecmp,) = done.designs
+    links = [len(picture.links) for picture in ecmp.pictures if isinstance(picture, NetworkMap)]
+    assert links[0] == links[2] == links[1] + 2
+    by_hand = rolling.roll("traffic/abilene", designs="ecmp", windows=3, events=events)
+    assert done.verdict == by_hand.verdict
+    headline = find_system("traffic").headline.name
+    assert [row[headline] for row in ecmp.rows] == by_hand.metrics[headline].tolist()
+    assert json.loads((tmp_path / "roll.windows").read_text())[2]["window"] == "3"
+    assert (tmp_path / "roll.progress").read_text() == "3/3"
+
+
+def test_a_window_without_a_plan_says_why(tmp_path: Path) -> None:
+    events = {"2": {"problem.fail_links": ["nowhere"]}}
+    course = tasks.Course(scenario="traffic/abilene", designs=("ecmp",), windows=2, events=events)
+    with pytest.raises(Exception, match="nowhere"):
+        tasks.roll(course, tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["brokering/day", "multicast/churn", "livevideo/sessions"])
+def test_the_series_of_each_system_is_played(name: str, tmp_path: Path) -> None:
+    described = tasks.describe(tasks.Course(scenario=name, designs=()), tmp_path)
+    assert len(described.labels) > 1
+    first = find_system(name.partition("/")[0])
+    design = {"brokering": "brokered", "multicast": "partitioned", "livevideo": "vdn"}[first.name]
+    done = tasks.roll(tasks.Course(scenario=name, designs=(design,)), tmp_path, tmp_path)
+    assert done.labels == list(described.labels)
+    assert done.verdict.startswith(design)
+
+
+@pytest.mark.slow
+def test_a_simulation_has_its_verdict_above_its_page(tmp_path: Path) -> None:
+    changes = {"simulation.until_s": 0.05, "simulation.warm_up_s": 0.0}
+    done = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
+    assert done.verdict.startswith("ecmp_hash delivers")
+    assert not done.parts[0][0].sentences
