@@ -70,11 +70,17 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One set of upgrades that was solved: what it costs, and the metric that it reaches."""
+    """One set of upgrades that was solved: what it costs, and the metric that it reaches.
+
+    share        of what was asked for that is served, or how far it can grow; None where that is unknown
+    adjustments  of the problem with these upgrades
+    """
 
     cost: float
     value: float
     elements: tuple[str, ...]
+    share: float | None = None
+    adjustments: Adjustments = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -246,7 +252,7 @@ class Upgrades(Result):
             "curve": {
                 "metric": self.metric.name,
                 "points": [
-                    {"cost": one.cost, "value": one.value, "elements": list(one.elements)}
+                    {"cost": one.cost, "value": one.value, "share": one.share, "elements": list(one.elements)}
                     for one in self.points
                 ],
             },

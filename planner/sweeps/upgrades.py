@@ -26,7 +26,15 @@ from planner.runs.trials import Adjustments, Kinds, Outcome, Trials, key_of, kin
 from planner.runs.warm_start import start_of
 from planner.scenarios.arguments import Source, as_scenario, only_label, solver_options, verb
 from planner.sweeps.trial_pool import TrialPool, open_pool
-from planner.sweeps.upgrade_list import GAIN_TOLERANCE, Point, Step, Upgrades, exact_cost, pareto_points
+from planner.sweeps.upgrade_list import (
+    GAIN_TOLERANCE,
+    Point,
+    Step,
+    Upgrades,
+    exact_cost,
+    fitting_share,
+    pareto_points,
+)
 
 MAX_STEPS: Final = 10
 """Steps of a ladder, unless the user says otherwise."""
@@ -209,7 +217,13 @@ class _Ladder:
             metric=self.metric,
             points=pareto_points(
                 [
-                    Point(cost=float(cost), value=value, elements=elements)
+                    Point(
+                        cost=float(cost),
+                        value=value,
+                        elements=elements,
+                        share=fitting_share(self.system, outcome.metrics),
+                        adjustments=outcome.adjustments,
+                    )
                     for cost, outcome, elements in self.sets
                     if (value := outcome.metrics.get(self.metric.name)) is not None
                 ],

@@ -1,0 +1,63 @@
+"""The Pareto curve of upgrades, drawn with boxes: `st.html` shows no SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+
+from planner.formatting import short_number
+from planner_dashboard.upgrades.work import BudgetPoint
+
+SPACE: Final = 0.08
+"""Part of the height below the lowest point."""
+
+
+def curve_html(points: Sequence[BudgetPoint], chosen: int, across: str, up: str) -> str:
+    """Return the steps of a curve of cost and value, with one point marked.
+
+    chosen  place of the marked point
+    across  label of the costs; `up` of the values
+    """
+    values, most = [one.value for one in points], max(one.cost for one in points) or 1.0
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    # values may be better where they are less: then the curve falls
+    heights = [100 * (SPACE + (1 - SPACE) * (value - low) / span) for value in values]
+    places = [100 * one.cost / most for one in points]
+    parts = []
+    for count, (place, height) in enumerate(zip(places, heights, strict=True)):
+        end = places[count + 1] if count + 1 < len(points) else 100.0
+        parts.append(_box("planner-level", left=place, bottom=height, width=end - place))
+        if count:
+            before = heights[count - 1]
+            parts.append(
+                _box("planner-rise", left=place, bottom=min(before, height), height=abs(height - before))
+            )
+    for count, (place, height) in enumerate(zip(places, heights, strict=True)):
+        kind = "planner-chosen" if count == chosen else "planner-point"
+        parts.append(_box(kind, left=place, bottom=height))
+    top, bottom = heights[values.index(high)], heights[values.index(low)]
+    beside, below = "right:calc(100% + 6px)", "top:calc(100% + 3px)"
+    scale = [
+        _text(short_number(high, 4), f"{beside};bottom:calc({top:.2f}% - 8px)"),
+        _text(short_number(low, 4), f"{beside};bottom:calc({bottom:.2f}% - 8px)"),
+        _text("0", f"left:0;{below}"),
+        _text(across, f"left:35%;{below}"),
+        _text(short_number(most, 4), f"right:0;{below}"),
+    ]
+    now = points[chosen]
+    about = escape(f"{up} by {across}; marked: {now.cost_words}, {now.reached}", quote=True)
+    return (
+        f"<div class='planner-dim'>{escape(up)}</div><div class='planner-curve'>"
+        f"<div class='planner-plot' role='img' aria-label='{about}'>{''.join([*parts, *scale])}</div></div>"
+    )
+
+
+def _box(kind: str, **percents: float) -> str:
+    style = ";".join(f"{name}:{value:.2f}%" for name, value in percents.items())
+    return f"<span class='{kind}' style='{style}'></span>"
+
+
+def _text(text: str, style: str) -> str:
+    return f"<span class='planner-scale' style='{style}'>{escape(text)}</span>"

@@ -1,0 +1,194 @@
+"""What to buy: the list of upgrades with what each brings, the budget, and the Pareto curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import streamlit as st
+
+from planner.formatting import few, percent
+from planner_dashboard import session
+from planner_dashboard.question import Question
+from planner_dashboard.upgrades import curve, work
+from planner_dashboard.upgrades.search import Search
+from planner_dashboard.upgrades.work import BoughtStep, BudgetPoint, FoundUpgrades
+from planner_dashboard.what_if.changes import shown_name
+
+Apply = Callable[[Mapping[str, Any]], None]
+"""Called with adjustments of the problem, as the callback of a button."""
+
+STYLE: Final = Path(__file__).with_name("style.css")
+SEARCH: Final = Search("upgrades")
+TRACK_END: Final = 1.2
+"""Share at the right end of a track; a tick stands at 1."""
+MAX_STEPS: Final = 10
+MOST_NAMES: Final = 4
+
+
+def show_panel(question: Question, tables: Path, label: str, on_apply: Apply) -> None:
+    """Show what to buy for a question and one of its designs; the search starts on request.
+
+    tables    folder of the uploaded tables
+    on_apply  asks the question again with the adjustments of the upgrades that a user applies
+    """
+    st.html(STYLE)
+    st.subheader("What to buy")
+    wanted = (question, label)
+    found: FoundUpgrades | None = SEARCH.find(wanted)
+    if found is not None:
+        _show_found(found, on_apply)
+        return
+    if SEARCH.is_running(wanted):
+        st.caption("Each step is the upgrade that gains most once the steps above it are bought.")
+        session.show_progress(SEARCH.name, "solving with each candidate", "cancelled")
+        _show_partial()
+        return
+    if SEARCH.was_stopped(wanted):
+        session.show_failure(SEARCH.name)
+        stopped: FoundUpgrades | None = SEARCH.partial()
+        if stopped is not None:
+            st.caption("Found before:")
+            _show_found(stopped, on_apply)
+    st.caption("A list of upgrades, each the one that gains most after those before it.")
+    st.button(
+        "Find upgrades",
+        key="find upgrades",
+        on_click=partial(SEARCH.start, wanted, work.find_upgrades, question, tables, label, None, MAX_STEPS),
+        width="stretch",
+    )
+
+
+@st.fragment(run_every=1.0)
+def _show_partial() -> None:
+    """Show the steps found so far, while the search runs."""
+    found: FoundUpgrades | None = SEARCH.partial()
+    if found is not None:
+        st.html(_steps_html(found))
+
+
+def _show_found(found: FoundUpgrades, on_apply: Apply) -> None:
+    if not found.steps:
+        st.markdown(session.escape_markdown(found.verdict))
+        return
+    st.caption("Each step is the upgrade that gains most once the steps above it are bought.")
+    st.html(_steps_html(found))
+    st.html(f"<p class='planner-sum'>{escape(_sum_words(found))}</p>")
+    st.button(
+        "Apply the list",
+        key="apply upgrades",
+        type="primary",
+        on_click=partial(on_apply, found.adjustments),
+        width="stretch",
+    )
+    notes = [found.caveat]
+    if found.ending:
+        notes.append(f"It ends because {found.ending}.")
+    if found.dropped:
+        notes.append(
+            f"Left out, as later steps made it needless: {few([shown_name(one) for one in found.dropped])}."
+        )
+    if found.without_cost:
+        notes.append(f"{found.without_cost:,} upgrades have no cost in the tables, and are no candidates.")
+    st.caption(session.escape_markdown(" ".join(notes)))
+    if len(found.points) > 1:
+        _show_budget(found, on_apply)
+
+
+def _sum_words(found: FoundUpgrades) -> str:
+    """Return what the whole list costs and brings."""
+    count = len(found.steps)
+    head = f"{count} upgrade{'s' * (count > 1)}"
+    if found.total_cost:
+        head += f" for {found.total_cost}"
+    share = found.steps[-1].share
+    if share is None:
+        return f"{head}: {found.steps[-1].reached}."
+    if share >= 1:
+        more = f", with {percent(share - 1)} to spare" if share > 1.0005 else ""
+        return f"{head}: all demand fits{more}."
+    return f"{head}: {percent(share)} of demand fits."
+
+
+def _steps_html(found: FoundUpgrades) -> str:
+    """Return the steps with a track for each: grey before it, blue gained, green beyond all demand."""
+    before = 0.0 if found.before is None else found.before
+    rows = []
+    for step in found.steps:
+        now = step.part if step.share is None else step.share
+        rows.append(_step_html(step, before, now))
+        before = now
+    return f"<div class='planner-steps' role='list'>{''.join(rows)}</div>"
+
+
+def _step_html(step: BoughtStep, before: float, now: float) -> str:
+    has_share = step.share is not None
+    end = max(TRACK_END, now) if has_share else 1.0
+    needed = min(now, 1.0) if has_share else now
+    parts = [
+        ("planner-before", min(before, needed)),
+        ("planner-gained", max(0.0, needed - min(before, needed))),
+    ]
+    if has_share and now > 1:
+        already = max(0.0, before - 1)
+        parts += [("planner-before", already), ("planner-beyond", max(0.0, now - 1 - already))]
+    bars = "".join(
+        f"<span class='{kind}' style='width:{100 * width / end:.2f}%'></span>"
+        for kind, width in parts
+        if width > 0
+    )
+    tick = f"<span class='planner-tick' style='left:{100 / end:.2f}%'></span>" if has_share else ""
+    value = percent(step.share) if has_share else step.reached
+    facts = " · ".join(filter(None, [step.adds, step.cost]))
+    name, label = escape(shown_name(step.element)), escape(f"{shown_name(step.element)}: {value}", quote=True)
+    return (
+        f"<div role='listitem'><div class='planner-step'><b>{name}</b><b>{escape(value)}</b></div>"
+        f"<div class='planner-step planner-dim'><span>{escape(facts)}</span>"
+        f"<span>{escape(step.gain)}</span></div>"
+        f"<div class='planner-track' role='img' aria-label='{label}'>{bars}{tick}</div></div>"
+    )
+
+
+# --- the budget ---------------------------------------------------------------------------
+
+
+def _show_budget(found: FoundUpgrades, on_apply: Apply) -> None:
+    """Show the Pareto curve, and what a budget buys."""
+    st.markdown("**What a budget reaches**")
+    points = found.points
+    places = list(range(len(points)))
+    place = st.select_slider(
+        "Budget" if found.has_costs else "Number of upgrades",
+        places,
+        value=places[-1],
+        format_func=lambda one: points[one].cost_words,
+        key=f"budget {len(points)} {points[-1].cost}",
+    )
+    chosen = points[place]
+    st.html(curve.curve_html(points, place, _axis(found), found.metric))
+    st.markdown(session.escape_markdown(_budget_words(chosen)))
+    st.button(
+        "Apply what this budget buys",
+        key="apply budget",
+        disabled=not chosen.elements,
+        on_click=partial(on_apply, chosen.adjustments),
+        width="stretch",
+    )
+    st.caption("Of all sets of upgrades that were solved; another set may reach more for the same cost.")
+
+
+def _axis(found: FoundUpgrades) -> str:
+    if not found.has_costs:
+        return "upgrades"
+    return f"cost, {found.cost_unit}" if found.cost_unit else "cost"
+
+
+def _budget_words(point: BudgetPoint) -> str:
+    share = "" if point.share is None else f" ({percent(point.share)})"
+    if not point.elements:
+        return f"Without an upgrade: {point.reached}{share}."
+    names: Sequence[str] = [shown_name(one) for one in point.elements]
+    return f"{point.reached}{share} with {few(names, MOST_NAMES)}."

@@ -1,0 +1,259 @@
+"""Searches that worker processes run; what they have found so far is written to a file beside the job."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from planner.contract.drawing import NetworkMap
+from planner.formatting import amount_or_number
+from planner_dashboard.question import Question
+
+if TYPE_CHECKING:
+    from planner.sweeps.failures import Failures
+    from planner.sweeps.upgrade_list import Upgrades
+
+MOST_ROWS = 2_000
+"""Failures that a page has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoughtStep:
+    """One upgrade of the list, in words.
+
+    reached  the metric after it, with its unit
+    share    of demand that fits after it, above 1 where demand can grow; None for unknown
+    part     place between the first and the best value that it reaches, 0 to 1, where there is no share
+    """
+
+    kind: str
+    element: str
+    adds: str
+    cost: str
+    reached: str
+    gain: str
+    share: float | None
+    part: float
+    is_proven: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetPoint:
+    """A set of upgrades of the Pareto curve; `reached` and `cost` are in words."""
+
+    cost: float
+    value: float
+    cost_words: str
+    reached: str
+    share: float | None
+    elements: tuple[str, ...]
+    adjustments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundUpgrades:
+    """The list of upgrades so far.
+
+    before       share of demand that fits without any; None for unknown
+    adjustments  of the problem with all steps
+    metric       label of what the curve shows, with its unit
+    """
+
+    verdict: str
+    caveat: str
+    ending: str
+    steps: Sequence[BoughtStep]
+    before: float | None
+    total_cost: str
+    has_costs: bool
+    cost_unit: str
+    metric: str
+    points: Sequence[BudgetPoint]
+    dropped: Sequence[str]
+    without_cost: int
+    adjustments: Mapping[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundFailure:
+    """One failure in words; `share` is what it costs, as a share of the demand."""
+
+    kind: str
+    element: str
+    words: str
+    cost: str
+    share: float
+    is_harmless: bool
+    adjustments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundFailures:
+    """The failures that were tried so far, the worst first; `total` is the number of all."""
+
+    verdict: str
+    failures: Sequence[FoundFailure]
+    tried: int
+    total: int
+    harmless: int
+    map: NetworkMap | None
+    seconds: float
+
+
+def find_upgrades(
+    question: Question, tables: Path, label: str, budget: float | None, steps: int, files: Path
+) -> FoundUpgrades:
+    """Find what to buy with one design.
+
+    tables  folder of the uploaded tables
+    files   file without its ending; `.steps` has the list so far, `.progress` the candidates of a step
+    """
+    from planner.sweeps import upgrades
+
+    count = 1
+
+    def show(found: Upgrades) -> None:
+        nonlocal count
+        count = len(found.steps) + 1
+        _write(files.with_suffix(".steps"), _found_upgrades(found))
+
+    def advance(done: int, failed: int, total: int) -> None:  # noqa: ARG001
+        _write_text(files.with_suffix(".progress"), f"{done}/{total}")
+        _write_text(files.with_suffix(".activity"), f"step {count}: {done} of {total} candidates")
+
+    try:
+        found = upgrades.upgrades(
+            question.load(tables), design=label, budget=budget, steps=steps, advance=advance, found=show
+        )
+    finally:
+        _remove(files)
+    return _found_upgrades(found)
+
+
+def find_failures(question: Question, tables: Path, label: str, files: Path) -> FoundFailures:
+    """Fail each element alone under one design; arguments as those of `find_upgrades`."""
+    from planner.sweeps import failures
+
+    def advance(done: int, failed: int, total: int) -> None:  # noqa: ARG001
+        _write_text(files.with_suffix(".progress"), f"{done}/{total}")
+        _write_text(files.with_suffix(".activity"), f"{done} of {total} failures")
+
+    def show(found: Failures) -> None:
+        _write(files.with_suffix(".steps"), _found_failures(found))
+
+    try:
+        found = failures.failures(question.load(tables), design=label, advance=advance, found=show)
+    finally:
+        _remove(files)
+    return _found_failures(found)
+
+
+def read_partial(files: Path) -> Any:
+    """Return what a search has found so far; None where it has found nothing yet."""
+    try:
+        return pickle.loads(files.with_suffix(".steps").read_bytes())  # written by a worker of this server
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None
+
+
+def _found_upgrades(found: Upgrades) -> FoundUpgrades:
+    metric, system = found.metric, found.system
+    shares = found.shares()
+    values = [found.run.metrics.get(metric.name), *(step.metrics.get(metric.name) for step in found.steps)]
+    known = [value for value in values if value is not None]
+    span = (known[-1] - known[0]) if known else 0.0
+    steps = []
+    for step, value, share in zip(found.steps, values[1:], shares[1:], strict=True):
+        own = system.metric(step.metric)
+        sign = "+" if own.better == "more" else "−"
+        steps.append(
+            BoughtStep(
+                kind=step.kind,
+                element=step.element,
+                adds=step.adds,
+                cost=amount_or_number(step.cost, found.cost_unit) if found.has_costs else "",
+                reached=amount_or_number(value, metric.unit),
+                gain=f"{sign}{amount_or_number(step.gain, own.unit)}",
+                share=share,
+                part=(value - known[0]) / span if value is not None and span else 0.0,
+                is_proven=step.is_proven,
+            )
+        )
+    points = [
+        BudgetPoint(
+            cost=point.cost,
+            value=point.value,
+            cost_words=amount_or_number(point.cost, found.cost_unit),
+            reached=amount_or_number(point.value, metric.unit),
+            share=point.share,
+            elements=point.elements,
+            adjustments=dict(point.adjustments),
+        )
+        for point in found.points
+    ]
+    return FoundUpgrades(
+        verdict=found.verdict,
+        caveat=found.caveat,
+        ending=found.ending,
+        steps=steps,
+        before=shares[0],
+        total_cost=amount_or_number(found.cost, found.cost_unit) if found.has_costs else "",
+        has_costs=found.has_costs,
+        cost_unit=found.cost_unit,
+        metric=f"{metric.label}, {metric.unit}" if metric.unit else metric.label,
+        points=points,
+        dropped=found.dropped,
+        without_cost=found.without_cost,
+        adjustments=dict(found.adjustments),
+        seconds=found.seconds,
+    )
+
+
+def _found_failures(found: Failures) -> FoundFailures:
+    from planner.runs.verdict import headline_words, loss_words
+
+    system, unit = found.system, found.system.headline.unit
+    rows = []
+    for one in found.failures[:MOST_ROWS]:
+        words = [headline_words(system, one.metrics), *loss_words(system, one.metrics)]
+        rows.append(
+            FoundFailure(
+                kind=one.kind,
+                element=one.element,
+                words=f"no plan: {one.error}" if one.error else " and ".join(words),
+                cost="no plan" if one.error else amount_or_number(one.cost, unit),
+                share=1.0 if one.error else max(0.0, one.share or 0.0),
+                is_harmless=one.is_harmless,
+                adjustments=dict(one.adjustments),
+            )
+        )
+    return FoundFailures(
+        verdict=found.verdict,
+        failures=rows,
+        tried=len(found.failures),
+        total=found.total,
+        harmless=found.harmless,
+        map=found.map,
+        seconds=found.seconds,
+    )
+
+
+def _write(path: Path, found: Any) -> None:
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(pickle.dumps(found))
+    partial.replace(path)
+
+
+def _write_text(path: Path, text: str) -> None:
+    partial = path.with_suffix(f"{path.suffix}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _remove(files: Path) -> None:
+    for ending in (".progress", ".activity"):
+        files.with_suffix(ending).unlink(missing_ok=True)
