@@ -25,6 +25,7 @@ from planner_models.traffic.designs.column_generation.decision import decide_wit
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import PathChoice
+from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
@@ -36,6 +37,7 @@ LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan ma
 MAX_EXPLAINED_FLOWS: Final = 50_000
 """Flow variables up to which conflicting rows explain that not all demand fits."""
 MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larger ones need gigabytes
+MAX_FALLBACK_FLOWS: Final = 50_000  # flow variables up to which the linear program ends a search that stalls
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
 
@@ -62,7 +64,7 @@ Method = Annotated[
     Literal["auto", "lp", "columns"],
     Field(
         description="lp: the linear program over links, exact; columns: column generation, to a gap of 1e-6, "
-        "for concurrent and utilization; auto: columns where the linear program is large"
+        "for all objectives but cost; auto: columns where the linear program is large"
     ),
 ]
 HopLimit = Annotated[
@@ -87,8 +89,9 @@ def route(
     `cost` shed as little traffic as possible, and `concurrent` serves the same share of all demands; with
     `options.service` "all" the problem is infeasible instead. `delivered` solves `concurrent` first: where
     all demands fit, that is the routing with the least utilization; where they do not, every routing that
-    delivers the most fills a link, and `total` finds one. Where the time limit comes first, or with more
-    than a million flow variables, a heuristic delivers what it can (`fitted_plan`). Rates are in Mbit/s.
+    delivers the most fills a link, and `total` finds one. Where the time limit comes first, or where a chosen
+    solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
+    Rates are in Mbit/s.
 
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on,
     where it was 4 to 100 times faster, unless a backend or an algorithm is chosen.
@@ -128,7 +131,8 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     problem, is_strict = search.problem, search.options.service == "all"
     if objective in ("concurrent", "utilization") and not is_strict:
         return search.solve(objective)
-    together = search.solve("concurrent")
+    finds_total = not is_strict and search.uses_columns("total")
+    together = search.solve_in_half_the_time("concurrent") if finds_total else search.solve("concurrent")
     if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits
         if objective in ("delivered", "total"):
             return _as_delivered(problem, together, Status.OPTIMAL)
@@ -136,14 +140,11 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     if is_strict:
         return search.prove_infeasible(objective, together)
     is_undecided = together.proof.bound is None or together.proof.bound >= 1  # the time limit came first
-    is_too_large = (
-        search.found is None and len(problem.targets) * len(problem.links) > MAX_PROGRAM_FLOWS
-    )  # for the memory
-    if is_undecided or is_too_large:
+    if (is_undecided and not finds_total) or search.is_too_large("total"):
         most = _deliver_by_heuristic(search, together, None)
     else:
         most = search.solve("total")
-        if most.proof.status is not Status.OPTIMAL:
+        if most.proof.status is not Status.OPTIMAL and not finds_total:
             other = _deliver_by_heuristic(search, together, most.proof.bound)
             is_better = (other.proof.objective or 0.0) > (most.proof.objective or 0.0)
             most = other if most.plan is None or is_better else most
@@ -216,13 +217,13 @@ class _Search:
         goes on.
         """
         problem, options = self.problem, self._options_left()
-        if self.found is not None or (objective != "concurrent" and objective != "utilization"):
-            return self._solve_program(objective, options, least_mbps)
-        if self.method == "columns" or (
-            self.method == "auto" and _is_column_generation_faster(problem, options)
-        ):
-            return column_generation.route(problem, objective=objective, options=options)
+        if self.uses_columns(objective):
+            if objective == "concurrent" or objective == "utilization":
+                return column_generation.route(problem, objective=objective, options=options)
+            return self._solve_total(options)
         decision = self._solve_program(objective, options, least_mbps)
+        if self.found is not None or (objective != "concurrent" and objective != "utilization"):
+            return decision
         options = self._options_left()
         is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
         is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
@@ -230,6 +231,43 @@ class _Search:
             return decision
         columns = column_generation.route(problem, objective=objective, options=options)
         return _merge_proofs(decision, columns, options)
+
+    def solve_in_half_the_time(self, objective: Objective) -> Decision[Routing]:
+        """Return the decision for an objective in half the time that is left."""
+        options = self.options
+        if options.time_limit_s is not None:
+            passed = time.perf_counter() - self.started
+            self.options = replace(
+                options, time_limit_s=passed + 0.5 * max(options.time_limit_s - passed, 0.0)
+            )
+        decision = self.solve(objective)
+        self.options = options
+        return decision
+
+    def uses_columns(self, objective: Objective) -> bool:
+        """Return whether column generation solves for an objective, and not a linear program."""
+        if self.found is not None or objective == "cost":
+            return False
+        return self.method == "columns" or (
+            self.method == "auto" and _is_column_generation_faster(self.problem, self.options)
+        )
+
+    def is_too_large(self, objective: Objective) -> bool:
+        """Return whether the linear program over links, where one is solved, is too large for the memory."""
+        flows = len(self.problem.targets) * len(self.problem.links)
+        return self.found is None and not self.uses_columns(objective) and flows > MAX_PROGRAM_FLOWS
+
+    def _solve_total(self, options: Options) -> Decision[Routing]:
+        """Return the decision for the largest total flow; by the linear program too where that is small."""
+        decision = total_flow.route(self.problem, options=options)
+        flows = len(self.problem.targets) * len(self.problem.links)
+        options = self._options_left()
+        is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
+        gap = decision.proof.gap
+        is_proven = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
+        if is_proven or is_late or self.method == "columns" or flows > MAX_FALLBACK_FLOWS:
+            return decision
+        return _merge_proofs(decision, self._solve_program("total", options, None), options)
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""
@@ -555,7 +593,7 @@ def _require_paths(paths: int | Literal["any"], max_hops: int | None) -> None:
 
 
 def _require_method(method: Method, paths: int | Literal["any"], objective: Objective) -> None:
-    if method == "columns" and (paths != "any" or objective in ("total", "cost")):
+    if method == "columns" and (paths != "any" or objective == "cost"):
         other = f"objective '{objective}'" if paths == "any" else "a number of paths"
         raise InputError(f"method is 'columns', which does not know {other}: leave it at 'auto'")
 

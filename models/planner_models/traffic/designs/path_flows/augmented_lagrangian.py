@@ -1,0 +1,198 @@
+"""The largest total flow, by an augmented Lagrangian of the capacities over paths that are found on the way.
+
+    max sum of x   subject to   sum of x over the paths of a demand <= its rate,   load <= capacity,   x >= 0
+
+Leaving a unit of traffic out costs 1. A link costs its price: the multiplier of its capacity, plus a penalty
+times the load above it. A pass takes the demands one by one (Gauss-Seidel): each is offered its shortest path
+under the prices, and shifts traffic to its cheapest option by an exact line search, so that loads and prices
+are always up to date. Then the prices become the multipliers. The penalty follows the balance of two amounts
+that go to 0: the cost of traffic on options that are not the cheapest, and the distance of loads from the
+capacities of links with a price.
+
+For any multipliers l, the sum of capacity times l, plus the sum over demands of rate times
+max(0, 1 - distance), bounds the total flow of all routings. Each plan is fitted into the capacities: flows
+are reduced on overloaded links, and demands fill what is left over their own paths. So there are an
+incumbent and a bound at any time.
+
+source  Hestenes (1969) and Powell (1969), method of multipliers;
+        Jayakrishnan et al. (1994), gradient projection
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats, Ints, Ints32
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
+from planner_models.traffic.designs.path_flows.path_pool import (
+    Demands,
+    Options,
+    PathPool,
+    Prices,
+    sum_reduced_cost,
+)
+from planner_models.traffic.problem.problem import Traffic, index_distinct
+
+INITIAL_PENALTY: Final = (
+    0.5  # price of a load of twice the capacity, as a share of the price of traffic left out
+)
+MIN_PENALTY: Final = 0.05
+PENALTY_FACTOR: Final = 1.2  # by which the penalty rises or falls after a pass
+FIXED_PENALTY_PASSES: Final = 5  # at the start
+BALANCE: Final = 0.3  # excess cost over complementarity, up to which the penalty rises
+STALL_PASSES: Final = 10  # over which excess and complementarity are averaged
+STALL_RATIO: Final = (
+    0.9  # of two such averages, from which the penalty is halved and no longer rises above that
+)
+
+MIN_GAIN: Final = 0.1  # of the mean gain of a shift; smaller ones wait
+TIE_COST: Final = 1e-9  # of every link, as a share of the price of traffic left out: short paths come first
+SEARCH_EVERY: Final = 2  # passes; the others shift traffic between known paths
+EVALUATE_EVERY: Final = 5  # passes, for bound and incumbent
+COMPACT_EVERY: Final = 8  # passes
+MAX_IDLE_PASSES: Final = 6  # after which a path without traffic is removed
+
+MAX_PASSES: Final = 5_000
+PATIENCE: Final = 200  # passes in which the gap must fall to seven tenths
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PathFlow:
+    """Traffic on paths: the links of path p are link[start[p] : end[p]].
+
+    demand  (P,) place of each path's demand in the order of the pool; flow (P,) its traffic, positive
+    """
+
+    demand: Ints
+    flow: Floats
+    start: Ints
+    end: Ints
+    link: Ints32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The state of the search: total flow of the incumbent and bound on that of all routings, Mbit/s."""
+
+    passes: int
+    seconds: float
+    value: float
+    bound: float
+    penalty: float
+    paths: int
+
+
+class TotalFlow:
+    """The search: prices, options of the demands, incumbent and bound.
+
+    order  (K',) demand of the problem for each demand of the pool
+    """
+
+    def __init__(self, problem: Traffic) -> None:
+        wanted = np.flatnonzero(problem.rate_mbps > 0)
+        count = len(problem.nodes)
+        here, there = problem.source[wanted], problem.target[wanted]
+        tail, head = problem.tail, problem.head
+        if 2 * len(index_distinct(here, count)[0]) < len(index_distinct(there, count)[0]):
+            here, there, tail, head = there, here, head, tail
+        order = np.lexsort((here, there))
+        roots, row = index_distinct(there[order], count)
+        self.order = wanted[order]
+        self.graph = Graph.of(count, tail, head)
+        self.demands = Demands(
+            roots=roots.astype(np.int32),
+            begin=np.searchsorted(row, np.arange(len(roots) + 1)),
+            node=here[order].astype(np.int32),
+            rate=problem.rate_mbps[self.order],
+        )
+        self.offered = float(self.demands.rate.sum())
+        self.pool = PathPool.of(self.graph, self.demands)
+        links = len(tail)
+        self.capacity = problem.capacity_mbps
+        self.prices = Prices(
+            capacity=np.r_[self.capacity, 0.0],
+            cost=np.r_[np.full(links, TIE_COST), 1.0],
+            multiplier=np.zeros(links + 1),
+            penalty=np.zeros(links + 1),
+            load=np.r_[np.zeros(links), self.offered],
+            length=np.zeros(links + 1),
+        )
+        self.bound, self.value = self.offered, 0.0
+        self.best: tuple[Options, Floats] | None = None
+        self.started = time.perf_counter()
+
+    def run(self, *, gap: float, until: float | None = None) -> Iterator[Evaluation]:
+        """Search to a relative `gap`, or until a time of time.perf_counter(), or until the gap stalls."""
+        penalty, most = INITIAL_PENALTY, np.inf
+        threshold, left_to_do = 0.0, []
+        gaps: list[float] = []
+        for number in range(1, MAX_PASSES + 1):
+            self.prices.penalty[:-1] = penalty / self.capacity
+            search = number <= FIXED_PENALTY_PASSES or number % SEARCH_EVERY == 0
+            result = self.pool.run_pass(self.prices, threshold=threshold, search=search)
+            threshold = MIN_GAIN * result.excess / max(result.candidates, 1)
+            complementarity = self._update_multipliers()
+            if number > FIXED_PENALTY_PASSES:
+                penalty *= PENALTY_FACTOR if result.excess < BALANCE * complementarity else 1 / PENALTY_FACTOR
+            left_to_do.append(result.excess + complementarity)
+            if number % STALL_PASSES == 0 and number > STALL_PASSES:
+                now, before = (sum(left_to_do[-k * STALL_PASSES :][:STALL_PASSES]) for k in (1, 2))
+                if now > STALL_RATIO * before:
+                    most = 0.5 * penalty
+            penalty = max(min(penalty, most), MIN_PENALTY)
+            if number % COMPACT_EVERY == 0:
+                self.pool.compact(MAX_IDLE_PASSES)
+            is_late = until is not None and time.perf_counter() >= until
+            if number % EVALUATE_EVERY and not is_late:
+                continue
+            self._evaluate()
+            yield Evaluation(
+                passes=number,
+                seconds=time.perf_counter() - self.started,
+                value=self.value,
+                bound=self.bound,
+                penalty=penalty,
+                paths=int(self.pool.options.used[0]) - len(self.demands.rate),
+            )
+            gaps.append(1 - self.value / self.bound)
+            waited = PATIENCE // EVALUATE_EVERY
+            if gaps[-1] <= gap or is_late or (len(gaps) > waited and gaps[-1] > 0.7 * gaps[-waited]):
+                return
+
+    def _update_multipliers(self) -> float:
+        """Make the prices the multipliers; return the sum of multiplier times distance from the capacity."""
+        prices, inner = self.prices, slice(None, -1)
+        above = prices.load[inner] - self.capacity
+        multiplier = prices.multiplier[inner] + prices.penalty[inner] * above
+        prices.multiplier[inner] = np.maximum(multiplier, 0.0)
+        return float(prices.multiplier[inner] @ np.abs(above))
+
+    def _evaluate(self) -> None:
+        """Update bound and incumbent."""
+        price = np.minimum(self.prices.multiplier[:-1], 1.0)
+        reduced = sum_reduced_cost(self.graph, self.demands, price, 1.0)
+        self.bound = min(self.bound, float(self.capacity @ price) + reduced)
+        # free of the rounding errors of many shifts
+        self.prices.load[:] = self.pool.load(self.pool.options.flow, len(self.prices.load))
+        flow = self.pool.fit(self.prices)
+        value = self.offered - float(flow[: len(self.demands.rate)].sum())
+        if value > self.value:
+            self.value, self.best = value, (self.pool.options, flow)
+
+    def path_flow(self) -> PathFlow:
+        """Return the traffic of the incumbent on its paths."""
+        count = len(self.demands.rate)
+        options, flow = self.best or (self.pool.options, np.zeros(count))
+        used = count + np.flatnonzero(flow[count : options.used[0]] > 0)
+        return PathFlow(
+            demand=options.owner[used].astype(np.int64),
+            flow=flow[used],
+            start=options.start[used],
+            end=options.end[used],
+            link=options.link,
+        )

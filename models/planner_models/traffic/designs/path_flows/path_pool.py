@@ -1,0 +1,449 @@
+"""Flows of many demands on paths of their own, compiled: prices, shifts between paths, and repairs.
+
+Every demand has options: paths through the network, and one that leaves traffic out. The latter is a path
+over a single link of its own behind the A links of the network, so that nothing treats it differently.
+Options stand in linked lists, since new ones come one by one; `compact` puts them in the order of their
+demands again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numba
+import numpy as np
+
+from planner.arrays import Floats, Ints, Ints32
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+
+GROWING: Final = ("after", "owner", "start", "end", "flow", "idle")  # arrays with an entry for each option
+MAX_OPTIONS: Final = 48  # of one demand
+MAX_SEARCH_STEPS: Final = 12  # of a line search
+TIE: Final = 1e-7  # relative; a new path must be cheaper than the known ones by that much
+
+
+class Demands(NamedTuple):
+    """Demands in the order of their roots, to which the trees of shortest paths lead.
+
+    roots  (R,) int32 nodes; begin (R + 1,): the demands of root r are begin[r] to begin[r + 1]
+    node   (K,) int32 the other end of each demand; rate (K,) its traffic
+    """
+
+    roots: Ints32
+    begin: Ints
+    node: Ints32
+    rate: Floats
+
+
+class Prices(NamedTuple):
+    """Links under an augmented Lagrangian, (A + 1,) each; the last one is for traffic that is left out.
+
+    capacity    of the link
+    cost        of a unit of traffic on it, before the price
+    multiplier  Lagrangian multiplier of its capacity
+    penalty     rise of the price per unit of load above the capacity
+    load        traffic on it
+    length      cost + max(0, multiplier + penalty (load - capacity)), kept up to date with `load`
+    """
+
+    capacity: Floats
+    cost: Floats
+    multiplier: Floats
+    penalty: Floats
+    load: Floats
+    length: Floats
+
+
+class Options(NamedTuple):
+    """Options of the demands in linked lists.
+
+    first  (K,) first option of each demand, -1 for none; after (P,) the next one, -1 behind the last
+    owner  (P,) int32 demand of each option; flow (P,) its traffic
+    start, end  (P,) the links of option p are link[start[p] : end[p]]
+    idle   (P,) passes since it had traffic
+    used   (2,) how many options and how many entries of `link` there are
+    """
+
+    first: Ints
+    after: Ints
+    owner: Ints32
+    start: Ints
+    end: Ints
+    flow: Floats
+    idle: Ints32
+    link: Ints32
+    used: Ints
+
+
+class PassResult(NamedTuple):
+    """What a pass measured.
+
+    excess      cost of all traffic above that of the cheapest options
+    candidates  options with traffic that are not the cheapest of their demand
+    new         paths found
+    """
+
+    excess: float
+    candidates: int
+    new: int
+
+
+@dataclass(eq=False)
+class PathPool:
+    """The options of all demands with their traffic, and the arrays that grow with them."""
+
+    graph: Graph
+    demands: Demands
+    options: Options
+
+    @classmethod
+    def of(cls, graph: Graph, demands: Demands) -> PathPool:
+        """Return a pool in which every demand has one option: all its traffic is left out."""
+        count, links = len(demands.rate), len(graph.tail)
+        number = np.arange(count)
+        size = 2 * count + graph.nodes
+        options = Options(
+            first=number.copy(),
+            after=np.full(size, -1, dtype=np.int64),
+            owner=np.r_[number, np.zeros(size - count, dtype=np.int64)].astype(np.int32),
+            start=np.r_[number, np.zeros(size - count, dtype=np.int64)],
+            end=np.r_[number + 1, np.zeros(size - count, dtype=np.int64)],
+            flow=np.r_[demands.rate, np.zeros(size - count)],
+            idle=np.zeros(size, dtype=np.int32),
+            link=np.full(8 * count + graph.nodes**2, links, dtype=np.int32),
+            used=np.array([count, count], dtype=np.int64),
+        )
+        return cls(graph, demands, options)
+
+    def run_pass(self, prices: Prices, *, threshold: float, search: bool = True) -> PassResult:
+        """Run one pass: each demand gets its shortest path, and shifts traffic to its cheapest option.
+
+        threshold  gains up to this cause no shift
+        search     whether to look for new paths
+        """
+        measured = np.zeros(3)
+        root = 0
+        while True:
+            root = _run_pass(
+                self.graph, self.demands, prices, self.options, threshold, search, root, measured
+            )
+            if root == len(self.demands.roots):
+                return PassResult(float(measured[0]), int(measured[1]), int(measured[2]))
+            self._extend()
+
+    def _extend(self) -> None:
+        """Allocate longer arrays for options and links."""
+        options, (count, entries) = self.options, self.options.used.tolist()
+        new, nodes = int(np.diff(self.demands.begin).max()), self.graph.nodes
+        if count + new > len(options.start):
+            size = max(3 * count // 2, count + new)
+            options = options._replace(**{name: np.resize(getattr(options, name), size) for name in GROWING})
+        if entries + new * nodes > len(options.link):
+            options = options._replace(
+                link=np.resize(options.link, max(3 * entries // 2, entries + new * nodes))
+            )
+        self.options = options
+
+    def compact(self, max_idle: int) -> None:
+        """Remove options that had no traffic for more than `max_idle` passes; order the others by demand."""
+        old = self.options
+        count, entries = _count_kept(old, max_idle)
+        new, nodes = int(np.diff(self.demands.begin).max()), self.graph.nodes
+        size = count + max(count // 4, new)
+        self.options = Options(
+            first=np.empty_like(old.first),
+            after=np.empty(size, dtype=np.int64),
+            owner=np.empty(size, dtype=np.int32),
+            start=np.empty(size, dtype=np.int64),
+            end=np.empty(size, dtype=np.int64),
+            flow=np.zeros(size),
+            idle=np.zeros(size, dtype=np.int32),
+            link=np.empty(entries + max(entries // 4, new * nodes), dtype=np.int32),
+            used=np.zeros(2, dtype=np.int64),
+        )
+        _compact(old, self.options, max_idle)
+
+    def load(self, flow: Floats, links: int) -> Floats:
+        """Return the load of each link under a flow (P,) of the options, shape (links,)."""
+        load = np.zeros(links)
+        _add_load(self.options, flow, load)
+        return load
+
+    def fit(self, prices: Prices) -> Floats:
+        """Return the flow of the options (P,), reduced to the capacities, with residual capacity filled."""
+        flow = self.options.flow.copy()
+        _fit(self.options, self.demands.rate, prices.capacity, prices.load, flow)
+        return flow
+
+
+def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: float) -> float:
+    """Return the sum over demands of rate times what its shortest path costs less than `ceiling`."""
+    return float(_sum_reduced_cost(graph, demands, length, ceiling))
+
+
+# --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _length_of(prices, e):  # type: ignore[no-untyped-def]
+    price = prices.multiplier[e] + prices.penalty[e] * (prices.load[e] - prices.capacity[e])
+    return prices.cost[e] + max(price, 0.0)
+
+
+@numba.njit(cache=True)
+def _run_pass(graph, demands, prices, options, threshold, search, root, measured):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Run a pass from row `root` on; return the row at which the arrays are full, or the number of roots."""
+    nodes, links = graph.nodes, len(graph.tail)
+    work, parent = allocate(nodes), np.empty(nodes, np.int32)
+    path, side = np.empty(nodes, np.int32), np.zeros(links + 1, np.int8)
+    option, cost = np.empty(MAX_OPTIONS, np.int64), np.empty(MAX_OPTIONS)
+    length, used = prices.length, options.used
+    for e in range(links + 1):
+        length[e] = _length_of(prices, e)
+    for r in range(root, len(demands.roots)):
+        begin, end = demands.begin[r], demands.begin[r + 1]
+        if search:
+            if used[0] + end - begin > len(options.start) or used[1] + (end - begin) * nodes > len(
+                options.link
+            ):
+                return r
+            dijkstra(graph, length, demands.roots[r], work, parent)
+        for k in range(begin, end):
+            count, best, cheapest = 0, -1, np.inf
+            p = options.first[k]
+            while p >= 0 and count < MAX_OPTIONS:
+                c = 0.0
+                for i in range(options.start[p], options.end[p]):
+                    c += length[options.link[i]]
+                option[count], cost[count] = p, c
+                if c < cheapest:
+                    best, cheapest = count, c
+                count += 1
+                p = options.after[p]
+            if search and count < MAX_OPTIONS and work.distance[demands.node[k]] < cheapest * (1.0 - TIE):
+                hops, v, c = 0, demands.node[k], 0.0
+                while v != demands.roots[r]:
+                    path[hops] = parent[v]
+                    c += length[parent[v]]
+                    hops += 1
+                    v = graph.head[parent[v]]
+                if c < cheapest * (1.0 - TIE):  # lengths may have changed since the tree was found
+                    p = used[0]
+                    used[0] += 1
+                    options.owner[p] = k
+                    options.start[p] = used[1]
+                    for i in range(hops):
+                        options.link[used[1] + i] = path[i]
+                    used[1] += hops
+                    options.end[p] = used[1]
+                    options.flow[p] = 0.0
+                    options.idle[p] = 0
+                    options.after[p] = options.first[k]
+                    options.first[k] = p
+                    best, cheapest = count, c
+                    option[count], cost[count] = p, c
+                    count += 1
+                    measured[2] += 1
+            is_marked = False
+            for j in range(count):
+                p = option[j]
+                if j == best or options.flow[p] <= 0.0:
+                    options.idle[p] += 1
+                    continue
+                options.idle[p] = 0
+                gain = options.flow[p] * (cost[j] - cheapest)
+                if gain > 0.0:
+                    measured[0] += gain
+                    measured[1] += 1
+                if gain <= threshold:
+                    continue
+                q = option[best]
+                if not is_marked:
+                    is_marked = True
+                    for i in range(options.start[q], options.end[q]):
+                        side[options.link[i]] = 1
+                step = _line_search(prices, options, p, q, side)
+                if step <= 0.0:
+                    continue
+                if options.flow[p] - step < 1e-12 * demands.rate[k]:
+                    step = options.flow[p]
+                options.flow[p] -= step
+                options.flow[q] += step
+                for i in range(options.start[p], options.end[p]):
+                    e = options.link[i]
+                    prices.load[e] -= step
+                    length[e] = _length_of(prices, e)
+                for i in range(options.start[q], options.end[q]):
+                    e = options.link[i]
+                    prices.load[e] += step
+                    length[e] = _length_of(prices, e)
+            if best >= 0 and options.flow[option[best]] > 0.0:
+                options.idle[option[best]] = 0
+            if is_marked:
+                q = option[best]
+                for i in range(options.start[q], options.end[q]):
+                    side[options.link[i]] = 0
+    return len(demands.roots)
+
+
+@numba.njit(cache=True)
+def _slope(prices, options, p, q, side, step):  # type: ignore[no-untyped-def]
+    """Return the cost of q less that of p after `step` has moved from p to q, and its derivative.
+
+    Links of q have side 1; those on both paths keep their load.
+    """
+    slope, curvature = 0.0, 0.0
+    for i in range(options.start[p], options.end[p]):
+        e = options.link[i]
+        if side[e] == 1:
+            side[e] = 2
+            continue
+        price = prices.multiplier[e] + prices.penalty[e] * (prices.load[e] - step - prices.capacity[e])
+        slope -= prices.cost[e]
+        if price > 0.0:
+            slope -= price
+            curvature += prices.penalty[e]
+    for i in range(options.start[q], options.end[q]):
+        e = options.link[i]
+        if side[e] == 2:
+            side[e] = 1
+            continue
+        price = prices.multiplier[e] + prices.penalty[e] * (prices.load[e] + step - prices.capacity[e])
+        slope += prices.cost[e]
+        if price > 0.0:
+            slope += price
+            curvature += prices.penalty[e]
+    return slope, curvature
+
+
+@numba.njit(cache=True)
+def _line_search(prices, options, p, q, side):  # type: ignore[no-untyped-def]
+    """Return how much of the flow on p moves to q: where both cost the same, or all of it."""
+    low_slope, _ = _slope(prices, options, p, q, side, 0.0)
+    if low_slope >= 0.0:
+        return 0.0
+    low, high = 0.0, options.flow[p]
+    high_slope, curvature = _slope(prices, options, p, q, side, high)
+    if high_slope <= 0.0:
+        return high
+    for _ in range(MAX_SEARCH_STEPS):
+        step = high - high_slope / curvature if curvature > 0.0 else 0.5 * (low + high)
+        if step <= low or step >= high:
+            step = low - low_slope * (high - low) / (high_slope - low_slope)
+        slope, change = _slope(prices, options, p, q, side, step)
+        if abs(slope) < 1e-12:
+            return step
+        if slope > 0.0:
+            high, high_slope, curvature = step, slope, change
+        else:
+            low, low_slope = step, slope
+        if high - low < 1e-9 * options.flow[p]:
+            break
+    return low if low > 0.0 else high
+
+
+@numba.njit(cache=True)
+def _sum_reduced_cost(graph, demands, length, ceiling):  # type: ignore[no-untyped-def]
+    work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
+    total = 0.0
+    for r in range(len(demands.roots)):
+        dijkstra(graph, length, demands.roots[r], work, parent)
+        for k in range(demands.begin[r], demands.begin[r + 1]):
+            total += demands.rate[k] * max(ceiling - work.distance[demands.node[k]], 0.0)
+    return total
+
+
+@numba.njit(cache=True)
+def _is_kept(options, p, max_idle):  # type: ignore[no-untyped-def]
+    # the option that leaves traffic out was the first, and is the only one below the number of demands
+    return p < len(options.first) or options.flow[p] > 0.0 or options.idle[p] <= max_idle
+
+
+@numba.njit(cache=True)
+def _count_kept(options, max_idle):  # type: ignore[no-untyped-def]
+    count, entries = 0, 0
+    for p in range(options.used[0]):
+        if _is_kept(options, p, max_idle):
+            count += 1
+            entries += options.end[p] - options.start[p]
+    return count, entries
+
+
+@numba.njit(cache=True)
+def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
+    count = len(old.first)
+    for k in range(count):  # option k leaves traffic of demand k out
+        new.owner[k], new.start[k], new.end[k] = k, k, k + 1
+        new.link[k] = old.link[k]
+        new.flow[k], new.idle[k] = old.flow[k], old.idle[k]
+    place, entry = count, count
+    for k in range(count):
+        last = -1
+        p = old.first[k]
+        while p >= 0:
+            if _is_kept(old, p, max_idle):
+                q = p
+                if p >= count:
+                    q = place
+                    place += 1
+                    new.owner[q], new.start[q] = k, entry
+                    for i in range(old.start[p], old.end[p]):
+                        new.link[entry] = old.link[i]
+                        entry += 1
+                    new.end[q] = entry
+                    new.flow[q], new.idle[q] = old.flow[p], old.idle[p]
+                if last < 0:
+                    new.first[k] = q
+                else:
+                    new.after[last] = q
+                last = q
+            p = old.after[p]
+        new.after[last] = -1
+    new.used[0], new.used[1] = place, entry
+
+
+@numba.njit(cache=True)
+def _add_load(options, flow, load):  # type: ignore[no-untyped-def]
+    for p in range(options.used[0]):
+        if flow[p] > 0.0:
+            for i in range(options.start[p], options.end[p]):
+                load[options.link[i]] += flow[p]
+
+
+@numba.njit(cache=True)
+def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Reduce flows on overloaded links, then fill residual capacity over known paths; changes `flow`."""
+    count, links = len(options.first), len(load) - 1
+    residual = np.empty(links)
+    for e in range(links):
+        residual[e] = capacity[e]
+    for p in range(count, options.used[0]):
+        if flow[p] > 0.0:
+            most = 1.0
+            for i in range(options.start[p], options.end[p]):
+                e = options.link[i]
+                most = max(most, load[e] / capacity[e])
+            flow[p] /= most
+            for i in range(options.start[p], options.end[p]):
+                residual[options.link[i]] -= flow[p]
+    for k in range(count):
+        missing = rate[k]
+        p = options.first[k]
+        while p >= 0:
+            if p >= count:
+                missing -= flow[p]
+            p = options.after[p]
+        p = options.first[k]
+        while p >= 0 and missing > 0.0:
+            if p >= count:
+                most = missing
+                for i in range(options.start[p], options.end[p]):
+                    most = min(most, residual[options.link[i]])
+                if most > 0.0:
+                    flow[p] += most
+                    missing -= most
+                    for i in range(options.start[p], options.end[p]):
+                        residual[options.link[i]] -= most
+            p = options.after[p]
+        flow[k] = max(missing, 0.0)

@@ -1,0 +1,102 @@
+"""The largest total flow by the augmented Lagrangian against the linear program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner import Options, Status
+from planner.errors import InputError
+from planner_models.traffic import Traffic, check, measure
+from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
+from planner_models.traffic.problem import generators
+from planner_models.traffic.problem.readers import topohub
+from tests.models.traffic.networks import both_ways, network, problems
+
+
+def largest_total(problem: Traffic) -> float:
+    proof = optimum.route(problem, objective="total", method="lp").proof
+    assert proof.status is Status.OPTIMAL
+    assert proof.objective is not None
+    return proof.objective
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems(), st.sampled_from([0.3, 1.0, 3.0, 20.0]))
+def test_incumbent_and_bound_enclose_the_linear_program(problem: Traffic, factor: float) -> None:
+    problem = problem.scale_demands(factor)
+    decision = total_flow.route(problem)
+    best = largest_total(problem)
+    assert decision.proof.objective <= best * (1 + 1e-6)
+    assert decision.proof.bound >= best * (1 - 1e-6)
+    assert decision.proof.gap <= 1e-3
+    check(problem, decision.plan)
+    assert measure(problem, decision.plan, None)["delivered_mbps"] == pytest.approx(decision.proof.objective)
+
+
+@settings(deadline=None, max_examples=30)
+@given(problems(), st.integers(0, 100))
+def test_more_capacity_never_hurts(problem: Traffic, link: int) -> None:
+    problem = problem.scale_demands(3.0)
+    links = problem.links.copy()
+    links.loc[link % len(links), "capacity_mbps"] *= 3
+    wider = Traffic(nodes=problem.nodes, links=links, demands=problem.demands)
+    assert total_flow.route(problem).proof.objective <= total_flow.route(wider).proof.bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("factor", [1.5, 4.0])
+def test_a_real_network_is_solved_to_the_gap(factor: float) -> None:
+    problem = generators.germany50().scale_demands(factor)
+    decision = total_flow.route(problem, options=Options(gap=1e-4))
+    assert decision.proof.status is Status.OPTIMAL
+    check(problem, decision.plan)
+    assert decision.proof.objective == pytest.approx(largest_total(problem), rel=1.1e-4)
+    loads = decision.plan.links["load_mbps"].to_numpy() / problem.capacity_mbps
+    assert loads.max() <= 1 + 1e-9
+
+
+def test_few_sources_are_the_roots() -> None:
+    ring = both_ways([(f"n{i}", f"n{(i + 1) % 8}", 3.0) for i in range(8)])
+    problem = network(ring, [("n0", f"n{i}", 2.0) for i in range(1, 8)])
+    assert len(TotalFlow(problem).demands.roots) == 1
+    decision = total_flow.route(problem)
+    assert decision.proof.objective == pytest.approx(6.0, rel=1e-6)
+    check(problem, decision.plan)
+
+
+def test_a_time_limit_leaves_an_incumbent_and_a_bound() -> None:
+    problem = Traffic.from_tables(topohub.read("topozoo/TataNld", seed=1)).scale_demands(4.0)
+    decision = total_flow.route(problem, options=Options(time_limit_s=0.01))
+    assert decision.proof.status is Status.FEASIBLE
+    assert 0 < decision.proof.objective < decision.proof.bound <= problem.rate_mbps.sum()
+    check(problem, decision.plan)
+
+
+def test_every_evaluation_narrows_the_gap() -> None:
+    search = TotalFlow(generators.germany50().scale_demands(3.0))
+    steps = list(search.run(gap=1e-6))
+    values, bounds = np.array([s.value for s in steps]), np.array([s.bound for s in steps])
+    assert (np.diff(values) >= 0).all()
+    assert (np.diff(bounds) <= 0).all()
+    assert (values <= bounds * (1 + 1e-12)).all()
+
+
+def test_a_plan_with_many_rows_has_flows_per_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = generators.germany50().scale_demands(3.0)
+    by_demand = total_flow.route(problem)
+    monkeypatch.setattr(total_flow, "MAX_PAIR_ROWS", 10)
+    by_target = total_flow.route(problem)
+    assert "source" in by_demand.plan.flows
+    assert "source" not in by_target.plan.flows
+    check(problem, by_target.plan)
+    pd.testing.assert_frame_equal(by_demand.plan.links, by_target.plan.links)
+
+
+def test_another_solver_is_refused() -> None:
+    with pytest.raises(InputError, match="'columns' is a solver of its own"):
+        total_flow.route(generators.abilene(), options=Options(backend="ortools:glop"))
