@@ -154,7 +154,7 @@ def _common(network: JoinedNetwork, scale: Scale, drawing: NetworkMap, selected:
         codes, different = pd.factorize(network.links["width"].fillna(0.0).clip(lower=0.0))
         largest = float(different.max()) or 1.0
         data |= {
-            "width": codes.tolist(),
+            "width": ",".join(map(str, codes.tolist())),
             "widths": _rounded(np.sqrt(np.asarray(different, float) / largest), 3),
             "widthTexts": [amount_or_number(float(value), drawing.width_unit) for value in different],
         }
@@ -181,9 +181,9 @@ def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
     return data
 
 
-def _figures(column: pd.Series) -> list[float | None]:
-    """Return values with four digits; None where they are unknown."""
-    return [None if math.isnan(value) else float(f"{value:.4g}") for value in column.to_numpy(float).tolist()]
+def _figures(column: pd.Series) -> str:
+    """Return values with four digits between commas; nothing where they are unknown."""
+    return ",".join("" if math.isnan(value) else f"{value:.4g}" for value in column.to_numpy(float).tolist())
 
 
 def _amounts(column: pd.Series | None, unit: str) -> dict[str, str]:
@@ -194,10 +194,11 @@ def _amounts(column: pd.Series | None, unit: str) -> dict[str, str]:
     return {str(i): amount_or_number(float(amounts[i]), unit) for i in np.flatnonzero(amounts > 0)}
 
 
-def _notes(column: pd.Series | None) -> dict[str, str]:
+def _notes(column: pd.Series | None) -> str:
+    """Return texts, one a line; nothing where there is none at all."""
     if column is None:
-        return {}
-    return {str(i): text for i, text in enumerate(column) if isinstance(text, str) and text}
+        return ""
+    return "\n".join(" ".join(text.split()) if isinstance(text, str) else "" for text in column).rstrip()
 
 
 def _rounded(column: Any, digits: int) -> list[float]:

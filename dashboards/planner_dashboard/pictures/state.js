@@ -9,7 +9,16 @@ class State extends Elements {
     this.data = data;
     this.frame = frame;
     this.scene = scene;
-    this.values = frame.values;
+    const [links, nodes] = [scene.tails.length, scene.names.length];
+    this.values = numbers(frame.values, links);
+    this.nodeValues = numbers(frame.nodeValues, nodes);
+    this.was = numbers(data.was, links);
+    this.now = numbers(data.now, links);
+    this.nodeWas = numbers(data.nodeWas, nodes);
+    this.nodeNow = numbers(data.nodeNow, nodes);
+    this.widthCode = numbers(data.width, links);
+    this.linkNotes = (frame.notes ?? "").split("\n");
+    this.placeNotes = (frame.nodeNotes ?? "").split("\n");
     this.isDifference = data.colours === "difference";
     this.gone = frame.gone;
     this.isGone = flags(frame.gone, scene.tails.length);
@@ -17,7 +26,7 @@ class State extends Elements {
     this.isNew = flags(data.new ?? [], scene.tails.length);
     this.marks = new Set(frame.marks ?? []);
     this.band = this.values.map((value) => band(value, data.edges));
-    this.nodeBand = frame.nodeValues ? frame.nodeValues.map((value) => band(value, data.edges)) : null;
+    this.nodeBand = this.nodeValues ? this.nodeValues.map((value) => band(value, data.edges)) : null;
     this.lost = numbered(frame.lost);
     this.nodeLost = numbered(frame.nodeLost);
     this.limit = data.hasLimit && !this.isDifference ? data.edges[data.edges.length - 1] : Infinity;
@@ -28,7 +37,7 @@ class State extends Elements {
 
   // Width of a link's strip, pixels.
   width(i) {
-    const share = this.data.width ? this.data.widths[this.data.width[i]] : PLAIN_WIDTH;
+    const share = this.widthCode ? this.data.widths[this.widthCode[i]] : PLAIN_WIDTH;
     return 1.3 + 2.4 * share + (this.isEmphasised(i) ? 1.2 : 0);
   }
 
@@ -129,14 +138,14 @@ class State extends Elements {
   }
 
   #nodeFacts(i) {
-    const { scene, data, frame } = this;
+    const { scene, data } = this;
     const rows = [];
     if (this.isGoneNode[i]) rows.push(["state", "failed", true]);
     if ((data.newNodes ?? []).includes(i)) rows.push(["state", "new", false]);
-    if (this.isDifference && data.nodeNow && data.nodeNow[i] !== null) {
-      rows.push([data.value, this.#change(data.nodeWas[i], data.nodeNow[i]), false]);
-    } else if (frame.nodeValues && frame.nodeValues[i] !== null) {
-      rows.push([data.value, this.amount(frame.nodeValues[i]), frame.nodeValues[i] > this.limit]);
+    if (this.isDifference && this.nodeNow && this.nodeNow[i] !== null) {
+      rows.push([data.value, this.#change(this.nodeWas[i], this.nodeNow[i]), false]);
+    } else if (this.nodeValues && this.nodeValues[i] !== null) {
+      rows.push([data.value, this.amount(this.nodeValues[i]), this.nodeValues[i] > this.limit]);
     }
     if (this.nodeLost.has(i)) rows.push(["lost", this.nodeLost.get(i), true]);
     const { group } = scene.geometry.nodes;
@@ -150,16 +159,16 @@ class State extends Elements {
     const rows = [];
     for (const i of target.links) {
       const to = `→ ${scene.labels[scene.heads[i]]}`;
-      const was = data.was?.[i] ?? null;
+      const was = this.was?.[i] ?? null;
       if (this.isGone[i]) rows.push([to, this.isDifference ? "gone" : "failed", true]);
-      else if (this.isNew[i]) rows.push([to, `new, ${this.amount(data.now[i])}`, false]);
-      else if (this.isDifference) rows.push([to, this.#change(was, data.now[i]), false]);
+      else if (this.isNew[i]) rows.push([to, `new, ${this.amount(this.now[i])}`, false]);
+      else if (this.isDifference) rows.push([to, this.#change(was, this.now[i]), false]);
       else if (this.values[i] !== null) rows.push([to, this.amount(this.values[i]), this.isOver(i)]);
       if (!this.isDifference && was !== null && was !== this.values[i]) rows.push(["before", this.amount(was), false]);
       if (this.lost.has(i)) rows.push(["lost", this.lost.get(i), true]);
     }
-    if (data.width) {
-      const texts = [...new Set(target.links.map((i) => data.widthTexts[data.width[i]]))];
+    if (this.widthCode) {
+      const texts = [...new Set(target.links.map((i) => data.widthTexts[this.widthCode[i]]))];
       rows.push(["capacity", texts.join(", "), false]);
     }
     return rows;
@@ -170,13 +179,19 @@ class State extends Elements {
   }
 
   notes(target) {
-    if (target.kind === "node") return [this.frame.nodeNotes[target.node]].filter(Boolean);
-    return [...new Set(target.links.map((i) => this.frame.notes[i]).filter(Boolean))];
+    if (target.kind === "node") return [this.placeNotes[target.node]].filter(Boolean);
+    return [...new Set(target.links.map((i) => this.linkNotes[i]).filter(Boolean))];
   }
 
   summary() {
     return `${this.data.title}: ${this.scene.names.length} nodes and ${this.scene.tails.length} links, by ${this.data.value}`;
   }
+}
+
+// Figures between commas, as payload.py writes them; null where there are none at all.
+function numbers(text, count) {
+  if (text === undefined) return null;
+  return count ? text.split(",").map((figure) => (figure === "" ? null : Number(figure))) : [];
 }
 
 function flags(places, count) {
