@@ -1,9 +1,10 @@
-"""Pictures of networks as SVG text, for exports and reports; the dashboard draws the same ones."""
+"""Pictures of networks and timelines as SVG text, for exports and reports, as the dashboard draws them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.contract.drawing import NetworkMap
+from planner.contract.drawing import NetworkMap, Timeline
 from planner.formatting import amount_or_number, number
 from planner.reports.joined_network import JoinedNetwork, join
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out, strip_offsets
@@ -455,3 +456,111 @@ def _path(points: NDArray[np.float64]) -> str:
 
 def _with_unit(value: float, unit: str) -> str:
     return f"{number(float(f'{value:.3g}') if abs(value) >= 100 else value)} {unit}".rstrip()
+
+
+# --- timelines ----------------------------------------------------------------------------
+
+LANE_HEIGHT, LEAST_LANE_HEIGHT, MAX_LANES_HEIGHT = 26.0, 9.0, 900.0
+AXIS_HEIGHT: Final = 40.0
+TICK_DISTANCE: Final = 90.0
+
+
+def timeline_svg(
+    drawing: Timeline,
+    *,
+    before: Timeline | None = None,
+    dark: bool = False,
+    width: int = 1000,
+    title: bool = True,
+    legend: bool = True,
+) -> str:
+    """Return the picture of activities over time as SVG, a lane for each place.
+
+    before  activities of another plan, drawn faint below those of their lane
+    """
+    palette = PALETTES["dark" if dark else "light"]
+    frame = drawing.frame
+    others = frame.iloc[:0] if before is None else before.frame[before.frame["lane"].isin(frame["lane"])]
+    lanes = [str(name) for name in pd.unique(frame["lane"])]
+    whats = [str(name) for name in pd.unique(pd.concat([frame["what"], others["what"]]))]
+    colour = {name: _what_colour(place, len(whats), palette, dark=dark) for place, name in enumerate(whats)}
+    top = 58.0 if title or legend else 6.0
+    lane_height = max(LEAST_LANE_HEIGHT, min(LANE_HEIGHT, MAX_LANES_HEIGHT / max(1, len(lanes))))
+    gutter = min(0.3 * width, max((text_width(name, 13) for name in lanes), default=0.0) + 16)
+    times = pd.concat([frame[["start", "end"]], others[["start", "end"]]]).to_numpy(float)
+    first, last = (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)
+    pixels = (width - gutter - 12) / ((last - first) or 1.0)
+    bottom = top + lane_height * len(lanes)
+
+    def bars(rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
+        places = pd.Series(range(len(lanes)), index=lanes)
+        for row in rows.itertuples():
+            x, y = gutter + (row.start - first) * pixels, top + places[str(row.lane)] * lane_height + shift
+            wide = max(0.8, (row.end - row.start) * pixels - 0.8)
+            facts = f"{drawing.lanes} {row.lane}, {drawing.what} {row.what}"
+            span = f"{number(row.start)} to {number(row.end)} {drawing.unit}"
+            yield (
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" '
+                f'fill="{colour[str(row.what)]}"><title>{escape(facts)}\n{escape(span)}</title></rect>'
+            )
+            if high >= 13 and text_width(str(row.what), 12) + 10 < wide:
+                yield _text(x + 5, y + high / 2 + 4.2, str(row.what), 12, palette["land"], weight=600)
+
+    own = lane_height - 3 if before is None else 0.68 * lane_height - 2
+    parts = [f'<rect width="100%" height="100%" fill="{palette["page"]}"/>'] if dark else []
+    if title:
+        parts.append(_text(0, 34, drawing.title, 16, palette["ink"], weight=650))
+    if legend and 1 < len(whats) <= len(palette["groups"]):
+        parts += _colour_key(drawing.what, colour, palette, width)
+    parts += _time_axis(first, last, gutter, pixels, (top, bottom), drawing.unit, palette, width)
+    parts += bars(frame, 1, own)
+    parts += ['<g opacity="0.45">', *bars(others, own + 2, max(1.5, lane_height - own - 4)), "</g>"]
+    every = max(1, math.ceil(15 / lane_height))
+    for place, name in enumerate(lanes[::every]):
+        y = top + (every * place + 0.5) * lane_height + 4.5
+        parts.append(_text(gutter - 8, y, name, 13, palette["ink"], anchor="end"))
+    name = f"{drawing.title}: {len(frame)} activities in {len(lanes)} lanes"
+    return _document(width, bottom + AXIS_HEIGHT, name, parts)
+
+
+def _what_colour(place: int, count: int, palette: Palette, *, dark: bool) -> str:
+    """Return the colour of a target: one of few, or one of many hues."""
+    if count <= len(palette["groups"]):
+        return str(palette["groups"][place])
+    lightness = (58 if dark else 36) + place % 2 * 10
+    red, green, blue = hls_to_rgb(place * 137.508 % 360 / 360, lightness / 100, (42 + place % 3 * 8) / 100)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+def _colour_key(what: str, colour: Mapping[str, str], palette: Palette, width: float) -> Iterator[str]:
+    """Yield what the colours stand for, at the right above the picture."""
+    x = width - sum(text_width(name, 12.5) + 30 for name in colour) - text_width(what, 12.5) - 4
+    yield _text(x, 34, what, 12.5, palette["ink"], weight=600)
+    x += text_width(what, 12.5) + 16
+    for name, shade in colour.items():
+        yield f'<rect x="{x:.1f}" y="24" width="11" height="11" rx="2" fill="{shade}"/>'
+        yield _text(x + 15, 34, name, 12.5, palette["muted"])
+        x += text_width(name, 12.5) + 30
+
+
+def _time_axis(
+    first: float,
+    last: float,
+    gutter: float,
+    pixels: float,
+    between: tuple[float, float],
+    unit: str,
+    palette: Palette,
+    width: float,
+) -> Iterator[str]:
+    """Yield lines at round times from the top of the lanes to their bottom, and the times below them."""
+    top, bottom = between
+    rough = TICK_DISTANCE / pixels
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(ratio * power for ratio in (1, 2, 5, 10) if ratio * power >= rough)
+    for tick in range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1):
+        x = gutter + (tick * step - first) * pixels
+        yield f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{palette["box"]}"/>'
+        if x < width - 50:
+            yield _text(x, bottom + 18, number(tick * step), 12, palette["muted"], anchor="middle")
+    yield _text(width - 4, bottom + 18, unit, 12, palette["muted"], anchor="end")

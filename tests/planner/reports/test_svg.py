@@ -10,9 +10,9 @@ import defusedxml.ElementTree
 import pandas as pd
 import pytest
 
-from planner.contract.drawing import NetworkMap
+from planner.contract.drawing import NetworkMap, Timeline
 from planner.reports import joined_network
-from planner.reports.svg import network_svg
+from planner.reports.svg import network_svg, timeline_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -115,3 +115,40 @@ def test_a_node_that_loses_traffic_says_how_much() -> None:
     lossy = network()
     lossy = replace(lossy, nodes=lossy.nodes.assign(lost=[0.0, 1500.0, 0.0]), lost_unit="Mbit/s")
     assert "1.5 Gbit/s lost" in texts(network_svg(lossy))
+
+
+def timeline(**more: Any) -> Timeline:
+    rows: dict[str, list[Any]] = {
+        "lane": ["r<1>", "r<1>", "r2"],
+        "start": [0.0, 10.0, 0.0],
+        "end": [10.0, 20.0, 5.0],
+        "what": list("aba"),
+    }
+    return Timeline(title="Circuits", frame=pd.DataFrame(rows | more), unit="us", lanes="rack", what="to")
+
+
+def test_a_timeline_has_lanes_bars_and_times() -> None:
+    text = timeline_svg(timeline())
+    assert {"Circuits", "r<1>", "r2", "a", "b", "us", "10"} <= set(texts(text))
+    told = [element.text for element in read(text).iter(f"{SVG}title")]
+    assert told[1] == "rack r<1>, to b\n10 to 20 us"
+
+
+def test_a_timeline_shows_the_plan_before_only_in_its_own_lanes() -> None:
+    before = timeline(lane=["r2", "r9", "r2"])
+    assert timeline_svg(timeline(), before=before).count("<title>") == 5
+
+
+def test_many_targets_have_colours_of_their_own() -> None:
+    many = timeline(
+        lane=[f"r{i}" for i in range(30)],
+        start=[0.0] * 30,
+        end=[1.0] * 30,
+        what=[f"rack {i}" for i in range(30)],
+    )
+    rects = [element.get("fill") for element in read(timeline_svg(many, dark=True)).iter(f"{SVG}rect")]
+    assert len(set(rects)) == 31
+
+
+def test_a_timeline_without_activities_is_drawn() -> None:
+    read(timeline_svg(timeline(lane=[], start=[], end=[], what=[])))
