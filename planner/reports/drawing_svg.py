@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points
+from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.reports.chart_svg import chart_svg
-from planner.reports.svg import network_svg
+from planner.reports.svg import network_svg, timeline_svg
 
 
 def is_wide(drawing: Drawing) -> bool:
@@ -14,7 +14,7 @@ def is_wide(drawing: Drawing) -> bool:
 
 def has_svg(drawing: Drawing) -> bool:
     """Return whether a drawing has SVG text."""
-    return isinstance(drawing, Curve | Points | Distribution | NetworkMap)
+    return isinstance(drawing, Curve | Points | Distribution | NetworkMap | Timeline)
 
 
 def drawing_svg(drawing: Drawing, width: int, *, title: bool = False) -> str:
@@ -25,6 +25,8 @@ def drawing_svg(drawing: Drawing, width: int, *, title: bool = False) -> str:
     match drawing:
         case NetworkMap():
             return network_svg(drawing, width=width, title=title)
+        case Timeline():
+            return timeline_svg(drawing, width=width, title=title)
         case Curve() | Points() | Distribution():
             return chart_svg(drawing)
     raise TypeError(f"{type(drawing).__name__} has no SVG text")

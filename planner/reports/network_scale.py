@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ SHARES_OF_LIMIT: Final = (0.4, 0.6, 0.8, 1.0)
 SHARES_OF_LARGEST: Final = (0.2, 0.4, 0.6, 0.8)
 SMALL_CHANGE, LARGE_CHANGE = 0.02, 0.2
 """Changes, as shares of the limit or of the largest value: below the first one, values are about the same."""
-PALETTES: Final = {
+PALETTES: Final[dict[str, dict[str, Any]]] = {
     "light": {
         "bands": ["#c3cfda", "#86b7e2", "#4490d0", "#b35f00", "#8f0d2b"],
         "difference": ["#00654a", "#4fb39a", "#c3cfda", "#e0977f", "#9c2a10"],
@@ -73,6 +73,16 @@ class Scale:
         return np.where(np.isnan(known), -1, band)
 
 
+NODE_EDGES: Final = tuple(100.0 * share for share in SHARES_OF_LIMIT)
+"""Bands of the load of nodes, percent of what they can carry."""
+NODE_CHANGES: Final = (-100 * LARGE_CHANGE, -100 * SMALL_CHANGE, 100 * SMALL_CHANGE, 100 * LARGE_CHANGE)
+
+
+def node_scale() -> Scale:
+    """Return the bands of the load of nodes, which is in percent of what they can carry."""
+    return Scale(edges=NODE_EDGES, labels=("under 40", "40 to 60", "60 to 80", "80 to 100", "over 100"))
+
+
 def scale_of(drawing: NetworkMap, *, largest: float | None = None) -> Scale:
     """Return the bands of a drawing's values: by its limit, or in fifths of the largest value.
 
@@ -103,7 +113,6 @@ def difference_scale(drawing: NetworkMap) -> Scale:
 
 
 def largest_value(drawing: NetworkMap) -> float:
-    """Return the largest value of links and nodes; 1 where all are 0 or unknown."""
-    columns = [drawing.links["value"]] + ([drawing.nodes["value"]] if "value" in drawing.nodes else [])
-    values = pd.concat(columns).dropna()
+    """Return the largest value of links; 1 where all are 0 or unknown."""
+    values = drawing.links["value"].dropna()
     return (float(values.max()) if len(values) else 0.0) or 1.0

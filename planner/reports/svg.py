@@ -17,7 +17,7 @@ from planner.contract.drawing import NetworkMap, Timeline
 from planner.formatting import amount_or_number, number
 from planner.reports.joined_network import JoinedNetwork, join
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out, strip_offsets
-from planner.reports.network_scale import PALETTES, Scale, scale_of
+from planner.reports.network_scale import PALETTES, Scale, node_scale, scale_of
 
 FONT: Final = "'Source Sans 3', 'Source Sans Pro', Inter, system-ui, Helvetica, Arial, sans-serif"
 LEAST_HEIGHT, GREATEST_HEIGHT = 0.5, 1.05
@@ -306,7 +306,7 @@ class _Picture:
     def _draw_nodes(self) -> None:
         palette, drawing = self.palette, self.network.last
         own = self.network.nodes_of(drawing)
-        band = self.scale.bands(own["value"]) if "value" in own else np.full(len(self.names), -1)
+        band = node_scale().bands(own["value"]) if "value" in own else np.full(len(self.names), -1)
         codes = None
         if "group" in self.network.nodes and self.layout.coast is not None:
             codes = pd.factorize(self.network.nodes["group"].fillna("").astype(str))[0]
@@ -493,18 +493,19 @@ def timeline_svg(
     bottom = top + lane_height * len(lanes)
 
     def bars(rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
-        places = pd.Series(range(len(lanes)), index=lanes)
-        for row in rows.itertuples():
-            x, y = gutter + (row.start - first) * pixels, top + places[str(row.lane)] * lane_height + shift
-            wide = max(0.8, (row.end - row.start) * pixels - 0.8)
-            facts = f"{drawing.lanes} {row.lane}, {drawing.what} {row.what}"
-            span = f"{number(row.start)} to {number(row.end)} {drawing.unit}"
+        places = {name: place for place, name in enumerate(lanes)}
+        columns = (rows["lane"].astype(str), rows["what"].astype(str), rows["start"], rows["end"])
+        for lane, what, start, end in zip(*(list(column) for column in columns), strict=True):
+            x, y = gutter + (start - first) * pixels, top + places[lane] * lane_height + shift
+            wide = max(0.8, (end - start) * pixels - 0.8)
+            facts = f"{drawing.lanes} {lane}, {drawing.what} {what}"
+            span = f"{number(start)} to {number(end)} {drawing.unit}"
             yield (
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" '
-                f'fill="{colour[str(row.what)]}"><title>{escape(facts)}\n{escape(span)}</title></rect>'
+                f'fill="{colour[what]}"><title>{escape(facts)}\n{escape(span)}</title></rect>'
             )
-            if high >= 13 and text_width(str(row.what), 12) + 10 < wide:
-                yield _text(x + 5, y + high / 2 + 4.2, str(row.what), 12, palette["land"], weight=600)
+            if high >= 13 and text_width(what, 12) + 10 < wide:
+                yield _text(x + 5, y + high / 2 + 4.2, what, 12, palette["land"], weight=600)
 
     own = lane_height - 3 if before is None else 0.68 * lane_height - 2
     parts = [f'<rect width="100%" height="100%" fill="{palette["page"]}"/>'] if dark else []

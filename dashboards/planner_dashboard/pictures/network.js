@@ -65,6 +65,8 @@ class NetworkPicture extends Board {
     });
     if (this.state.gone.length || this.state.frame.goneNodes.length) this.sign(this.state.isDifference ? "gone" : "failed", "⊗", this.palette.ink);
     if (data.new?.length) this.sign("new", "━", this.palette.ink);
+    const isOtherScale = this.state.nodeBand && String(this.state.frame.nodeEdges) !== String(data.edges);
+    if (isOtherScale && !this.state.isDifference) this.sign("nodes by load: under 40, 60, 80, 100 %, over", "●", this.palette.bands[2]);
     if (this.state.nodeLost.size) this.sign("traffic lost here", "◯", this.palette.lost);
     const words = [];
     if (data.framesLeftOut) words.push(`${data.framesLeftOut} moments between those are not shown`);

@@ -18,7 +18,14 @@ from planner.contract.drawing import NetworkMap
 from planner.formatting import amount_or_number, number
 from planner.reports.joined_network import JoinedNetwork
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out
-from planner.reports.network_scale import Scale, difference_scale, largest_value, scale_of
+from planner.reports.network_scale import (
+    NODE_CHANGES,
+    NODE_EDGES,
+    Scale,
+    difference_scale,
+    largest_value,
+    scale_of,
+)
 
 MAX_LAYOUTS: Final = 16
 
@@ -130,6 +137,7 @@ def differences(network: JoinedNetwork, *, selected: str, height: int) -> Data:
         node_was, node_now = network.nodes_of(before)["value"], network.nodes_of(after)["value"]
         data |= {
             "nodeValues": _figures(node_now - node_was),
+            "nodeEdges": list(NODE_CHANGES),
             "nodeWas": _figures(node_was),
             "nodeNow": _figures(node_now),
         }
@@ -177,7 +185,7 @@ def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
         "nodeNotes": _notes(nodes.get("note")),
     }
     if "value" in nodes:
-        data["nodeValues"] = _figures(nodes["value"])
+        data |= {"nodeValues": _figures(nodes["value"]), "nodeEdges": list(NODE_EDGES)}
     return data
 
 

@@ -1,5 +1,6 @@
 // What a picture shows of its scene at the moment: values, what is gone or new, and the words for each element.
 
+const NODE_LIMIT = 100; // percent of what a node can carry
 const PLAIN_WIDTH = 0.45; // of the widest, where links have none
 
 class State extends Elements {
@@ -26,7 +27,7 @@ class State extends Elements {
     this.isNew = flags(data.new ?? [], scene.tails.length);
     this.marks = new Set(frame.marks ?? []);
     this.band = this.values.map((value) => band(value, data.edges));
-    this.nodeBand = this.nodeValues ? this.nodeValues.map((value) => band(value, data.edges)) : null;
+    this.nodeBand = this.nodeValues ? this.nodeValues.map((value) => band(value, frame.nodeEdges ?? data.nodeEdges)) : null;
     this.lost = numbered(frame.lost);
     this.nodeLost = numbered(frame.nodeLost);
     this.limit = data.hasLimit && !this.isDifference ? data.edges[data.edges.length - 1] : Infinity;
@@ -127,9 +128,9 @@ class State extends Elements {
     return `${labels[tails[first]]} ${isOneWay ? "→" : "–"} ${labels[heads[first]]}`;
   }
 
-  amount(value) {
+  amount(value, unit = this.data.unit) {
     if (value === null || value === undefined) return "unknown";
-    return this.data.unit ? `${figure(value)} ${this.data.unit}` : figure(value);
+    return unit ? `${figure(value)} ${unit}` : figure(value);
   }
 
   // Rows of words, figure and whether it is bad.
@@ -143,9 +144,9 @@ class State extends Elements {
     if (this.isGoneNode[i]) rows.push(["state", "failed", true]);
     if ((data.newNodes ?? []).includes(i)) rows.push(["state", "new", false]);
     if (this.isDifference && this.nodeNow && this.nodeNow[i] !== null) {
-      rows.push([data.value, this.#change(this.nodeWas[i], this.nodeNow[i]), false]);
+      rows.push(["load", this.#change(this.nodeWas[i], this.nodeNow[i], "%"), false]);
     } else if (this.nodeValues && this.nodeValues[i] !== null) {
-      rows.push([data.value, this.amount(this.nodeValues[i]), this.nodeValues[i] > this.limit]);
+      rows.push(["load", this.amount(this.nodeValues[i], "%"), this.nodeValues[i] > NODE_LIMIT]);
     }
     if (this.nodeLost.has(i)) rows.push(["lost", this.nodeLost.get(i), true]);
     const { group } = scene.geometry.nodes;
@@ -174,8 +175,8 @@ class State extends Elements {
     return rows;
   }
 
-  #change(was, now) {
-    return was === now ? this.amount(now) : `${this.amount(was)} → ${this.amount(now)}`;
+  #change(was, now, unit = this.data.unit) {
+    return was === now ? this.amount(now, unit) : `${this.amount(was, unit)} → ${this.amount(now, unit)}`;
   }
 
   notes(target) {
