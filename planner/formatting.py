@@ -150,6 +150,13 @@ def _singular(plural: str) -> str:
     return plural
 
 
+def plural(noun: str) -> str:
+    """Return the plural of an English noun that is formed by rule."""
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    return f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
+
+
 def duration(seconds: float) -> str:
     """Return a time span: `0.4 s`, `12 s`, `3 min`, `2.5 h`."""
     for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):

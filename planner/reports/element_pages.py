@@ -52,7 +52,7 @@ def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
 def _failures_table(result: Failures, most: int | None) -> Table:
     """Return a row for each failure; of the first `most` the most important figures, of all of them more."""
     shown = result.failures if most is None else result.failures[:most]
-    system, metric = result.system, result.system.headline
+    system, metric = result.system, result.metric
     unit, text = scale_of(metric.name, [one.cost for one in result.failures], metric.unit)
     columns = [
         Column(label="failure"),
@@ -61,7 +61,7 @@ def _failures_table(result: Failures, most: int | None) -> Table:
     ]
     rows: list[list[Text | str]] = [
         [
-            f"{one.kind} {one.element}",
+            one.name,
             Text("no plan", "bad") if one.error else Text(text(one.cost), "" if one.is_harmless else "bad"),
             percent(one.share),
         ]
@@ -100,7 +100,7 @@ def _failures_table(result: Failures, most: int | None) -> Table:
 
 def _failure_notes(result: Failures) -> list[Text | str]:
     errors = [one for one in result.failures if one.error]
-    return [Text(f"{one.kind} {one.element}: {one.error}", "bad") for one in errors[:MOST_FAILURES]]
+    return [Text(f"{one.name}: {one.error}", "bad") for one in errors[:MOST_FAILURES]]
 
 
 def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:

@@ -15,10 +15,11 @@ import pandas as pd
 
 from planner.contract.drawing import NetworkMap
 from planner.contract.elements import Action, ElementKind
+from planner.contract.metrics import Metric
 from planner.contract.proof import Proof
 from planner.contract.system import System
 from planner.errors import InputError
-from planner.formatting import number, percent, sizes
+from planner.formatting import number, percent, plural, sizes
 from planner.options import Algorithm, Options, Service
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run
@@ -36,6 +37,8 @@ from planner.scenarios.arguments import Source, as_scenario, only_label, solver_
 from planner.sweeps.trial_pool import open_pool
 
 INTERRUPTED_EXIT_CODE: Final = 130
+FAILED: Final = "failed"
+"""The state that needs no words beside the element."""
 SHOWN: Final = 8
 """Failures in the short text of a result."""
 
@@ -45,12 +48,14 @@ class Failure:
     """One element that fails alone, and what the design makes of it.
 
     kind, element  what fails
+    state          the element then, in words: "failed", "packet link failed"
     adjustments    the change of the problem: {"fail_links": ("a<->b",)}
     metrics        of the plan after it; empty where there is none
     losses         those of them that say what users lose, where above 0
-    cost           by how much the headline metric is worse than without it; negative where it is better, None
+    cost           by how much `Failures.metric` is worse than without it; negative where it is better, None
                    without a plan
-    share          the cost as a share of what was asked for, or of the headline metric without the failure
+    share          the cost as a share of what was asked for, or of the headline metric without the failure;
+                   None where it is no share of either
     is_harmless    whether users lose no more than without it
     busiest        the link with the largest value in the picture of the plan
     error          why there is no plan
@@ -58,6 +63,7 @@ class Failure:
 
     kind: str
     element: str
+    state: str
     adjustments: Mapping[str, Any]
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     losses: Mapping[str, float] = field(default_factory=dict)
@@ -69,11 +75,17 @@ class Failure:
     seconds: float = 0.0
     error: str = ""
 
+    @property
+    def name(self) -> str:
+        """What has happened to which element, in words: `link a<->b`, `rack r1, packet link failed`."""
+        return f"{self.kind} {self.element}" + ("" if self.state == FAILED else f", {self.state}")
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `--json` prints it."""
         return {
             "kind": self.kind,
             "element": self.element,
+            "state": self.state,
             "adjustments": {name: _plain(value) for name, value in self.adjustments.items()},
             "cost": self.cost,
             "share": self.share,
@@ -119,6 +131,11 @@ class Failures(Result):
         return self.run.metrics
 
     @property
+    def metric(self) -> Metric:
+        """The metric that costs of failures are in."""
+        return cost_metric(self.system)
+
+    @property
     def harmless(self) -> int:
         """Number of failures by which users lose no more than without them."""
         return sum(one.is_harmless for one in self.failures)
@@ -130,20 +147,21 @@ class Failures(Result):
             return f"{self.run.verdict} No failure was tried."
         if not self.failures:
             return "No failure was tried."
-        counts = Counter(f"{one.kind}s" for one in self.failures)
+        counts = Counter(plural(one.kind) for one in self.failures)
         tried = f"{len(self.failures):,} failures of single elements ({sizes(counts)})"
         more = "no more" if self.run.constraints.lost else "nothing"
         worst = self.failures[0]
         if self.harmless == len(self.failures):
             says = f"{self.run.label} loses {more} in each of the {tried}"
         else:
-            count = f"{self.harmless:,} of {tried} lose {more}"
+            few = f"{self.harmless:,} of" if self.harmless else "none of"
+            count = f"{few} {tried} lose{'s' * (self.harmless < 2)} {more}"
             says = f"{self._words(worst)}; {count}"
         return f"{says}.{self._left_out()}"
 
     def _words(self, worst: Failure) -> str:
         """Return the worst failure in words."""
-        head = f"The failure of {worst.kind} {worst.element} hurts most: {self.run.label}"
+        head = f"The failure of {worst.name} hurts most: {self.run.label}"
         if worst.error:
             return f"{head} has no plan then ({worst.error})"
         lost = loss_words(self.system, worst.metrics)
@@ -162,6 +180,7 @@ class Failures(Result):
             {
                 "kind": one.kind,
                 "element": one.element,
+                "state": one.state,
                 "cost": one.cost,
                 "share": one.share,
                 "is_harmless": one.is_harmless,
@@ -174,18 +193,20 @@ class Failures(Result):
             }
             for one in self.failures
         ]
-        columns = ["kind", "element", "cost", "share", "is_harmless"]
+        columns = ["kind", "element", "state", "cost", "share", "is_harmless"]
         return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
 
     def summary(self) -> list[str]:
         """Return the verdict, and the worst failures."""
-        metric = self.system.headline
+        metric = self.metric
         rows = [("failure", "costs", "share", "lost")]
         for one in self.failures[:SHOWN]:
             lost = sum(one.losses.values())
-            rows.append((f"{one.kind} {one.element}", number(one.cost), percent(one.share), number(lost)))
+            rows.append((one.name, number(one.cost), percent(one.share), number(lost)))
         head = f"{self.system.name}, {self.run.label}: {sizes(self.run.problem.size())}"
-        unit = f"costs in {metric.label[0].lower()}{metric.label[1:]}, {metric.unit}"
+        unit = f"costs in {metric.label[0].lower()}{metric.label[1:]}" + f", {metric.unit}" * bool(
+            metric.unit
+        )
         return [head, self.verdict, unit, *aligned(rows)]
 
     @property
@@ -198,6 +219,7 @@ class Failures(Result):
         return {
             **self.run.alone().to_dict(),
             "verdict": self.verdict,
+            "cost_metric": self.metric.name,
             "total": self.total,
             "harmless": self.harmless,
             "interrupted": self.is_interrupted,
@@ -214,6 +236,16 @@ class Failures(Result):
         return heat_map(self.system, self.run, self.failures)
 
 
+def cost_metric(system: System) -> Metric:
+    """Return the metric that costs of failures are in: the headline metric, if more of it is better.
+
+    A headline metric of which less is better may even fall where users are cut off: then it is what users
+    lose.
+    """
+    losses = list(system.plan.headline.losses)
+    return system.metric(losses[0]) if system.headline.better == "less" and losses else system.headline
+
+
 def heat_map(system: System, run: Run, failures: Sequence[Failure]) -> NetworkMap | None:
     """Return the picture of a problem in which elements have what their failure costs, in percent."""
     drawing = picture_of(run)
@@ -223,8 +255,8 @@ def heat_map(system: System, run: Run, failures: Sequence[Failure]) -> NetworkMa
     if drawing is None or not (drawing.link_kind or drawing.node_kind):
         return None
     by_kind: dict[str, dict[str, Failure]] = {}
-    for one in failures:
-        by_kind.setdefault(one.kind, {})[one.element] = one
+    for one in failures:  # the worst first, of several failures of an element
+        by_kind.setdefault(one.kind, {}).setdefault(one.element, one)
     links = drawing.links.drop(columns=["lost", "note"], errors="ignore")
     nodes = drawing.nodes.drop(columns=["lost", "note", "value"], errors="ignore")
     names = links["element"] if "element" in links else pd.Series("", index=links.index)
@@ -257,9 +289,7 @@ def _round_up(largest: float) -> float:
 
 def _percents(failures: Mapping[str, Failure], names: pd.Series) -> list[float]:
     """Return the cost of each element's failure, percent; 100 without a plan, NaN where it was not tried."""
-    found = {
-        name: 100.0 if one.share is None else 100 * max(0.0, one.share) for name, one in failures.items()
-    }
+    found = {name: 100.0 if one.error else 100 * max(0.0, one.share or 0.0) for name, one in failures.items()}
     return [found.get(str(name), math.nan) for name in names]
 
 
@@ -410,20 +440,21 @@ class _Search:
 
     def _failure(self, kind: ElementKind, action: Action, name: str, outcome: Outcome) -> Failure:
         system, before = self.trials.system, self.run.metrics
-        metric, total = system.headline, before.get(system.plan.headline.total)
-        old, new = before.get(metric.name), outcome.metrics.get(metric.name)
+        headline, total = system.headline, before.get(system.plan.headline.total)
         cost = share = None
-        if old is not None and new is not None:
-            cost = old - new if metric.better == "more" else new - old
-            cost = 0.0 if abs(cost) <= 1e-9 * max(abs(old), abs(new)) else cost
-            asked = total or abs(old)
-            share = cost / asked if asked else None
+        if outcome.has_plan:
+            cost = self._cost(outcome)
+        if cost is not None:
+            asked = total or abs(before.get(headline.name) or 0.0)
+            is_share = bool(asked) and cost_metric(system).unit == headline.unit
+            share = cost / asked if is_share else None
         least = 1e-6 * (total or 0.0) + 1e-9
         losses = self.run.constraints.lost
         more = [value - losses.get(loss, 0.0) > least for loss, value in outcome.losses.items()]
         return Failure(
             kind=kind.name,
             element=name,
+            state=action.state,
             adjustments=action.apply({}, name),
             metrics=outcome.metrics,
             losses=outcome.losses,
@@ -435,6 +466,18 @@ class _Search:
             seconds=outcome.seconds,
             error=outcome.error,
         )
+
+    def _cost(self, outcome: Outcome) -> float | None:
+        """Return by how much the metric of costs is worse than without the failure."""
+        system = self.trials.system
+        metric = cost_metric(system)
+        if metric is not system.headline:
+            losses = system.plan.headline.losses
+            old, new = (
+                sum(one.get(name) or 0.0 for name in losses) for one in (self.run.metrics, outcome.metrics)
+            )
+            return 0.0 if abs(new - old) <= 1e-9 * max(abs(old), abs(new)) else new - old
+        return _worse_by(metric, self.run.metrics, outcome.metrics)
 
     def _rank(self, one: Failure) -> tuple[float, ...]:
         """Return a key that sorts failures, the worst first: without a plan, by cost, by the other metrics.
@@ -450,6 +493,17 @@ class _Search:
         ]
         cost = math.inf if one.cost is None else float(f"{one.cost:.9g}")
         return (-cost, *(float(f"{value:.9g}") for value in values))
+
+
+def _worse_by(
+    metric: Metric, before: Mapping[str, float | None], after: Mapping[str, float | None]
+) -> float | None:
+    """Return by how much a metric is worse after than before; 0 within rounding, None where unknown."""
+    old, new = before.get(metric.name), after.get(metric.name)
+    if old is None or new is None:
+        return None
+    worse = old - new if metric.better == "more" else new - old
+    return 0.0 if abs(worse) <= 1e-9 * max(abs(old), abs(new)) else worse
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from planner.contract.proof import Proof
 from planner.contract.system import System
 from planner.formatting import amount_or_number, few, number, percent, sizes
 from planner.runs.result import Result, aligned
-from planner.runs.run import Run
+from planner.runs.run import OPTIMAL_GAP, Run
 from planner.runs.trials import Adjustments
 from planner.runs.verdict import headline_words, loss_words
 from planner.scenarios.arguments import plain_value
@@ -167,9 +167,9 @@ class Upgrades(Result):
             names = few([str(place) for place in unproven], 6)
             says = f"Each step but {names} is proven to be the single upgrade that gains most{per}"
         says += f", with {self.run.label}; the list is greedy, not proven to be the cheapest."
-        search_gap = self.run.proof.gap or 0.0
-        if search_gap > GAIN_TOLERANCE:
-            says += f" Gains of less than {search_gap:.2g} of the whole may come from the search itself."
+        gap = self.run.proof.gap or 0.0
+        if gap > OPTIMAL_GAP and self.run.status in ("within gap", "time limit"):
+            says += f" The search ended at a gap of {gap:.2%}: smaller gains may come from the search."
         return says
 
     def _cost_words(self) -> str:

@@ -183,8 +183,16 @@ class _Ladder:
 
     @property
     def ranks(self) -> tuple[Metric, ...]:
-        """The metrics that a step improves, the first of them first."""
-        return (self.metric,) if self.metric is not self.system.headline else self.system.ranks
+        """The metrics that a step improves, the first of them first.
+
+        A headline metric of which less is better may even fall where users are cut off: then what they lose
+        comes first.
+        """
+        if self.metric is not self.system.headline:
+            return (self.metric,)
+        if self.metric.better == "less" and self.start.losses:
+            return (*map(self.system.metric, self.system.plan.headline.losses), *self.system.ranks)
+        return self.system.ranks
 
     def climb(self, steps: int) -> Upgrades:
         """Return the ladder of at most so many steps; when interrupted, what was found until then."""
@@ -503,5 +511,5 @@ class _Ladder:
             ranked = kind.ranking(observed, decided, action, self.trials.options)
         except PlannerError:  # such as a time limit
             return None
-        # bounds of another metric say nothing of this ladder's
-        return ranked if gained.name == self.metric.name else dict.fromkeys(ranked)
+        # what is said of another metric does not hold of this ladder's
+        return ranked if gained.name == self.ranks[0].name else None

@@ -71,12 +71,13 @@ def _show_found(found: FoundFailures, on_fail: Apply) -> None:
     left, right = st.columns([6, 4], gap="medium") if found.map is not None else (None, st.container())
     if left is not None and found.map is not None:
         with left:
-            chosen = st.session_state.get(SELECTED)
+            chosen = _chosen(found)
             clicked = pictures.show_network(
-                found.map, key="map of failures", selected=chosen[1] if chosen else "", height=HEIGHT
+                found.map, key="map of failures", selected=chosen.element if chosen else "", height=HEIGHT
             )
             if clicked is not None:
-                st.session_state[SELECTED] = (clicked.kind, clicked.name) if clicked.name else None
+                here = (one.name for one in found.failures if (one.kind, one.element) == _pair(clicked))
+                st.session_state[SELECTED] = next(here, None)
     with right:
         _show_choice(found, on_fail)
         st.html(_list_html(found.failures))
@@ -87,40 +88,48 @@ def _show_found(found: FoundFailures, on_fail: Apply) -> None:
 def _show_choice(found: FoundFailures, on_fail: Apply) -> None:
     """Show a field that selects a failure, what it costs, and a button that lets the element fail."""
     state = st.session_state
-    names = {(one.kind, one.element): one for one in found.failures}
-    now = state.get(SELECTED)
-    state["choose failure"] = now if now in names else None
+    one = _chosen(found)
+    state["choose failure"] = one.name if one else None
 
     def select() -> None:
         state[SELECTED] = state["choose failure"]
 
     st.selectbox(
         "Failure",
-        list(names),
+        [each.name for each in found.failures],
         index=None,
         key="choose failure",
         on_change=select,
-        format_func=lambda one: f"{shown_name(one[1])} ({one[0]})",
-        placeholder="Click the map, or find by name",
+        format_func=shown_name,
+        placeholder="Click the map, or find by name" if found.map is not None else "Find by name",
         label_visibility="collapsed",
     )
-    if now not in names:
-        return
-    one = names[now]
-    st.markdown(session.escape_markdown(f"If {one.kind} {shown_name(one.element)} fails: {one.words}."))
-    st.button("Fail it", key="fail it", on_click=partial(on_fail, one.adjustments), width="stretch")
+    if one is not None:
+        st.markdown(session.escape_markdown(f"After the failure of {shown_name(one.name)}: {one.words}."))
+        st.button("Fail it", key="fail it", on_click=partial(on_fail, one.adjustments), width="stretch")
+
+
+def _chosen(found: FoundFailures) -> FoundFailure | None:
+    """Return the failure that the user has selected."""
+    name = st.session_state.get(SELECTED)
+    return next((one for one in found.failures if one.name == name), None)
+
+
+def _pair(selected: pictures.Selected) -> tuple[str, str]:
+    return selected.kind, selected.name
 
 
 def _list_html(failures: Sequence[FoundFailure]) -> str:
     """Return the worst failures, each with a bar as long as what it costs."""
     shown = failures[:MOST_LISTED]
-    most = max((one.share for one in shown), default=0.0) or 1.0
+    most = max((one.size for one in shown), default=0.0) or 1.0
     rows = "".join(
-        f"<div role='listitem'><div class='planner-step'><b>{escape(shown_name(one.element))}</b>"
-        f"<b>{escape(percent(one.share))}</b></div>"
-        f"<div class='planner-step planner-dim'><span>{escape(one.kind)}</span>"
-        f"<span>{escape(one.cost)}</span></div><div class='planner-track planner-thin'>"
-        f"<span class='planner-cost' style='width:{100 * one.share / most:.2f}%'></span></div></div>"
+        f"<div role='listitem'><div class='planner-step'><b>{escape(shown_name(one.name))}</b>"
+        f"<b>{escape(one.cost if one.share is None else percent(one.share))}</b></div>"
+        f"<div class='planner-step planner-dim'><span>{'loses no more' if one.is_harmless else ''}</span>"
+        f"<span>{escape('' if one.share is None else one.cost)}</span></div>"
+        "<div class='planner-track planner-thin'>"
+        f"<span class='planner-cost' style='width:{100 * one.size / most:.2f}%'></span></div></div>"
         for one in shown
     )
     return f"<div class='planner-steps' role='list'>{rows}</div>"

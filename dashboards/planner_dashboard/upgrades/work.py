@@ -13,7 +13,7 @@ from planner.formatting import amount_or_number
 from planner_dashboard.question import Question
 
 if TYPE_CHECKING:
-    from planner.sweeps.failures import Failures
+    from planner.sweeps.failures import Failure, Failures
     from planner.sweeps.upgrade_list import Upgrades
 
 MOST_ROWS = 2_000
@@ -80,13 +80,20 @@ class FoundUpgrades:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundFailure:
-    """One failure in words; `share` is what it costs, as a share of the demand."""
+    """One failure in words.
+
+    name   what has happened to which element
+    share  what it costs, as a share of the demand; None for unknown
+    size   of what it costs beside that of others
+    """
 
     kind: str
     element: str
+    name: str
     words: str
     cost: str
-    share: float
+    share: float | None
+    size: float
     is_harmless: bool
     adjustments: Mapping[str, Any]
 
@@ -216,7 +223,7 @@ def _found_upgrades(found: Upgrades) -> FoundUpgrades:
 def _found_failures(found: Failures) -> FoundFailures:
     from planner.runs.verdict import headline_words, loss_words
 
-    system, unit = found.system, found.system.headline.unit
+    system, unit = found.system, found.metric.unit
     rows = []
     for one in found.failures[:MOST_ROWS]:
         words = [headline_words(system, one.metrics), *loss_words(system, one.metrics)]
@@ -224,9 +231,11 @@ def _found_failures(found: Failures) -> FoundFailures:
             FoundFailure(
                 kind=one.kind,
                 element=one.element,
+                name=one.name,
                 words=f"no plan: {one.error}" if one.error else " and ".join(words),
                 cost="no plan" if one.error else amount_or_number(one.cost, unit),
-                share=1.0 if one.error else max(0.0, one.share or 0.0),
+                share=1.0 if one.error else None if one.share is None else max(0.0, one.share),
+                size=_size(one),
                 is_harmless=one.is_harmless,
                 adjustments=dict(one.adjustments),
             )
@@ -240,6 +249,12 @@ def _found_failures(found: Failures) -> FoundFailures:
         map=found.map,
         seconds=found.seconds,
     )
+
+
+def _size(one: Failure) -> float:
+    if one.error:
+        return 1.0
+    return max(0.0, (one.cost if one.share is None else one.share) or 0.0)
 
 
 def _write(path: Path, found: Any) -> None:

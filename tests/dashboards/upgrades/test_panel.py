@@ -80,8 +80,8 @@ def test_failures_are_found_and_one_is_chosen() -> None:
     app = AppTest.from_function(page, default_timeout=TIME_LIMIT_S).run()
     app.button(key="find failures").click().run()
     wait_for(app, lambda: bool(app.selectbox))
-    app.selectbox(key="choose failure").set_value(("link", "CHINng<->IPLSng")).run()
-    assert any(text.value.startswith("If link CHINng") for text in app.markdown)
+    app.selectbox(key="choose failure").set_value("link CHINng<->IPLSng").run()
+    assert any(text.value.startswith("After the failure of link CHINng") for text in app.markdown)
     app.button(key="fail it").click().run()
     assert app.session_state["applied"] == {"fail_links": ("CHINng<->IPLSng",)}
 

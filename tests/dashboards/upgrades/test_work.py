@@ -75,8 +75,8 @@ def test_the_curve_marks_the_budget(bought: work.FoundUpgrades) -> None:
 def test_failures_are_sent_with_their_map(tmp_path: Path) -> None:
     found = work.find_failures(ABILENE, tmp_path, "ecmp", tmp_path / "failures")
     assert found.tried == found.total == len(found.failures) == 27
-    shares = [one.share for one in found.failures]
-    assert shares == sorted(shares, reverse=True)
+    sizes = [one.size for one in found.failures]
+    assert sizes == sorted(sizes, reverse=True)
     assert found.map is not None
     again: Any = pickle.loads(pickle.dumps(found))
     assert again.failures == found.failures
