@@ -1,13 +1,15 @@
-"""Number of reproduced published values: the table in the README, and the counts that tests require.
+"""Our values of all published ones: what ships with planner, and the table in the README.
 
 python -m benchmarks.verdicts           every target in full, into README.md (almost an hour)
-python -m benchmarks.verdicts --quick   every target quickly, into README.md and tests/verdicts.csv
+python -m benchmarks.verdicts --quick   every target quickly, into data/reproduction and README.md
 """
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,19 +19,21 @@ import pandas as pd
 from benchmarks.common import machine, parser_of
 from planner.runs import reproduction
 from planner.runs.reproduction import Verdict
+from planner.runs.shipped_verdicts import rows_of, write_shipped
 
 ROOT = Path(__file__).parents[1]
+VALUES = ROOT / "data" / "reproduction" / "values.csv"
 BEGIN, END = "<!-- verdicts: made by python -m benchmarks.verdicts -->", "<!-- end of verdicts -->"
 
 
-def count_verdicts(name: str, *, quick: bool) -> dict[str, Any]:
-    """Run a target and return the number of its values with each verdict."""
+def run(name: str, *, quick: bool) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Run a target; return the number of its values with each verdict, and the rows that ship."""
     ((system, target),) = reproduction.find_targets([name])
     one = reproduction.run_target(system, target, quick=quick)
     if one.error is not None:
         raise one.error
     print(f"{one.name:40} {one.seconds:8.1f} s  {one.counts()}", flush=True)
-    return {"target": one.name, **one.counts()}
+    return {"target": one.name, **one.counts()}, rows_of(one)
 
 
 def write_readme(table: pd.DataFrame, kind: str) -> None:
@@ -55,10 +59,10 @@ def main() -> None:
     print(machine())
     names = [f"{system.name}/{target.name}" for system, target in reproduction.find_targets()]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        table = pd.DataFrame(list(pool.map(partial(count_verdicts, quick=quick), names)))
+        counts, rows = zip(*pool.map(partial(run, quick=quick), names), strict=True)
     if quick:
-        table.to_csv(ROOT / "tests" / "verdicts.csv", index=False)
-    write_readme(table, "quick" if quick else "complete")
+        write_shipped(itertools.chain(*rows), f"{date.today():%Y-%m-%d}", VALUES)
+    write_readme(pd.DataFrame(list(counts)), "quick" if quick else "complete")
 
 
 if __name__ == "__main__":

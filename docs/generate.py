@@ -3,12 +3,11 @@
     python docs/generate.py
 
 The pages are made from the code: docstrings, the descriptions that `planner list` shows, the help of the
-commands, and `tests/verdicts.csv`. They are Markdown, so that building the site needs Sphinx but not planner.
+commands, and the values that ship. They are Markdown, so that building the site needs Sphinx but not planner.
 """
 
 from __future__ import annotations
 
-import csv
 import inspect
 import re
 import shutil
@@ -21,6 +20,7 @@ import click
 import typer
 
 from planner import cli
+from planner.runs.shipped_verdicts import load_shipped
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.description import describe
 
@@ -286,9 +286,13 @@ def signature(value: Any, *, drop_first: bool = False) -> str:
 
 def reproduction_page() -> str:
     """Return the page with the counts of verdicts for each target of a paper."""
-    with (ROOT / "tests" / "verdicts.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    shipped = load_shipped()
+    rows = [
+        {"target": name, **{kind: str(count) for kind, count in one.reproduction.counts().items()}}
+        for name, one in shipped.items()
+    ]
     kinds = [name for name in rows[0] if name != "target"]
+    versions = sorted({f"planner {one.version} on {one.measured}" for one in shipped.values()})
     lines = [
         "# What is reproduced",
         "",
@@ -301,7 +305,8 @@ def reproduction_page() -> str:
         "- *not reproduced*: our value differs;",
         "- *not available*: the source does not give the value or its input any more.",
         "",
-        "The counts below are those of quick runs (`--quick`). A test compares them with new runs.",
+        f"The counts below are those of quick runs (`--quick`) of {' and '.join(versions)}.",
+        "A test compares them with new runs.",
         "",
     ]
     systems = sorted({row["target"].split("/")[0] for row in rows})

@@ -1,28 +1,27 @@
 """What is reproduced of the papers stays reproduced: the verdicts of every target, run quickly and once.
 
-A change that moves a count moves it in `tests/verdicts.csv` too (python -m benchmarks.verdicts --quick),
-where it is seen. What a system expects of its targets besides is in `tests/<system>/expected.py`.
+A change that moves a count moves it in `data/reproduction/values.csv` too
+(python -m benchmarks.verdicts --quick), where it is seen. What a system expects of its targets besides is
+in `tests/models/<system>/expected.py`.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pandas as pd
 import pytest
 
 from planner.runs import reproduction
+from planner.runs.shipped_verdicts import load_shipped
 from tests.models.brokering import expected as brokering
 from tests.models.livevideo import expected as livevideo
 from tests.models.multicast import expected as multicast
 
 EXPECTED = {**brokering.EXPECTED, **livevideo.EXPECTED, **multicast.EXPECTED}
-HELD = pd.read_csv(Path(__file__).with_name("verdicts.csv")).set_index("target")
+HELD = {name: one.reproduction.counts() for name, one in load_shipped().items()}
 TARGETS = {f"{system.name}/{target.name}": (system, target) for system, target in reproduction.find_targets()}
 
 
 def test_every_target_is_held() -> None:
-    assert sorted(HELD.index) == sorted(TARGETS)
+    assert sorted(HELD) == sorted(TARGETS)
     assert set(EXPECTED) <= set(TARGETS)
 
 
@@ -35,6 +34,6 @@ def test_verdicts_stay(name: str) -> None:
     rows = "\n".join(
         f"{row.id or row.quantity}: {row.published} / {row.ours}: {row.verdict}" for row in done.rows
     )
-    assert done.counts() == HELD.loc[name].to_dict(), rows
+    assert done.counts() == HELD[name], rows
     if name in EXPECTED:
         EXPECTED[name](done)

@@ -14,8 +14,8 @@ PAGES: Final = (
     ("what_if", "what_if", "What if", ":material/tune:"),
     ("own_data", "own_data", "Your data", ":material/table_edit:"),
     ("through_time", "through_time", "Through time", ":material/timeline:"),
-    ("design_space", "recipes", "Recipes", ":material/account_tree:"),
-    ("stored_runs", "sweeps", "Sweeps", ":material/grid_on:"),
+    ("recipes", "recipes", "Recipes", ":material/account_tree:"),
+    ("results", "sweeps", "Results", ":material/grid_on:"),
     ("reproduction", "reproduction", "Reproduction", ":material/fact_check:"),
 )
 

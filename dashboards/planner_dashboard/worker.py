@@ -418,16 +418,6 @@ def explain(question: Question, tables: Path, label: str) -> Part:
     return run_pages.explained_page(explained).parts[0]
 
 
-def reproduce(name: str, is_quick: bool) -> RenderedParts:
-    """Run a target; return its published values beside ours, and its verdicts."""
-    from planner.reports import study_pages
-    from planner.runs import reproduction
-
-    ((system, target),) = reproduction.find_targets([name])
-    done = reproduction.run_target(system, target, quick=is_quick)
-    return render([study_pages.reproduction_part(done), study_pages.verdicts_part([done])])
-
-
 @dataclass(frozen=True, kw_only=True)
 class SystemMeasurement:
     """The measured value of coordination in one system; fields as in `Measurement` and `Curves`."""

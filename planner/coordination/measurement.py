@@ -71,14 +71,15 @@ class Measurement:
             return [f"{self.system.name}: no design has a plan"]
         rows = self.frame.to_dict(orient="records")
         name, first, sentences = self.system.name, rows[0], []
+        what = f"{metric.label[0].lower()}{metric.label[1:]}"
         if self.bound is not None and first["share"] is not None:
             best = max(rows, key=lambda row: row["share"])
             sentences.append(
                 f"{name}: {best['design']} ({best['mechanism']}) achieves {best['share']:.1%} of the "
-                f"possible gain in {metric.name} over {first['design']}"
+                f"possible gain in {what} over {first['design']}"
             )
         sentences += [
-            f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination: {metric.name} "
+            f"{name}: {row['design']} ({row['mechanism']}) is worse than no coordination: {what} "
             f"{number(row['performance'])} against {number(first['performance'])}"
             for row in rows
             if row["share"] is not None and row["share"] < -1e-6

@@ -209,7 +209,11 @@ def _add_panel(
                     "size": 7,
                     "symbol": ["triangle-down" if below else SIGNS[number % len(SIGNS)] for below in outside],
                 },
-                customdata=[[height, text] for height, text in zip(heights, spread, strict=True)],
+                # beside what is shown: what a page needs to open the scenario of a point
+                customdata=[
+                    [height, text, str(design), value]
+                    for height, text, value in zip(heights, spread, values, strict=True)
+                ],
                 hovertemplate=f"{design}: %{{customdata[0]:.4g}}{'%' if shares else ''}, performance "
                 "%{customdata[1]}<extra>" + mechanism + "</extra>",
             ),

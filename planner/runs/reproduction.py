@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import enum
 import io
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from planner.contract.drawing import Drawing
 from planner.contract.system import System
 from planner.contract.targets import Target, TargetValues
 from planner.errors import InputError, PlannerError, did_you_mean
+from planner.formatting import plain
 from planner.io.table_files import write_table
 from planner.runs import run
 from planner.runs.files import make_folder, slug
@@ -95,6 +97,29 @@ class Reproduction(Result):
         """Count the target's values by verdict, in one sentence."""
         counts = [f"{count} {verdict}" for verdict, count in self.counts().items() if count]
         return f"{self.name}: {', '.join(counts) or self.error or 'no values'}"
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is as it is, in one line."""
+        if self.error is not None:
+            return str(self.error)
+        differing = [row for row in self.rows if row.verdict in (Verdict.ORDER_ONLY, Verdict.NOT_REPRODUCED)]
+        judged = [row for row in self.rows if row.verdict is not Verdict.NOT_AVAILABLE]
+        if not judged:
+            return "The source does not give the values any more."
+        if not differing:
+            fitted = self.counts()[str(Verdict.CALIBRATED)]
+            after = f", {fitted} after an open parameter was fitted" if fitted else ""
+            return f"All {len(judged)} values agree{after}."
+        says = f"{len(differing)} of {len(judged)} values differ"
+        noted = next((row.note for row in differing if row.note), "")
+        if noted:
+            return f"{says}: {noted}"
+        apart = [row for row in differing if row.ratio is not None and row.ratio > 0]
+        if apart:
+            worst = max(apart, key=lambda row: abs(math.log(row.ratio or 1.0)))
+            return f"{says}; most: {worst.quantity}, {plain(worst.ours)} against {plain(worst.published)}"
+        return f"{says}."
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each published value: ours beside it, their ratio, the verdict."""

@@ -15,16 +15,14 @@ from streamlit.testing.v1 import AppTest
 import planner_dashboard
 from planner.coordination import measurement
 from planner.errors import InputError
-from planner.formatting import percent
 from planner.scenarios import scenario as scenarios
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.shipped import scenario_names
-from planner_dashboard import design_space, question, session, worker
+from planner_dashboard import question, session, worker
 from planner_dashboard.what_if import details, pins
 
 APP = Path(planner_dashboard.__file__).with_name("app.py")
 TIME_LIMIT_S = 300.0
-_, VALUE, CURVES = design_space.VIEWS
 
 pytestmark = pytest.mark.slow
 
@@ -301,65 +299,6 @@ def test_a_question_needs_a_design() -> None:
     assert "choose a design" in app.error[0].value
 
 
-def test_recipes_recommend_a_mechanism_for_constraints() -> None:
-    app = AppTest.from_function(_recipes, default_timeout=TIME_LIMIT_S).run()
-    assert not app.exception
-    assert any("DASH" in line.value and "transparency" in line.value for line in app.markdown)
-    app.selectbox[0].select("disjoint")
-    app.selectbox[1].select("companies")
-    app.run()
-    assert "**priority ranking**" in [line.value for line in app.markdown]
-    app.number_input[0].set_value(60.0)
-    app.run()
-    assert "give both" in app.error[0].value
-
-
-def test_the_shipped_value_of_coordination_is_shown() -> None:
-    shipped, _ = measurement.load_release()
-    app = open_tab(AppTest.from_function(_recipes, default_timeout=TIME_LIMIT_S).run(), "recipes view", VALUE)
-    assert not app.exception
-    assert [name for table in app.dataframe for name in table.value.index] == shipped["design"].tolist()
-    shares = [share for table in app.dataframe for share in table.value["share of gain"]]
-    assert shares == [percent(share) for share in shipped["share"]]
-    assert any("measured with planner" in caption.value for caption in app.caption)
-    first = str(shipped["system"].iloc[0])
-    assert any(
-        line.value.startswith(f"- {first}") and "of the possible gain" in line.value for line in app.markdown
-    )
-    open_tab(app, "recipes view", CURVES)
-    assert not app.exception
-    app.session_state["chosen systems"] = []
-    app.run()
-    assert not app.exception, "a choice may be empty"
-
-
-def test_a_measurement_of_the_session_replaces_the_shipped_one() -> None:
-    shipped, curves = measurement.load_release()
-    name = str(shipped["system"].iloc[0])
-    fresh = shipped[shipped["system"] == name].drop(columns="version").assign(performance=123.0)
-    bent = curves[curves["system"] == name].drop(columns="version")
-    app = AppTest.from_function(_recipes, default_timeout=TIME_LIMIT_S)
-    app.session_state["measured"] = {
-        name: worker.SystemMeasurement(
-            designs=fresh,
-            curves=bent,
-            bound=456.0,
-            failed_designs={},
-            failed_runs={"ecmp at noise 2": "no plan"},
-        )
-    }
-    app.session_state["recipes view"] = VALUE
-    app.run()
-    assert not app.exception
-    titles = [line.value for line in app.markdown if line.value.startswith("**")]
-    place = next(place for place, title in enumerate(titles) if title.startswith(f"**{name}"))
-    table = app.dataframe[place].value
-    assert table.index.tolist() == fresh["design"].tolist()
-    assert (table.iloc[:, 2] == "123").all()
-    assert "456" in app.caption[place + 1].value
-    assert any(f"{name} measured here" in caption.value for caption in app.caption)
-
-
 def test_a_measurement_reports_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reported = []
     progress = tmp_path / "measure.progress"
@@ -374,61 +313,6 @@ def test_a_measurement_reports_its_progress(tmp_path: Path, monkeypatch: pytest.
         worker.measure("traffic", tmp_path / "store", progress)
     assert reported == [(["traffic"], "3/12")]
     assert not progress.exists()
-
-
-def _recipes() -> None:
-    from planner_dashboard import design_space
-
-    design_space.page()
-
-
-def _reproduction() -> None:
-    from planner_dashboard import reproduction
-
-    reproduction.page()
-
-
-def _sweeps() -> None:
-    from planner_dashboard import stored_runs
-
-    stored_runs.page()
-
-
-def test_a_target_is_run_and_has_verdicts() -> None:
-    app = AppTest.from_function(_reproduction, default_timeout=TIME_LIMIT_S)
-    app.query_params["target"] = "traffic/figure_1"
-    app.run()
-    assert app.selectbox[0].value == "traffic/figure_1"
-    app.button[0].click()
-    app.run()
-    wait_until(app, lambda: bool(app.dataframe))
-    assert app.dataframe[0].value["verdict"].tolist() == ["reproduced", "reproduced"]
-
-
-def test_only_the_stores_of_the_command_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = AppTest.from_function(_sweeps, default_timeout=TIME_LIMIT_S).run()
-    assert "planner dashboard --store" in app.info[0].value
-    from tests.commands import planner
-
-    done = planner(
-        "sweep", "traffic/abilene", "--designs", "ecmp,optimum", "--set", "problem.scale=0.5,1.0",
-        "--workers", "1", "--out", tmp_path / "store",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    monkeypatch.setenv(session.STORES, str(tmp_path / "store"))
-    app = AppTest.from_function(_sweeps, default_timeout=TIME_LIMIT_S).run()
-    assert not app.exception
-    assert any("4 of 4 runs" in caption.value for caption in app.caption)
-    app.text_input[0].set_value("problem.scale < 1")
-    app.run()
-    assert any("2 of 4 runs" in caption.value for caption in app.caption)
-    for tab in ("Trade-off", "Distribution", "Runs"):
-        open_tab(app, "sweeps view", tab)
-        assert not app.exception
-    app.text_input[0].set_value("problem.sclae < 1")
-    app.run()
-    assert not app.exception
-    assert "problem" in app.error[0].value
 
 
 def test_what_a_job_found_before_it_failed_is_shown() -> None:

@@ -66,7 +66,7 @@ def test_shares_go_from_the_first_design_to_the_tightest_bound_in_truth() -> Non
     assert found.frame["share"].tolist() == pytest.approx([0.0, -0.1, 0.5, 1.0, 0.9, 0.9, 0.9])
     assert any("worse (reaction) is worse than no coordination" in text for text in found.sentences())
     assert any(
-        "best (none) achieves 100.0% of the possible gain in concurrent_flow over alone" in text
+        "best (none) achieves 100.0% of the possible gain in concurrent flow over alone" in text
         for text in found.sentences()
     )
 

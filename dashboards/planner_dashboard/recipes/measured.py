@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,8 +14,11 @@ import streamlit as st
 from planner.coordination import measurement
 from planner.coordination.measurement import Curves, Measurement
 from planner.reports import study_pages
+from planner.reports.document import Part
 from planner.scenarios.catalogue import find_system
 from planner_dashboard import rendering, session, worker
+from planner_dashboard.recipes import examples
+from planner_dashboard.recipes.examples import Example
 from planner_dashboard.worker import SystemMeasurement
 
 KINDS: Final = {"age": "Age of information", "noise": "Measurement noise", "granularity": "Granularity"}
@@ -23,9 +27,8 @@ TIME_LIMIT_S: Final = 3600.0
 
 def show_designs() -> None:
     """Show every system's designs on the same true problem, by the information they have."""
-    st.markdown(
-        "All designs of a system solve the same true problem. **0 %** is the plan without coordination. "
-        "**100 %** is the best that is proven possible with all information. "
+    st.caption(
+        "0 %: the plan without coordination. 100 %: the best that is proven possible with all information. "
         "A negative share is worse than no coordination."
     )
     designs, curves = _merge_frames()
@@ -33,8 +36,45 @@ def show_designs() -> None:
     if chosen:
         _show_origin(designs[designs["system"].isin(chosen)])
         measured = [_select_system(name, designs, curves).measured for name in chosen]
-        rendering.show_part(study_pages.coordination_page(measured).parts[0], "coordination")
+        part = study_pages.coordination_page(measured).parts[0]
+        (figure,) = part.charts
+        card = st.container()
+        clicked = rendering.show_chart(figure, "coordination", is_selectable=True)
+        every = examples.of_designs(designs[designs["system"].isin(chosen)])
+        with card:
+            _show_example("design", every, _clicked_design(clicked))
+        rendering.show_lines(part.notes)
+        with st.expander("Tables"):
+            for table in part.tables:
+                rendering.show_table(table)
     _measure_again()
+
+
+def _clicked_design(selected: Any) -> tuple[Any, ...] | None:
+    """Return system and design of the point that was clicked; None without one."""
+    points = selected["selection"]["points"] if selected else []
+    data = points[0].get("customdata") if points else None
+    return (data[0], data[1], "", 0.0) if data else None
+
+
+def _show_example(key: str, every: Sequence[Example], clicked: tuple[Any, ...] | None) -> None:
+    """Show a choice of measured examples, at the clicked one, and the link that opens it."""
+    state = st.session_state
+    named = {one.title(): one for one in every}
+    if not named:
+        return
+    if clicked is not None and clicked != state.get(f"clicked {key}"):
+        at = [title for title, one in named.items() if one.place() == clicked]
+        state[f"example {key}"] = at[0] if at else next(iter(named))
+    state[f"clicked {key}"] = clicked
+    if state.get(f"example {key}") not in named:
+        state[f"example {key}"] = next(iter(named))
+    left, right = st.columns([1, 2], vertical_alignment="bottom")
+    chosen = left.selectbox(
+        "A measured design", list(named), key=f"example {key}", help="Or choose a point of the chart."
+    )
+    with right:
+        examples.show_link(named[chosen], f"{key} example")
 
 
 def show_curves() -> None:
@@ -54,9 +94,33 @@ def show_curves() -> None:
         _show_origin(rows[rows["system"].isin(chosen)])
         found = [_select_system(name, designs, rows) for name in chosen]
         page = study_pages.coordination_page([one.measured for one in found], found)
-        for number, part in enumerate(page.parts[1:]):
-            rendering.show_part(part, f"curves {number}")
+        clicked, card = None, st.container()
+        for part in page.parts[1:]:
+            own = _show_panels(part, chosen)
+            clicked = clicked or own
+        with card:
+            _show_example("curve", examples.of_curves(rows[rows["system"].isin(chosen)]), clicked)
+        for part in page.parts[1:]:
+            rendering.show_lines(part.notes)
+            with st.expander("Tables"):
+                for table in part.tables:
+                    rendering.show_table(table)
     _measure_again()
+
+
+def _show_panels(part: Part, systems: Sequence[str]) -> tuple[Any, ...] | None:
+    """Show a chart for each system, two beside each other; return the point that was clicked."""
+    rendering.show_part(replace(part, sentences=(), tables=(), notes=()), "key of curves", [])
+    clicked: tuple[Any, ...] | None = None
+    columns = st.columns(2)
+    for place, (system, figure) in enumerate(zip(systems, part.charts, strict=False)):
+        with columns[place % 2]:
+            selected = rendering.show_chart(figure, f"curves {system}", is_selectable=True)
+        points = selected["selection"]["points"] if selected else []
+        data = points[0].get("customdata") if points else None
+        if data:
+            clicked = (system, data[2], "", float(data[3]))
+    return clicked
 
 
 # --- measurements -------------------------------------------------------------------------

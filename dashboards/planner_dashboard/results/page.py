@@ -10,10 +10,14 @@ import streamlit as st
 from plotly import graph_objects as go
 
 from planner.errors import PlannerError
+from planner.formatting import amount_or_number, sizes
 from planner.reports.chart_style import COLOURS
+from planner.scenarios.catalogue import find_system, system_names
+from planner.store.record import column_of
 from planner.store.store import Store
 from planner_dashboard import rendering, session, worker
 from planner_dashboard.fields import field_label
+from planner_dashboard.share import panel
 
 MAX_ROWS: Final = 1_000
 """Runs in the table; charts use all runs of the filter."""
@@ -21,6 +25,7 @@ MAX_POINTS: Final = 100_000
 MAX_NAMED_POINTS: Final = 20_000
 """With more points, the names of their runs would take seconds to send."""
 NO_SERIES: Final = "none"
+RUNS, KEPT = "Runs of sweeps", "Kept answers"
 LAYOUT: Final = {
     "margin": {"l": 10, "r": 10, "t": 20, "b": 10},
     "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
@@ -33,17 +38,25 @@ def page() -> None:
     if not stores:
         st.info(
             "No store is open. Start with `planner dashboard --store FOLDER`. "
-            "`planner sweep ... --out FOLDER` writes such a folder; it can be open while a sweep runs."
+            "`planner sweep ... --out FOLDER` writes such a folder; it can be open while a sweep runs. "
+            "Answers can be kept in it under *Share*."
         )
         return
-    path = st.selectbox("Store", stores, format_func=lambda one: one.name)
-    st.session_state.setdefault("where", st.query_params.get("where", ""))
-    where = st.text_input(
-        "Filter",
-        key="where",
-        placeholder="system = traffic and problem.scale >= 2",
-        help="Names, = != < <= > >=, like, in, is none, and, or, not.",
-    )
+    rendering.show_tabs("results view", (RUNS, _show_store), (KEPT, panel.show_stored))
+
+
+def _show_store() -> None:
+    """Show the choice of a store and a filter, then its runs."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        path = st.selectbox("Store", session.stores(), format_func=lambda one: one.name, width=220)
+        st.session_state.setdefault("where", st.query_params.get("where", ""))
+        where = st.text_input(
+            "Filter",
+            key="where",
+            placeholder="system = traffic and problem.scale >= 2",
+            help="Names, = != < <= > >=, like, in, is none, and, or, not.",
+        )
+        st.button("Reload", help="Read the runs that a sweep has written since.")
     st.query_params["where"] = where
     try:
         with Store(path) as store:
@@ -54,33 +67,86 @@ def page() -> None:
 
 def _show_runs(store: Store, where: str | None) -> None:
     total = store.count(where)
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    left.caption(f"{total:,} of {len(store):,} runs")
-    if right.button("Reload", help="Read the runs that a sweep has written since."):
-        st.rerun()
     if not total:
         st.info("No run matches the filter.")
         return
+    words = Words(store, where)
+    for line in verdicts(store, where):
+        st.markdown(f"**{session.escape_markdown(line)}**")
+    st.caption(f"{total:,} of {len(store):,} runs")
     metrics, settings = store.metric_names(), store.setting_names()
     rendering.show_tabs(
         "sweeps view",
-        ("Lines", lambda: _show_lines(store, where, metrics, settings)),
-        ("Trade-off", lambda: _show_trade_off(store, where, metrics)),
-        ("Distribution", lambda: _show_distribution(store, where, metrics)),
-        ("Runs", lambda: _show_table(store, where, total)),
+        ("Lines", lambda: _show_lines(store, where, metrics, settings, words)),
+        ("Trade-off", lambda: _show_trade_off(store, where, metrics, words)),
+        ("Distribution", lambda: _show_distribution(store, where, metrics, words)),
+        ("Runs", lambda: _show_table(store, where, total, words)),
     )
 
 
-def _show_lines(store: Store, where: str | None, metrics: list[str], settings: list[str]) -> None:
+def verdicts(store: Store, where: str | None) -> list[str]:
+    """Return which design is best in the mean, a sentence for each system of the runs."""
+    lines = []
+    for name in _systems(store, where):
+        own = f"system = {name}" if where is None else f"({where}) and system = {name}"
+        metric = find_system(name).headline
+        column = column_of(metric.name)
+        if column not in store.metric_names():
+            continue
+        means = store.chart(column, by="label", where=own)[column].dropna().astype(float)
+        if not len(means):
+            continue
+        ranked = means.sort_values(ascending=metric.better == "less")
+        says = f"{name}, {metric.label} in the mean of {sizes({'runs': store.count(own)})}: "
+        says += f"{ranked.index[0]} {amount_or_number(ranked.iloc[0], metric.unit)}"
+        if len(ranked) > 1:
+            says += f" is the best of {len(ranked)} designs, "
+            says += f"{ranked.index[-1]} {amount_or_number(ranked.iloc[-1], metric.unit)} the last"
+        lines.append(f"{says}.")
+    return lines
+
+
+def _systems(store: Store, where: str | None) -> list[str]:
+    """Return the systems of the runs of a filter that are installed here."""
+    names = store.runs(where, columns=["system"], limit=MAX_POINTS)["system"].unique()
+    return [str(name) for name in names if name in system_names()]
+
+
+class Words:
+    """Names of metrics and settings in words, with their units, as the systems of the runs declare them."""
+
+    def __init__(self, store: Store, where: str | None) -> None:
+        systems = [find_system(name) for name in _systems(store, where)]
+        self._labels = {
+            column_of(metric.name): f"{metric.label} [{metric.unit}]" if metric.unit else metric.label
+            for system in systems
+            for metric in system.metrics
+        }
+
+    def __call__(self, name: str) -> str:
+        """Return a column of the store in words."""
+        if name in self._labels:
+            return self._labels[name]
+        *section, last = name.split(".")
+        label = field_label(last)
+        return f"{section[1]}: {label}" if section[:1] == ["designs"] and section[1:] else label
+
+
+def _show_lines(
+    store: Store, where: str | None, metrics: list[str], settings: list[str], words: Words
+) -> None:
     columns = st.columns(4)
-    value = _choose_metric(columns[0], "Metric", metrics, key="lines metric")
+    value = _choose_metric(columns[0], "Metric", metrics, words, key="lines metric")
     varied = _varied_settings(store, where, settings)
     horizontal = columns[1].selectbox(
         "By", [*varied, *(name for name in settings if name not in varied), "design", "system", "label"],
-        key="lines by",
+        key="lines by", format_func=words,
     )  # fmt: skip
     series = columns[2].selectbox(
-        "Lines", ["design", "label", "system", *settings, NO_SERIES], key="lines series"
+        "Lines",
+        ["design", "label", "system", *settings, NO_SERIES],
+        key="lines series",
+        format_func=words,
     )
     aggregate: Literal["mean", "min", "max"] = columns[3].selectbox(
         "Aggregate of equal runs", ["mean", "min", "max"], key="lines aggregate"
@@ -96,14 +162,14 @@ def _show_lines(store: Store, where: str | None, metrics: list[str], settings: l
             figure.add_trace(go.Scatter(x=x, y=y, name=str(name), mode="lines+markers", line_color=colour))
         else:
             figure.add_trace(go.Bar(x=x.astype(str), y=y, name=str(name), marker_color=colour))
-    figure.update_layout(xaxis_title=horizontal, yaxis_title=field_label(value), height=440, **LAYOUT)
+    figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(value), height=440, **LAYOUT)
     rendering.show_chart(figure, "lines")
-    st.dataframe(frame)
+    st.dataframe(frame.rename_axis(index=words(horizontal)))
 
 
-def _choose_metric(place: Any, label: str, metrics: list[str], **given: Any) -> str:
+def _choose_metric(place: Any, label: str, metrics: list[str], words: Words, **given: Any) -> str:
     """Show a choice of metrics in words; return the chosen one's name."""
-    chosen: str = place.selectbox(label, metrics, format_func=field_label, **given)
+    chosen: str = place.selectbox(label, metrics, format_func=words, **given)
     return chosen
 
 
@@ -114,11 +180,13 @@ def _varied_settings(store: Store, where: str | None, settings: list[str]) -> li
     return sorted(varied, key=lambda name: not pd.api.types.is_numeric_dtype(frame[name].infer_objects()))
 
 
-def _show_trade_off(store: Store, where: str | None, metrics: list[str]) -> None:
+def _show_trade_off(store: Store, where: str | None, metrics: list[str], words: Words) -> None:
     columns = st.columns(2)
     second = min(1, len(metrics) - 1)
-    horizontal = _choose_metric(columns[0], "Horizontal axis", metrics, key="points horizontal")
-    vertical = _choose_metric(columns[1], "Vertical axis", metrics, key="points vertical", index=second)
+    horizontal = _choose_metric(columns[0], "Horizontal axis", metrics, words, key="points horizontal")
+    vertical = _choose_metric(
+        columns[1], "Vertical axis", metrics, words, key="points vertical", index=second
+    )
     if horizontal == vertical:
         st.info("Choose two metrics.")
         return
@@ -136,15 +204,13 @@ def _show_trade_off(store: Store, where: str | None, metrics: list[str]) -> None
                 marker={"size": 6, "color": COLOURS[place % len(COLOURS)]},
             )
         )
-    figure.update_layout(
-        xaxis_title=field_label(horizontal), yaxis_title=field_label(vertical), height=520, **LAYOUT
-    )
+    figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(vertical), height=520, **LAYOUT)
     rendering.show_chart(figure, "points")
     st.caption(f"{len(frame):,} runs" + _limit_note(frame))
 
 
-def _show_distribution(store: Store, where: str | None, metrics: list[str]) -> None:
-    value = _choose_metric(st, "Metric", metrics, key="distribution metric")
+def _show_distribution(store: Store, where: str | None, metrics: list[str], words: Words) -> None:
+    value = _choose_metric(st, "Metric", metrics, words, key="distribution metric")
     frame = store.runs(where, columns=["label", value], limit=MAX_POINTS).dropna()
     figure = go.Figure()
     for place, (label, rows) in enumerate(frame.groupby("label", sort=False)):
@@ -158,7 +224,7 @@ def _show_distribution(store: Store, where: str | None, metrics: list[str]) -> N
             )
         )  # fmt: skip
     figure.update_layout(
-        xaxis_title=field_label(value),
+        xaxis_title=words(value),
         showlegend=False,
         height=120 + 50 * max(2, frame["label"].nunique()),
         **LAYOUT,
@@ -175,12 +241,17 @@ def _limit_note(frame: pd.DataFrame) -> str:
     )
 
 
-def _show_table(store: Store, where: str | None, total: int) -> None:
+def _show_table(store: Store, where: str | None, total: int, words: Words) -> None:
     frame = store.runs(where, limit=MAX_ROWS)
     if total > len(frame):
         st.caption(f"the first {len(frame):,}")
     selected = st.dataframe(
-        frame, hide_index=True, on_select="rerun", selection_mode="single-row", key="runs table"
+        frame,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="runs table",
+        column_config={str(name): words(str(name)) for name in frame},
     )
     rows = selected["selection"]["rows"]
     if not rows:

@@ -1,4 +1,4 @@
-"""The design space of coordination, the mechanism that suits given constraints, and measured values."""
+"""The design space of coordination, and the mechanism that suits given constraints."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 import streamlit as st
 from plotly import graph_objects as go
 
-from planner.coordination import design_space
+from planner.coordination import design_space, measurement
 from planner.coordination.design_space import SPACE, Information, Resources, Separation
 from planner.errors import PlannerError
 from planner.reports import study_pages
-from planner_dashboard import coordination, rendering, session
+from planner_dashboard import rendering, session
+from planner_dashboard.recipes import examples
 
-VIEWS: Final = ("Design space", "Value of coordination", "Quality of information")
 NOT_STATED: Final = "not stated"
 TRANSPARENT: Final = "rgba(0,0,0,0)"
 TINTS: Final = {
@@ -25,26 +25,18 @@ TINTS: Final = {
 }
 
 
-def page() -> None:
-    """Show the page below its title."""
-    st.markdown(
-        "Control planes that decide without each other cost performance, money or responsiveness. "
-        "Two constraints determine the coordination mechanism that suits (Mukerjee 2018, chapter 1): "
-        "the information that control planes *can* share, and the resources that they decide on."
-    )
-    views = (_show_design_space, coordination.show_designs, coordination.show_curves)
-    rendering.show_tabs("recipes view", *zip(VIEWS, views, strict=True))
-
-
-# --- the design space ---------------------------------------------------------------------
-
-
-def _show_design_space() -> None:
-    _show_map()
-    st.subheader("Your constraints")
+def show_advice_form() -> None:
+    """Show the form for the user's constraints, the mechanism that suits, and a measured example."""
+    st.caption("Two constraints decide: the information that can be shared, and the resources decided on.")
     _show_form()
+
+
+def show_design_space() -> None:
+    """Show the nine cells of the design space, and the recommendation for the selected one."""
+    _show_map()
     (part,) = study_pages.design_space_page(design_space.review().reviews).parts
-    rendering.show_lines(part.notes)
+    with st.expander("Systems that could coordinate otherwise"):
+        rendering.show_lines(part.notes)
 
 
 def _show_map() -> None:
@@ -126,6 +118,7 @@ def _show_form() -> None:
     separation = columns[1].selectbox(
         "Separation",
         [NOT_STATED, *(str(one) for one in Separation)],
+        index=1 + list(Separation).index(Separation.COMPANIES),
         help="What separates the control planes.",
     )
     information = columns[2].selectbox(
@@ -150,9 +143,26 @@ def _show_form() -> None:
         else:
             session.show_error(error)
     else:
-        _show_advice(advice)
+        _show_advice(advice, decide_s)
 
 
-def _show_advice(advice: design_space.Recommendation) -> None:
-    for number, part in enumerate(study_pages.advice_page(advice).parts):
-        rendering.show_part(part, f"advice {number}")
+def _show_advice(advice: design_space.Recommendation, age_s: float | None = None) -> None:
+    """Show the mechanism that suits, with the nearest measured example beside it.
+
+    age_s  time of a decision: so old is the information that it rests on
+    """
+    left, right = st.columns(2)
+    (part,) = study_pages.advice_page(advice).parts
+    with left:
+        rendering.show_lines(part.sentences)
+    with right:
+        designs, curves = measurement.load_release()
+        example = examples.nearest([str(one) for one in advice.mechanisms], designs, curves, age_s)
+        if example is None:
+            st.caption("No design with this mechanism is measured.")
+        else:
+            st.caption("Measured with this mechanism" + (", nearest to your times" if age_s else ""))
+            examples.show_link(example, "nearest example")
+    with st.expander("Systems with the same constraints, and designs of planner"):
+        for table in part.tables:
+            rendering.show_table(table)

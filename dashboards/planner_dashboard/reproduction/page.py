@@ -1,0 +1,211 @@
+"""The page of published values beside ours: all verdicts at once, and one target run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from planner.formatting import duration
+from planner.reports import study_pages
+from planner.runs.reproduction import Verdict
+from planner.runs.shipped_verdicts import ShippedReproduction, load_shipped
+from planner_dashboard import rendering, session
+from planner_dashboard.reproduction import runs
+from planner_dashboard.worker import RenderedParts
+
+STYLE: Final = Path(__file__).with_name("style.css")
+COLOURS: Final = {
+    "reproduced": "#2f8f5b",
+    "calibrated": "#86b979",
+    "order only": "#d9a032",
+    "not reproduced": "#b23a4e",
+    "not available": "#98a2ac",
+}
+MEANINGS: Final = {
+    "reproduced": "within the tolerance of the published value",
+    "calibrated": "within it, after an open parameter was fitted",
+    "order only": "another value, but the same order",
+    "not reproduced": "another value",
+    "not available": "lost in the source",
+}
+TIME_LIMIT_S: Final = 3600.0
+MOST_KEPT: Final = 8
+"""Results of runs that a session keeps."""
+
+
+def page() -> None:
+    """Show the page below its title."""
+    st.html(STYLE)
+    shipped = load_shipped()
+    if not shipped:
+        st.info("There are no targets.")
+        return
+    totals = _totals(shipped)
+    every = sum(totals.values())
+    agree = totals[str(Verdict.REPRODUCED)] + totals[str(Verdict.CALIBRATED)]
+    judged = every - totals[str(Verdict.NOT_AVAILABLE)]
+    st.markdown(
+        f"**{agree} of {judged} published values agree with ours**, in {len(shipped)} tables and figures of "
+        f"the papers. {totals[str(Verdict.ORDER_ONLY)]} more are in the published order."
+    )
+    st.html(_overview(shipped))
+    st.caption("; ".join(f"{name}: {words}" for name, words in MEANINGS.items()))
+    versions = dict.fromkeys(f"planner {one.version} on {one.measured}" for one in shipped.values())
+    st.caption(f"Measured by quick runs of {', '.join(versions)}.")
+    chosen = _show_targets(shipped)
+    if chosen is not None:
+        _show_target(chosen, shipped[chosen])
+
+
+# --- all verdicts -------------------------------------------------------------------------
+
+
+def _totals(shipped: Mapping[str, ShippedReproduction]) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for one in shipped.values():
+        totals.update(one.reproduction.counts())
+    return totals
+
+
+@lru_cache(maxsize=1)
+def _by_system() -> dict[str, Counter[str]]:
+    """Return the number of values with each verdict by system."""
+    found: dict[str, Counter[str]] = {}
+    for one in load_shipped().values():
+        found.setdefault(one.reproduction.system.name, Counter()).update(one.reproduction.counts())
+    return found
+
+
+def _overview(shipped: Mapping[str, ShippedReproduction]) -> str:
+    """Return a table of the verdicts on each system, with a bar of their shares."""
+    heads = "".join(
+        f"<th scope='col'><i style='background:{COLOURS[name]}'></i>{escape(name)}</th>" for name in COLOURS
+    )
+    rows = [*_by_system().items(), ("all", _totals(shipped))]
+    body = "".join(
+        f"<tr><th scope='row'>{escape(name)}</th><td class='bar'>{_bar(counts)}</td>"
+        + "".join(f"<td>{counts[verdict]}</td>" for verdict in COLOURS)
+        + "</tr>"
+        for name, counts in rows
+    )
+    return (
+        "<table class='verdicts'><thead><tr><th scope='col'>system</th><th class='bar'></th>"
+        f"{heads}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _bar(counts: Mapping[str, int]) -> str:
+    total = sum(counts.values()) or 1
+    return (
+        "<div aria-hidden='true'>"
+        + "".join(
+            f"<span style='background:{colour};width:{100 * counts[name] / total:.2f}%'></span>"
+            for name, colour in COLOURS.items()
+        )
+        + "</div>"
+    )
+
+
+def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
+    """Show the targets of the filter with their verdicts; return the chosen one."""
+    state = st.session_state
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        systems = st.pills("Systems", list(_by_system()), selection_mode="multi", key="target systems")
+        verdicts = st.pills("Verdicts", list(COLOURS), selection_mode="multi", key="target verdicts")
+    names = [
+        name
+        for name, one in shipped.items()
+        if (not systems or one.reproduction.system.name in systems)
+        and (not verdicts or any(one.reproduction.counts()[verdict] for verdict in verdicts))
+    ]
+    if not names:
+        st.info("No target matches the filter.")
+        return None
+    frame = pd.DataFrame([_row(name, shipped[name]) for name in names])
+    selected = st.dataframe(
+        frame,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        height=min(420, 38 + 35 * len(frame)),
+        key=f"targets {systems} {verdicts}",
+        column_config={
+            "Agree": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
+            "Reason": st.column_config.TextColumn(width="large"),
+            "What it shows": st.column_config.TextColumn(width="medium"),
+        },
+    )
+    rows = selected["selection"]["rows"]
+    clicked = names[rows[0]] if rows else None
+    if clicked is not None and clicked != state.get("clicked target"):
+        state["target"] = clicked
+    state["clicked target"] = clicked
+    named = st.query_params.get("target", "")
+    if "target" not in state and named in names:
+        state["target"] = named
+    if state.get("target") not in names:
+        state["target"] = names[0]
+    chosen: str = st.selectbox("Target", names, key="target", help="Or choose a row of the table.")
+    st.query_params["target"] = chosen
+    return chosen
+
+
+def _row(name: str, one: ShippedReproduction) -> dict[str, object]:
+    done = one.reproduction
+    counts = done.counts()
+    judged = sum(counts.values()) - counts[str(Verdict.NOT_AVAILABLE)]
+    agree = counts[str(Verdict.REPRODUCED)] + counts[str(Verdict.CALIBRATED)]
+    return {
+        "Target": name,
+        "Place": done.target.place,
+        "What it shows": done.target.about,
+        "Agree": agree / judged if judged else None,
+        "Verdicts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count),
+        "Reason": done.reason,
+    }
+
+
+# --- one target ---------------------------------------------------------------------------
+
+
+def _show_target(name: str, shipped: ShippedReproduction) -> None:
+    """Show a target's values as they ship, or as they were measured here."""
+    state = st.session_state
+    done = shipped.reproduction
+    st.subheader(f"{done.system.name}, {session.escape_markdown(done.target.place)}")
+    st.markdown(session.escape_markdown(f"{done.target.about}. {done.reason}"))
+    results: dict[tuple[str, bool], RenderedParts] = state.setdefault("reproduced", {})
+    taken = session.take_result("reproduce")
+    if taken is not None:
+        results[state["reproducing"]] = taken
+        while len(results) > MOST_KEPT:
+            del results[next(iter(results))]
+    is_busy = session.is_pending("reproduce")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for label, is_quick in (("Run quickly", True), ("Run in full", False)):
+            if st.button(label, disabled=is_busy, key=label):
+                state["reproducing"] = name, is_quick
+                session.submit("reproduce", runs.reproduce, name, is_quick, time_limit_s=TIME_LIMIT_S)
+                st.rerun()
+        st.caption(f"A quick run took {duration(done.seconds)}; a full one takes up to an hour.")
+    running = state.get("reproducing", ("", True))
+    session.show_progress("reproduce", f"running {running[0]}", "cancelled")
+    if running[0] == name:
+        session.show_failure("reproduce")
+    found: Sequence[tuple[bool, RenderedParts]] = [
+        (is_quick, results[name, is_quick]) for is_quick in (False, True) if (name, is_quick) in results
+    ]
+    if not found:
+        rendering.show_part(study_pages.reproduction_part(done), f"shipped {name}", [])
+        return
+    is_quick, parts = found[0]
+    st.caption("Measured here, " + ("quickly." if is_quick else "in full."))
+    for number, (part, figures) in enumerate(parts):
+        rendering.show_part(part, f"{name} {is_quick} {number}", figures)

@@ -1,0 +1,87 @@
+"""Our values of all targets as they were measured last: README, tests, documentation and dashboard use them.
+
+`data/reproduction/values.csv` has a row for each published value: ours, its note, and the version and the
+date of the measurement. The verdict follows from the two values whenever it is asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from planner import __version__
+from planner.contract.targets import TargetValues
+from planner.io.file_replacement import replace_text
+from planner.runs.reproduction import Reproduction, find_targets, judge
+
+COLUMNS: Final = ("target", "id", "ours", "note", "seconds", "version", "measured")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShippedReproduction:
+    """A target with our values as they were measured in a quick run.
+
+    measured  date, such as 2026-11-22
+    """
+
+    reproduction: Reproduction
+    version: str
+    measured: str
+
+
+@cache
+def load_shipped() -> dict[str, ShippedReproduction]:
+    """Return the shipped values of every target by its name; targets without any are absent."""
+    text = (files("planner_data") / "reproduction" / "values.csv").read_text(encoding="utf-8")
+    rows: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        rows.setdefault(row["target"], []).append(row)
+    found = {}
+    for system, target in find_targets():
+        own = rows.get(f"{system.name}/{target.name}")
+        if own is not None:
+            values = {row["id"]: _parse(row["ours"]) for row in own if row["id"]}
+            notes = {row["id"]: row["note"] for row in own if row["id"] and row["note"]}
+            judged = judge(system, target, TargetValues(values=values, notes=notes))
+            found[own[0]["target"]] = ShippedReproduction(
+                reproduction=Reproduction(
+                    system=system, target=target, rows=tuple(judged), seconds=float(own[0]["seconds"])
+                ),
+                version=own[0]["version"],
+                measured=own[0]["measured"],
+            )
+    return found
+
+
+def rows_of(done: Reproduction) -> list[dict[str, str]]:
+    """Return our values of a target as rows that ship; a target without values has one row."""
+    head = {"target": done.name, "seconds": f"{done.seconds:.2g}"}
+    rows = [{**head, "id": row.id, "ours": _text(row.ours), "note": row.note} for row in done.rows if row.id]
+    return rows or [{**head, "id": "", "ours": "", "note": ""}]
+
+
+def write_shipped(rows: Iterable[Mapping[str, str]], measured: str, path: Path) -> None:
+    """Write our values of all targets, with the date of the measurement and this version."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**row, "version": __version__, "measured": measured} for row in rows)
+    replace_text(path, text.getvalue())
+
+
+def _parse(text: str) -> float | bool | None:
+    if text in ("true", "false"):
+        return text == "true"
+    return float(text) if text else None
+
+
+def _text(value: float | bool | None) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else repr(float(value))

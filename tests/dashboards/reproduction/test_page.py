@@ -1,0 +1,38 @@
+"""The page of published values: all verdicts, a filter, and one target run again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.runs.shipped_verdicts import load_shipped
+
+TIME_LIMIT_S = 300.0
+
+
+def _reproduction() -> None:
+    from planner_dashboard import reproduction
+
+    reproduction.page()
+
+
+@pytest.mark.slow
+def test_all_verdicts_are_shown_and_a_target_is_run_again() -> None:
+    app = AppTest.from_function(_reproduction, default_timeout=TIME_LIMIT_S)
+    app.query_params["target"] = "traffic/figure_1"
+    app.run()
+    assert not app.exception
+    assert app.dataframe[0].value["Target"].tolist() == list(load_shipped())
+    assert "published values agree with ours" in app.markdown[0].value
+    assert app.selectbox[0].value == "traffic/figure_1"
+    next(button for button in app.button if button.label == "Run quickly").click()
+    app.run()
+    limit = time.monotonic() + TIME_LIMIT_S
+    while not any("Measured here, quickly." in one.value for one in app.caption):
+        assert time.monotonic() < limit
+        assert not app.exception
+        time.sleep(0.2)
+        app.run()
+    assert app.dataframe[1].value["verdict"].tolist() == ["reproduced", "reproduced"]

@@ -1,0 +1,44 @@
+"""Our values that ship: written and read again unchanged, and each target has a reason in one line."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from planner.contract.targets import TargetValues
+from planner.runs.reproduction import Reproduction, find_targets, judge
+from planner.runs.shipped_verdicts import COLUMNS, load_shipped, rows_of, write_shipped
+
+
+def test_what_ships_is_whole_and_reasons_are_lines() -> None:
+    shipped = load_shipped()
+    assert list(shipped) == [f"{system.name}/{target.name}" for system, target in find_targets()]
+    for one in shipped.values():
+        done = one.reproduction
+        assert sum(done.counts().values()) == len(done.target.rows) + len(done.target.lost)
+        assert done.reason
+        assert "\n" not in done.reason
+        assert one.version
+        assert len(one.measured.split("-")) == 3
+
+
+def test_values_are_written_and_read_unchanged(tmp_path: Path) -> None:
+    shipped = list(load_shipped().values())
+    rows = [row for one in shipped for row in rows_of(one.reproduction)]
+    write_shipped(rows, "2026-11-22", tmp_path / "values.csv")
+    with (tmp_path / "values.csv").open(encoding="utf-8", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [*read[0]] == list(COLUMNS)
+    assert [{name: row[name] for name in rows[0]} for row in read] == rows
+
+
+def test_a_reason_names_the_value_that_differs_most() -> None:
+    ((system, target),) = find_targets(["traffic/figure_7"])
+    values: dict[str, float | bool | None] = dict.fromkeys(target.rows, 1e9)
+    done = Reproduction(
+        system=system, target=target, rows=tuple(judge(system, target, TargetValues(values=values)))
+    )
+    assert "values differ; most: " in done.reason
+    noted = TargetValues(values=values, notes={target.rows[0]: "another reading"})
+    done = Reproduction(system=system, target=target, rows=tuple(judge(system, target, noted)))
+    assert done.reason.endswith("values differ: another reading")
