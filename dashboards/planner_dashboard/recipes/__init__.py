@@ -1,4 +1,4 @@
-"""Coordination mechanisms: what they are worth as measured, with worse information, and which one suits."""
+"""Coordination mechanisms: their measured value, also with worse information, and which one suits."""
 
 from planner_dashboard.recipes.page import page
 

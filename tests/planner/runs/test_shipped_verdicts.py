@@ -33,7 +33,7 @@ def test_values_are_written_and_read_unchanged(tmp_path: Path) -> None:
 
 
 def test_a_reason_names_the_value_that_differs_most() -> None:
-    ((system, target),) = find_targets(["traffic/figure_7"])
+    ((system, target),) = find_targets(["brokering/table_3_1"])
     values: dict[str, float | bool | None] = dict.fromkeys(target.rows, 1e9)
     done = Reproduction(
         system=system, target=target, rows=tuple(judge(system, target, TargetValues(values=values)))
