@@ -48,6 +48,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "exchanged_bytes": "signalling_bytes",
     "bound_within": "bound_scope",
     "within": "bound_scope",
+    "down_rate": "capacity_factors",
 }
 """New names by the names that users wrote before version 0.2."""
 

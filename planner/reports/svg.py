@@ -307,9 +307,9 @@ class _Picture:
         palette, drawing = self.palette, self.network.last
         own = self.network.nodes_of(drawing)
         band = node_scale().bands(own["value"]) if "value" in own else np.full(len(self.names), -1)
-        codes = None
+        codes, groups = None, pd.Index([])
         if "group" in self.network.nodes and self.layout.coast is not None:
-            codes = pd.factorize(self.network.nodes["group"].fillna("").astype(str))[0]
+            codes, groups = pd.factorize(self.network.nodes["group"].fillna("").astype(str))
         is_gone = np.zeros(len(self.names), bool)
         is_gone[self.gone_nodes] = True
         lost = own["lost"].fillna(0.0).to_numpy(float) if "lost" in own else np.zeros(len(self.names))
@@ -317,7 +317,7 @@ class _Picture:
             fill, stroke = palette["paper"], palette["ink"]
             if band[i] >= 0:
                 fill, stroke = palette["bands"][band[i]], palette["paper"]
-            elif codes is not None and codes.max() > 0:
+            elif codes is not None and codes.max() > 0 and groups[codes[i]]:
                 fill, stroke = palette["groups"][codes[i] % len(palette["groups"])], palette["paper"]
             circle = f'cx="{x:.1f}" cy="{y:.1f}"'
             self.parts.append(

@@ -167,7 +167,7 @@ class Painter {
       if (!this.isSeen([x, y, x, y])) continue;
       const isHot = this.look.isHotNode(i);
       const colour = state.nodeColour(palette, i);
-      const ofGroup = !colour && group && scene.isMap && scene.groups.length > 1;
+      const ofGroup = !colour && group && scene.groups[group[i]] && scene.isMap && scene.groups.length > 1;
       if (!colour && !ofGroup && !isHot && !state.isGoneNode[i]) {
         plain.moveTo(x + radius, y);
         plain.arc(x, y, radius, 0, 7);

@@ -24,6 +24,9 @@ def draw(problem: Brokering, plan: Assignment) -> Sequence[Drawing]:
     """
     done = read_assignment(problem, plan)
     load = problem.background_mbps + done.load_mbps
+    # a cluster that is full but for rounding is not congested
+    is_full = (done.load_mbps > 0) & ~is_overloaded(problem, done.load_mbps)
+    load = np.where(is_full, np.minimum(load, problem.capacity_mbps), load)
     count = done.count.astype(float)
     served = np.bincount(done.cluster, weights=count, minlength=len(load))
     assigned = np.bincount(done.location, weights=count, minlength=len(problem.locations))

@@ -17,7 +17,6 @@ from planner_models.brokering.problem.problem import Brokering
 CLUSTER: Final = "cluster"  # kind of the elements that nodes are
 APART: Final = 0.006  # distance between clusters of one place, in the extent of the map
 GOLDEN_ANGLE: Final = math.pi * (3 - math.sqrt(5))  # of a spiral, on which points are spread evenly
-CLIENTS: Final = "clients"  # group of the places of clients, beside the CDNs
 
 
 def draw(problem: Brokering) -> Sequence[Drawing]:
@@ -78,7 +77,7 @@ def draw_market(
             "element": "",
             "latitude": locations["latitude"].astype(float),
             "longitude": locations["longitude"].astype(float),
-            "group": CLIENTS,
+            "group": "",
             "value": np.nan,
             "size": clients / (clients.max(initial=0.0) or 1.0),
             "lost": lost,

@@ -70,7 +70,10 @@ def draw_network(
     nodes = pd.DataFrame(
         {
             "node": names,
-            "label": np.where(joined > 1, [f"{many} groups" for many in joined], names),
+            "label": [
+                name if many < 2 else f"{name} and {many - 1} more"
+                for name, many in zip(names.tolist(), joined.tolist(), strict=True)
+            ],
             "element": np.where(is_group, "", names),
             "group": problem.clusters["tier"].astype(str),
             "value": np.nan if load_mbps is None else share,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.contract.drawing import Distribution, Drawing
 from planner.io.in_memory import to_graph
-from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates
 from planner_models.traffic.plan.plan import SHED_TOLERANCE, Routing
 from planner_models.traffic.problem.drawing import draw_network
@@ -34,16 +34,21 @@ def draw(problem: Traffic, plan: Routing) -> Sequence[Drawing]:
     senders slow down on overloaded links.
     """
     flow = verify_flow(problem, plan)
+    full = problem.capacity_mbps
+    # a link that is full but for rounding is not overloaded
+    load = np.where(
+        flow.load_mbps <= full * (1 + TOLERANCE), np.minimum(flow.load_mbps, full), flow.load_mbps
+    )
     sent = delivered_rates(problem, flow) if problem.overload == "max-min" else flow.served_mbps
     unsent = problem.rate_mbps - sent
     picture = draw_network(
         problem,
         "Links by utilization",
-        load_mbps=flow.load_mbps,
+        load_mbps=load,
         dropped_mbps=dropped_rates(problem, flow),
         unsent_mbps=np.where(unsent > SHED_TOLERANCE * problem.rate_mbps, unsent, 0.0),
     )
-    percent = 100 * flow.load_mbps / problem.capacity_mbps
+    percent = 100 * load / full
     return (
         picture,
         Distribution(

@@ -68,8 +68,9 @@ def draw_network(
     sent = sum_by_index(problem.source, problem.rate_mbps, count)
     received = sum_by_index(problem.target, problem.rate_mbps, count)
     nodes = problem.nodes.dropna(axis="columns", how="all").reset_index(drop=True)
+    if not {"x", "y"} <= set(nodes):  # in a fabric all hosts are alike, and many
+        nodes = nodes.assign(size=sent + received)
     nodes = nodes.assign(
-        size=sent + received,
         note=[
             f"{amount(out, 'Mbit/s')} start here, {amount(into, 'Mbit/s')} end here"
             for out, into in zip(sent.tolist(), received.tolist(), strict=True)

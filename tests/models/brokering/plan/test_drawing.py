@@ -26,7 +26,7 @@ def test_clients_lose_what_metrics_count(problem: Brokering) -> None:
     plan = chosen.run(chosen.observe(problem)).plan
     metrics = SYSTEM.plan.measure(problem, plan, None)
     drawn = picture(problem)
-    is_place = drawn.nodes["group"] == "clients"
+    is_place = drawn.nodes["element"] == ""
     assert drawn.nodes["lost"][~is_place].sum() == metrics["congested"]
     assert drawn.nodes["lost"][is_place].sum() == metrics["shed"]
 

@@ -89,3 +89,10 @@ def test_a_network_without_links_is_drawn() -> None:
     problem = adjust(network([("a", "b", 4.0)], [("a", "b", 10.0)]), fail_links=("a->b",))
     drawn = picture(problem, "optimum")
     assert drawn.nodes["lost"].tolist() == [10.0, 0.0]
+
+
+def test_a_link_that_is_full_but_for_rounding_is_not_over_its_capacity() -> None:
+    problem = network([("a", "b", 0.1 + 0.2)], [("a", "b", 0.3)])
+    assert picture(problem, "optimum").links["value"].tolist() == pytest.approx([100.0])
+    problem = network([("a", "b", 0.3)], [("a", "b", 0.3 * (1 + 1e-9))])
+    assert picture(problem, "ecmp").links["value"].tolist() == [100.0]
