@@ -11,6 +11,7 @@ from planner.contract.system import System
 from planner.scenarios.scenario import Scenario
 from planner_dashboard.fields import field_label
 from planner_dashboard.question import Question, value_text
+from planner_dashboard.what_if import history
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,19 @@ def with_adjustments(scenario: Scenario, question: Question, adjustments: Mappin
         else:
             changes[key] = value
     return replace(question, changes=changes)
+
+
+def ask_adjustments(scenario: Scenario, question: Question, adjustments: Mapping[str, Any]) -> None:
+    """Ask a question again with further adjustments of elements."""
+    present = adjustments_of(scenario, question)
+    merged = dict(present)
+    for parameter, value in adjustments.items():
+        before = present.get(parameter)
+        if isinstance(value, Mapping):
+            merged[parameter] = {**(before or {}), **value}
+        else:
+            merged[parameter] = tuple(dict.fromkeys([*(before or ()), *value]))
+    history.ask(with_adjustments(scenario, question, merged))
 
 
 def _plain(value: Any) -> Any:

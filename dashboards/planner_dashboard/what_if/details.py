@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from planner.scenarios.catalogue import find_system
-from planner_dashboard import rendering, session, share, worker
+from planner.scenarios.scenario import Scenario
+from planner_dashboard import rendering, session, share, upgrades, worker
 from planner_dashboard.rendering import show_tabs
+from planner_dashboard.what_if.changes import ask_adjustments
 from planner_dashboard.worker import Answer, DesignAnswer
 
-DESIGNS, PLAN, LIMITS, SHARE = "Designs side by side", "The plan", "What limits it", "Share"
+DESIGNS, PLAN, FAILURES, LIMITS, SHARE = (
+    "Designs side by side",
+    "The plan",
+    "Failures",
+    "What limits it",
+    "Share",
+)
 
 
-def show_details(answer: Answer, design: DesignAnswer, before: Answer | None, tables: Path) -> None:
+def show_details(
+    scenario: Scenario, answer: Answer, design: DesignAnswer, before: Answer | None, tables: Path
+) -> None:
     """Show the tabs below the picture.
 
     design  whose plan the picture shows
@@ -27,6 +38,9 @@ def show_details(answer: Answer, design: DesignAnswer, before: Answer | None, ta
         (DESIGNS, lambda: _show_designs(answer, before)),
         (PLAN, lambda: _show_plan(answer, design, before)),
     ]
+    if any(kind.with_role("failure") for kind in scenario.system.problem.elements) and design.has_plan:
+        fail = partial(ask_adjustments, scenario, answer.question)
+        views.append((FAILURES, lambda: upgrades.show_failures(answer.question, tables, design.label, fail)))
     if design.can_explain:
         views.append((LIMITS, lambda: _show_explanation(answer, tables, design.label)))
     show_tabs("view", *views, (SHARE, lambda: share.show_share(answer.question, answer, design.label)))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from planner.errors import PlannerError
 from planner.scenarios.scenario import Scenario
-from planner_dashboard import session, worker
+from planner_dashboard import session, upgrades, worker
 from planner_dashboard.question import (
     FIRST_SCENARIO,
     Question,
@@ -211,7 +211,7 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     headline.show_verdict(answer.sentences, changed)
     labels = picture.designs_with_plan(answer)
     if not labels:
-        _show_unsolved(answer, tables)
+        _show_unsolved(scenario, answer, tables)
         return
     state = st.session_state
     key = f"design {answer.question.scenario}"
@@ -226,19 +226,19 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
     reference = compared.design if compared is not None else same
     headline.show_figures(headline.figures_of(scenario.system, shown, reference), shown.label)
     compiling = f", after compiling (once) for {answer.compile_s:.1f} s" if answer.compile_s > 0.05 else ""
-    _show_pictures(scenario, question, answer, shown, plans, compared)
+    _show_pictures(scenario, question, answer, shown, plans, compared, tables)
     st.caption(f"answered in {answer.seconds:.1f} s{compiling}")
     words = ", ".join(one.words for one in changes.list_changes(scenario, answer.question)) or "no changes"
     pins.show_button(answer.question, shown.label, words)
     pins.show_pins()
     since = before.answer if before is not None and before.answer is not answer else None
-    details.show_details(answer, shown, since, tables)
+    details.show_details(scenario, answer, shown, since, tables)
 
 
-def _show_unsolved(answer: worker.Answer, tables: Path) -> None:
+def _show_unsolved(scenario: Scenario, answer: worker.Answer, tables: Path) -> None:
     """Show why no design has a plan."""
     if answer.designs:
-        details.show_details(answer, answer.designs[0], None, tables)
+        details.show_details(scenario, answer, answer.designs[0], None, tables)
 
 
 def _plans_to_compare(
@@ -273,6 +273,7 @@ def _show_pictures(
     shown: worker.DesignAnswer,
     plans: dict[str, picture.Plan],
     compared: picture.Plan | None,
+    tables: Path,
 ) -> None:
     """Show the picture with its switches on the left, and the panel on the right."""
     left, right = st.columns([7, 3], gap="medium")
@@ -307,8 +308,10 @@ def _show_pictures(
             picture.show_changes(scenario.system, compared, picture.Plan("now", answer, shown))
         elif element.selected() is not None:
             element.show_element(scenario, question, answer, shown)
-        else:
+        elif scenario.system.problem.elements:
             _show_hints(scenario)
+            apply = partial(changes.ask_adjustments, scenario, answer.question)
+            upgrades.show_panel(answer.question, tables, shown.label, apply)
 
 
 def _own_name(answer: worker.Answer, shown: worker.DesignAnswer, other: picture.Plan) -> str:
@@ -316,6 +319,5 @@ def _own_name(answer: worker.Answer, shown: worker.DesignAnswer, other: picture.
 
 
 def _show_hints(scenario: Scenario) -> None:
-    kinds = [kind.name for kind in scenario.system.problem.elements]
-    if kinds:
-        st.caption("Click the picture, or find by name: " + ", ".join(kinds) + ".")
+    kinds = ", ".join(kind.name for kind in scenario.system.problem.elements)
+    st.caption(session.escape_markdown(f"Click the picture, or find by name: {kinds}."))
