@@ -65,7 +65,7 @@ def amount(value: float, unit: str) -> str:
     for word, least in reversed(LARGE_NUMBERS.items()):
         if value >= least and not is_convertible(unit):
             return f"{float(f'{value / least:.4g}'):,.10g} {word} {unit}".rstrip()
-    return f"{value:,.10g} {unit}".rstrip()
+    return f"{value:,.10g} {_counted(value, unit)}".rstrip()
 
 
 def amount_or_number(value: float | None, unit: str) -> str:
@@ -74,7 +74,12 @@ def amount_or_number(value: float | None, unit: str) -> str:
         return "-"
     if is_convertible(unit) or value >= min(LARGE_NUMBERS.values()):
         return amount(value, unit)
-    return f"{number(value)} {unit}".rstrip()
+    return f"{number(value)} {_counted(value, unit)}".rstrip()
+
+
+def _counted(value: float, unit: str) -> str:
+    """Return a unit of countable things in the singular where there is one: `1 client`."""
+    return _singular(unit) if value == 1 and not is_convertible(unit) else unit
 
 
 def scale_of(

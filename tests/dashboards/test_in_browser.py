@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from benchmarks import browser as pages
+from benchmarks import dashboard_stories
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import load
 
@@ -179,3 +180,17 @@ def test_large_questions_one_after_another_are_all_answered(page: Any, address: 
         open_question(page, address, name, set="solver.time_limit_s=3")
         assert page.get_by_text("the worker ran out of memory").count() == 0, name
         assert page.get_by_text("no plan found").count() == 0, name
+
+
+@pytest.mark.parametrize("story", dashboard_stories.STORIES, ids=lambda story: story.__name__)
+def test_a_story_is_played_from_start_to_end(
+    page: Any, address: str, story: Callable[[Any, str, dashboard_stories.Report], None]
+) -> None:
+    steps: list[str] = []
+
+    def report(step: str) -> None:
+        assert fits(page), f"{step}: a part is wider than the page"
+        steps.append(step)
+
+    story(page, address, report)
+    assert len(steps) >= 3

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.contract.drawing import Drawing, NetworkMap
+from planner.contract.drawing import Drawing, NetworkMap, Timeline
 from planner.contract.metrics import Metric
 from planner.contract.system import System
 from planner.formatting import figure, number
@@ -55,6 +55,8 @@ def _show(
     if isinstance(drawing, NetworkMap):
         whole = before if isinstance(before, NetworkMap) else None
         found = pictures.show_network(drawing, key=key, before=whole, selected=name, height=HEIGHT)
+    elif isinstance(drawing, Timeline):
+        found = pictures.show_timeline(drawing, key=key, selected=name, height=HEIGHT)
     else:
         rendering.show_drawing(drawing, key)
         return None
@@ -71,6 +73,10 @@ def show_two(before: Plan, after: Plan, mode: str) -> None:
     if mode == DIFFERENCE and isinstance(one, NetworkMap) and isinstance(two, NetworkMap):
         st.caption(session.escape_markdown(f"{after.name}, compared with {before.name}"))
         pictures.show_difference(one, two, key=key, height=HEIGHT)
+        return
+    if mode == DIFFERENCE and isinstance(one, Timeline) and isinstance(two, Timeline):
+        st.caption(session.escape_markdown(f"{after.name}, and {before.name} faint below it"))
+        pictures.show_timeline(two, key=key, before=one, height=HEIGHT)
         return
     for place, (column, plan) in enumerate(zip(st.columns(2), (before, after), strict=True)):
         with column:

@@ -1,0 +1,104 @@
+"""Three stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
+
+1. A link of a national backbone fails, and upgrades are chosen under a budget.
+2. A CDN of a broker raises its price.
+3. Live video is short of capacity: what is shed, and which larger links bring it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from benchmarks.browser import (
+    act,
+    choose,
+    select_element,
+    solve_address,
+    verdict,
+    wait_for_answer,
+    wait_for_script,
+)
+
+Report = Callable[[str], None]
+"""Called with the name of each step when the page shows it."""
+
+
+def play_backbone(page: Any, url: str, report: Report) -> None:
+    """Fail a link of germany50, find the upgrades that repair it, and buy within a budget."""
+    page.goto(url)
+    wait_for_answer(page)
+    assert "240.7 of 240.7 Gbit/s" in verdict(page)
+    report("backbone 1 all demand is delivered")
+    select_element(page, "Koblenz – Koeln")
+    page.get_by_text("Demands with the largest load").wait_for()
+    report("backbone 2 what a link carries")
+    act(page, "Fail")
+    says = verdict(page)
+    assert says.startswith("With Koblenz – Koeln failed"), says
+    assert "It sheds" in says, says
+    page.get_by_role("button", name="Close", exact=True).click()
+    report("backbone 3 what the failure costs")
+    wait_for_script(page)
+    page.get_by_role("button", name="Find upgrades").click()
+    page.get_by_role("button", name="Apply the list").wait_for()
+    report("backbone 4 upgrades that repair it")
+    budget = page.get_by_role("slider", name="Budget").first
+    budget.focus()
+    page.keyboard.press("ArrowLeft")
+    wait_for_script(page)
+    report("backbone 5 what a budget buys")
+    address = page.url
+    page.get_by_role("button", name="Apply").last.click()
+    page.wait_for_function("address => location.href != address", arg=address)
+    wait_for_answer(page)
+    assert verdict(page) != says
+    report("backbone 6 the network with these upgrades")
+
+
+def play_market(page: Any, url: str, report: Report) -> None:
+    """Raise the price of a broker's CDN, and compare with the plan before."""
+    page.goto(f"{url}/?{urlencode({'scenario': 'brokering/own_data'})}")
+    solve_address(page)
+    wait_for_answer(page)
+    before = verdict(page)
+    report("market 1 which CDN serves whom")
+    select_element(page, "CDN")
+    report("market 2 what a CDN carries")
+    act(page, "Raise its price")
+    assert verdict(page) != before
+    report("market 3 its price rises")
+    wait_for_script(page)
+    choose(page, "Compare with", "Compare with the plan before")
+    page.get_by_text("What changed").wait_for()
+    report("market 4 what changed")
+
+
+def play_live_video(page: Any, url: str, report: Report) -> None:
+    """Take most of the capacity away, see which clients are not served, and buy what brings them back."""
+    page.goto(f"{url}/?{urlencode({'scenario': 'livevideo/session_window', 'designs': 'vdn,cdn'})}")
+    solve_address(page)
+    wait_for_answer(page)
+    report("live 1 the trees of all channels")
+    scarce = {
+        "scenario": "livevideo/session_window",
+        "designs": "vdn,cdn",
+        "set": "problem.capacity_scale=0.3",
+    }
+    page.goto(f"{url}/?{urlencode(scarce)}")
+    solve_address(page)
+    wait_for_answer(page)
+    says = verdict(page)
+    assert "cannot serve 10 clients" in says, says
+    report("live 2 overload and what is shed")
+    wait_for_script(page)
+    page.get_by_role("button", name="Find upgrades").click()
+    page.get_by_role("button", name="Apply the list").click()
+    page.wait_for_function("() => location.href.includes('capacity_factors')")
+    wait_for_answer(page)
+    assert verdict(page) != says
+    report("live 3 larger links bring them back")
+
+
+STORIES = (play_backbone, play_market, play_live_video)
