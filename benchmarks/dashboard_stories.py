@@ -64,7 +64,7 @@ def play_market(page: Any, url: str, report: Report) -> None:
     wait_for_answer(page)
     before = verdict(page)
     report("market 1 which CDN serves whom")
-    select_element(page, "CDN")
+    select_element(page, "Acme (CDN)")
     report("market 2 what a CDN carries")
     act(page, "Raise its price")
     assert verdict(page) != before

@@ -99,9 +99,9 @@ def _rate(label: str, value: float) -> Fact:
 
 def _price_fact(prices: _CapacityPrices, links: Bools) -> Fact:
     metric = prices.metric
-    value = None if prices.price is None else float(prices.price[links].sum())
+    value = None if prices.price is None else 1000 * float(prices.price[links].sum())
     label = f"Price of capacity ({metric.label[0].lower()}{metric.label[1:]})"
-    return Fact(label=label, value=value, unit=f"{metric.unit} per Mbit/s".strip())
+    return Fact(label=label, value=value, unit=f"{metric.unit} per Gbit/s".strip())
 
 
 def _list_users(problem: Traffic, flow: VerifiedFlow, links: Bools, starting: Bools | None = None) -> Section:
