@@ -2,7 +2,7 @@
 
 1. A link of a national backbone fails, and upgrades are chosen under a budget.
 2. A CDN of a broker raises its price.
-3. Live video is short of capacity: what is shed, and which larger links bring it back.
+3. Live video is short of capacity: what is shed, and what a larger source brings back.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def play_backbone(page: Any, url: str, report: Report) -> None:
     page.get_by_role("button", name="Find upgrades").click()
     page.get_by_role("button", name="Apply the list").wait_for()
     report("backbone 4 upgrades that repair it")
-    budget = page.get_by_role("slider", name="Budget").first
+    budget = page.get_by_role("slider", name="Number of upgrades").first
     budget.focus()
     page.keyboard.press("ArrowLeft")
     wait_for_script(page)
     report("backbone 5 what a budget buys")
     address = page.url
-    page.get_by_role("button", name="Apply").last.click()
+    page.get_by_role("button", name="Apply what this budget buys").click()
     page.wait_for_function("address => location.href != address", arg=address)
     wait_for_answer(page)
     assert verdict(page) != says
@@ -76,7 +76,7 @@ def play_market(page: Any, url: str, report: Report) -> None:
 
 
 def play_live_video(page: Any, url: str, report: Report) -> None:
-    """Take most of the capacity away, see which clients are not served, and buy what brings them back."""
+    """Take most of the capacity away, see which clients are not served, and enlarge a source."""
     page.goto(f"{url}/?{urlencode({'scenario': 'livevideo/session_window', 'designs': 'vdn,cdn'})}")
     solve_address(page)
     wait_for_answer(page)
@@ -92,13 +92,15 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
     says = verdict(page)
     assert "cannot serve 10 clients" in says, says
     report("live 2 overload and what is shed")
+    select_element(page, "S1 (cluster)")
+    report("live 3 what a source sends")
+    act(page, "Double the capacity")
+    assert "cannot serve 7 clients" in verdict(page), verdict(page)
+    report("live 4 a larger source brings some back")
     wait_for_script(page)
-    page.get_by_role("button", name="Find upgrades").click()
-    page.get_by_role("button", name="Apply the list").click()
-    page.wait_for_function("() => location.href.includes('capacity_factors')")
-    wait_for_answer(page)
-    assert verdict(page) != says
-    report("live 3 larger links bring them back")
+    choose(page, "Compare with", "Compare with the plan before")
+    page.get_by_text("What changed").wait_for()
+    report("live 5 what changed")
 
 
 STORIES = (play_backbone, play_market, play_live_video)

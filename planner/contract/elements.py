@@ -28,7 +28,7 @@ class Action:
     """One thing that can be done to an element: it sets an adjustment of the problem.
 
     name       imperative, on a button: "Fail", "Double the capacity"
-    state      the element after it, in words: "failed", "capacity doubled"
+    state      the element after it, in words: "failed", "at double capacity"
     parameter  of `adjust`: a list of element names, or a mapping from element names to values
     value      in a mapping; None for a list
     role       a failure (tried by `planner.failures`), an upgrade (tried by `planner.upgrades`), or other

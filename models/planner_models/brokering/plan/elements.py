@@ -262,7 +262,7 @@ CLUSTERS: Final = ElementKind[Brokering](
         Action(name="Fail", state="failed", parameter="fail_clusters", role="failure"),
         Action(
             name="Double the capacity",
-            state="capacity doubled",
+            state="at double capacity",
             parameter="capacity_factors",
             value=2.0,
             role="upgrade",
@@ -277,8 +277,12 @@ CDNS: Final = ElementKind[Brokering](
     names=list_cdns,
     actions=(
         Action(name="Leave the market", state="out of the market", parameter="fail_cdns", role="failure"),
-        Action(name="Raise its price by 20%", state="price 20% higher", parameter="price_factors", value=1.2),
-        Action(name="Lower its price by 20%", state="price 20% lower", parameter="price_factors", value=0.8),
+        Action(
+            name="Raise its price by 20%", state="at a 20% higher price", parameter="price_factors", value=1.2
+        ),
+        Action(
+            name="Lower its price by 20%", state="at a 20% lower price", parameter="price_factors", value=0.8
+        ),
     ),
     describe=describe_cdn,
 )
@@ -286,8 +290,8 @@ PLACES: Final = ElementKind[Brokering](
     name="place",
     names=list_places,
     actions=(
-        Action(name="Double the clients", state="clients doubled", parameter="demand_factors", value=2.0),
-        Action(name="Halve the clients", state="clients halved", parameter="demand_factors", value=0.5),
+        Action(name="Double the clients", state="at double demand", parameter="demand_factors", value=2.0),
+        Action(name="Halve the clients", state="at half demand", parameter="demand_factors", value=0.5),
     ),
     describe=describe_place,
 )

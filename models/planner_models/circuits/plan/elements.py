@@ -19,28 +19,28 @@ from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import Racks
 
 PAIR_ACTIONS: Final = (
-    Action(name="Double its demand", state="demand doubled", parameter="demand_factors", value=2.0),
+    Action(name="Double its demand", state="at double demand", parameter="demand_factors", value=2.0),
     Action(name="Leave it out", state="left out", parameter="demand_factors", value=0.0),
 )
 RACK_ACTIONS: Final = (
     Action(name="Fail", state="failed", parameter="fail_racks", role="failure"),
     Action(
         name="Double its circuit rate",
-        state="circuit rate doubled",
+        state="at double circuit rate",
         parameter="circuit_factors",
         value=2.0,
         role="upgrade",
     ),
     Action(
         name="Double its packet rate",
-        state="packet rate doubled",
+        state="at double packet rate",
         parameter="packet_factors",
         value=2.0,
         role="upgrade",
     ),
     Action(
         name="Fail its packet link",
-        state="packet link failed",
+        state="without its packet link",
         parameter="packet_factors",
         value=0.0,
         role="failure",

@@ -204,9 +204,9 @@ def _factor(name: str, state: str, parameter: str, value: float, role: Role = "o
 
 
 _CHANGES: Final = (
-    _factor("Double the capacity", "capacity doubled", "capacity_factors", 2.0, "upgrade"),
-    _factor("Raise the cost by 20%", "cost 20% higher", "cost_factors", 1.2),
-    _factor("Lower the cost by 20%", "cost 20% lower", "cost_factors", 0.8),
+    _factor("Double the capacity", "at double capacity", "capacity_factors", 2.0, "upgrade"),
+    _factor("Raise the cost by 20%", "at a 20% higher cost", "cost_factors", 1.2),
+    _factor("Lower the cost by 20%", "at a 20% lower cost", "cost_factors", 0.8),
 )
 LINKS: Final = ElementKind[LiveVideo](
     name=LINK,

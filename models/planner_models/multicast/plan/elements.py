@@ -25,12 +25,16 @@ GROUP: Final = "group"
 SWITCH_ACTIONS: Final = (
     Action(name="Fail", state="failed", parameter="fail_switches", role="failure"),
     Action(
-        name="Double its table", state="table doubled", parameter="entry_factors", value=2.0, role="upgrade"
+        name="Double its table",
+        state="at double table size",
+        parameter="entry_factors",
+        value=2.0,
+        role="upgrade",
     ),
-    Action(name="Halve its table", state="table halved", parameter="entry_factors", value=0.5),
+    Action(name="Halve its table", state="at half table size", parameter="entry_factors", value=0.5),
 )
 GROUP_ACTIONS: Final = (
-    Action(name="Double its rate", state="rate doubled", parameter="rate_factors", value=2.0),
+    Action(name="Double its rate", state="at double rate", parameter="rate_factors", value=2.0),
     Action(name="Leave it out", state="left out", parameter="rate_factors", value=0.0),
 )
 

@@ -228,7 +228,7 @@ def describe_node(
 
 DOUBLE: Final = Action(
     name="Double the capacity",
-    state="capacity doubled",
+    state="at double capacity",
     parameter="capacity_factors",
     value=2.0,
     role="upgrade",
@@ -239,7 +239,7 @@ LINKS: Final = ElementKind[Traffic](
     actions=(
         Action(name="Fail", state="failed", parameter="fail_links", role="failure"),
         DOUBLE,
-        Action(name="Halve the capacity", state="capacity halved", parameter="capacity_factors", value=0.5),
+        Action(name="Halve the capacity", state="at half capacity", parameter="capacity_factors", value=0.5),
     ),
     describe=describe_line,
     costs=upgrade_costs,
