@@ -13,7 +13,7 @@ MIRRORS = {
     "tests/dashboards": "dashboards/planner_dashboard",
     "tests/benchmarks": "benchmarks",
 }
-TOPICS = {"corruptions"}
+TOPICS = {"browser", "corruptions"}
 """What tests of a whole package may be about, besides its modules."""
 
 
