@@ -15,10 +15,11 @@ from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import Racks
 
 Ints = NDArray[np.int64]
-MOST_PAIRS: Final = 400  # links that a ring can show
+MOST_PAIRS: Final = 200  # links that a ring can show
 MBIT: Final = 1e6  # bits
 PAIR: Final = "rack pair"
 RACK: Final = "rack"
+FRAME_SHAPE: Final = 1.4  # width to height
 
 
 def draw_demand(problem: Circuits) -> Sequence[Drawing]:
@@ -82,7 +83,7 @@ def draw_ring(
     ]
     if load is not None:
         words = [f"{text}: {share:.3g}% of its links" for text, share in zip(words, load, strict=True)]
-    columns = {"x": np.cos(angle), "y": np.sin(angle), "size": sends + receives}
+    columns = {"x": FRAME_SHAPE * np.cos(angle), "y": np.sin(angle), "size": sends + receives}
     nodes = pd.DataFrame({"node": names, **columns, "note": words})
     links = pd.DataFrame(
         {
