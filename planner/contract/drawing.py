@@ -59,7 +59,8 @@ class NetworkMap:
                   note     further words for a pointer over it
     value         what colours the links, in words, and its unit
     limit         the value at which a link is full; None: the largest value
-    link_kind     kind of the elements that links are (`ElementKind.name`); "" for none
+    link_kind     kind of the elements that links are (`ElementKind.name`); "" for none, such as flows: one
+                  that only the plan before has is left out then, not shown as failed
     node_kind     kind of the elements that nodes are, see `nodes`; "" for none
     """
 

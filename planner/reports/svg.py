@@ -292,7 +292,9 @@ class _Picture:
         return _path(np.array(corners)) + "Z"
 
     def _draw_failed(self) -> None:
-        ends = {frozenset((int(self.tail[i]), int(self.head[i]))): i for i in self.gone}
+        """Draw links that failed; where links are no elements, such as flows, absent ones have not failed."""
+        failed = self.gone if self.network.last.link_kind else []
+        ends = {frozenset((int(self.tail[i]), int(self.head[i]))): i for i in failed}
         self.crosses = [(self.places[self.tail[i]] + self.places[self.head[i]]) / 2 for i in ends.values()]
         lines = [
             f"M{_pair(self.places[self.tail[i]])}L{_pair(self.places[self.head[i]])}" for i in ends.values()
@@ -372,7 +374,8 @@ class _Picture:
         """Add names beside their nodes, never over each other: those of what failed first, then by degree."""
         degree = np.bincount(np.r_[self.tail, self.head], minlength=len(self.names))
         weight = degree + 100 * (self.radius / self.radius.max() if "size" in self.network.nodes else 0)
-        ends = [place for i in self.gone for place in (int(self.tail[i]), int(self.head[i]))]
+        failed = self.gone if self.network.last.link_kind else []
+        ends = [place for i in failed for place in (int(self.tail[i]), int(self.head[i]))]
         order = dict.fromkeys(
             [*self.gone_nodes, *ends, *self.lost, *np.argsort(-weight, kind="stable").tolist()]
         )

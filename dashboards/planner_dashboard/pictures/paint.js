@@ -131,7 +131,9 @@ class Painter {
     const { context: c, scene, state, palette } = this;
     const done = new Set();
     const crosses = [];
-    for (const i of state.gone) {
+    // where links are no elements, such as flows, those that are not there have not failed
+    const failed = scene.geometry.linkKind ? state.gone : [];
+    for (const i of failed) {
       const pair = scene.pairOf[i];
       if (done.has(pair)) continue;
       done.add(pair);

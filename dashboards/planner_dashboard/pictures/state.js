@@ -161,7 +161,7 @@ class State extends Elements {
     for (const i of target.links) {
       const to = `→ ${scene.labels[scene.heads[i]]}`;
       const was = this.was?.[i] ?? null;
-      if (this.isGone[i]) rows.push([to, this.isDifference ? "gone" : "failed", true]);
+      if (this.isGone[i]) rows.push([to, this.isDifference || !scene.geometry.linkKind ? "gone" : "failed", true]);
       else if (this.isNew[i]) rows.push([to, `new, ${this.amount(this.now[i])}`, false]);
       else if (this.isDifference) rows.push([to, this.#change(was, this.now[i]), false]);
       else if (this.values[i] !== null) rows.push([to, this.amount(this.values[i]), this.isOver(i)]);

@@ -37,6 +37,7 @@ def network(**more: Any) -> NetworkMap:
         "unit": "%",
         "limit": 100.0,
         "width_unit": "Mbit/s",
+        "link_kind": "link",
     }
     return NetworkMap(**given | more)
 
@@ -73,6 +74,12 @@ def test_links_that_only_the_plan_before_has_are_dotted() -> None:
     text = network_svg(failed, before=whole)
     assert text.count('stroke-dasharray="2 4"') == 1
     assert 'stroke-dasharray="2 4"' not in network_svg(whole)
+
+
+def test_flows_that_only_the_plan_before_has_are_left_out() -> None:
+    before = network(link_kind="")
+    after = network(link_kind="", links=before.links.iloc[2:])
+    assert "stroke-dasharray" not in network_svg(after, before=before, base_map=False)
 
 
 def test_light_and_dark_differ_in_colours_only() -> None:
