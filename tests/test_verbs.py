@@ -173,6 +173,26 @@ def test_explain_takes_a_problem(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
+def test_failures_takes_a_problem(name: str) -> None:
+    result = planner.failures(sample(name), limit=2, time_limit_s=TIME_LIMIT_S)
+    assert len(result.failures) == 2
+    assert "failure" in result.verdict
+    json.dumps(result.to_dict(), allow_nan=False, default=str)
+    require_presentable(result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_upgrades_takes_a_problem(name: str) -> None:
+    result = planner.upgrades(sample(name), steps=1, candidates=2, time_limit_s=TIME_LIMIT_S)
+    assert len(result.steps) <= 1
+    assert result.ending
+    json.dumps(result.to_dict(), allow_nan=False, default=str)
+    require_presentable(result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_a_sweep_takes_problems_and_stores_their_tables(name: str, tmp_path: Path) -> None:
     design = two_designs(find_system(name))[0]
     problems = {"one": sample(name), "other": sample(name)}

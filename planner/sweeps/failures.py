@@ -148,7 +148,8 @@ class Failures(Result):
         if not self.failures:
             return "No failure was tried."
         counts = Counter(plural(one.kind) for one in self.failures)
-        tried = f"{len(self.failures):,} failures of single elements ({sizes(counts)})"
+        what = next(iter(counts)) if len(counts) == 1 else f"elements ({sizes(counts)})"
+        tried = f"{len(self.failures):,} failures of single {what}"
         more = "no more" if self.run.constraints.lost else "nothing"
         worst = self.failures[0]
         if self.harmless == len(self.failures):
@@ -263,9 +264,8 @@ def heat_map(system: System, run: Run, failures: Sequence[Failure]) -> NetworkMa
     of_links, of_nodes = by_kind.get(drawing.link_kind, {}), by_kind.get(drawing.node_kind, {})
     links = links.assign(value=_percents(of_links, names), note=_notes(system, of_links, names))
     if of_nodes:
-        nodes = nodes.assign(
-            value=_percents(of_nodes, nodes["node"]), note=_notes(system, of_nodes, nodes["node"])
-        )
+        of = _elements_of(nodes)
+        nodes = nodes.assign(value=_percents(of_nodes, of), note=_notes(system, of_nodes, of))
     what = "of the demand" if run.metrics.get(system.plan.headline.total) else "of the headline figure"
     return replace(
         drawing,
@@ -277,6 +277,11 @@ def heat_map(system: System, run: Run, failures: Sequence[Failure]) -> NetworkMa
         limit=_round_up(max(100 * (one.share or 0.0) for one in failures) if failures else 0.0),
         lost_unit="",
     )
+
+
+def _elements_of(nodes: pd.DataFrame) -> pd.Series:
+    """Return the name of the element that each node of a picture is; "" for none."""
+    return nodes["element"] if "element" in nodes else nodes["node"]
 
 
 def _round_up(largest: float) -> float:
@@ -375,7 +380,7 @@ def _busiest_first(
             for name, value in drawing.links.groupby("element")["value"].max().items():
                 values[drawing.link_kind, str(name)] = float(value)
         if drawing.node_kind and "value" in drawing.nodes:
-            for name, value in zip(drawing.nodes["node"], drawing.nodes["value"], strict=True):
+            for name, value in zip(_elements_of(drawing.nodes), drawing.nodes["value"], strict=True):
                 values[drawing.node_kind, str(name)] = float(value)
     shown = [values.get((kind.name, name), 0.0) for kind, _, name in candidates]
     order = np.argsort(-np.nan_to_num(np.array(shown, dtype=float)), kind="stable")
