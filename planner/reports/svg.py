@@ -28,7 +28,7 @@ MAX_TITLED_LINKS: Final = 1_500
 MAX_PILLS: Final = 5
 PILL_FROM: Final = 1.5
 """Times the limit."""
-NAME_AREA, MAX_NAMES = 5_000.0, 140
+NAME_AREA, MAX_NAMES = 3_800.0, 140
 """Square pixels for each name, and names at most."""
 WIDE, NARROW = "mwMWGOQD@%", "iljtfrI.,:;'|()[] -"
 PLAIN_WIDTH: Final = 0.45
@@ -382,8 +382,10 @@ class _Picture:
         grid = _Cells()
         for box in self.taken:
             grid.add(box)
+        discs = _Cells()  # nodes: only the names of what failed may cover others
         for (x, y), radius in zip(self.places, np.maximum(self.radius - 1, 0.5), strict=True):
-            grid.add((x - radius, y - radius, x + radius, y + radius))
+            discs.add((x - radius, y - radius, x + radius, y + radius))
+        first = {*self.gone_nodes, *ends, *self.lost}
         most = float(np.clip(self.width * self.height / NAME_AREA, 20, MAX_NAMES))
         halo = self.palette["land" if self.layout.coast is not None else "sea"]
         names: list[str] = []
@@ -391,20 +393,25 @@ class _Picture:
             if len(names) > most:
                 break
             wide = text_width(self.labels[i], 13)
-            for left, middle in _beside(self.places[i], self.radius[i] + 4, wide):
-                box = (left - 1, middle - 7, left + wide + 1, middle + 7)
-                inside = box[0] > 2 and box[2] < self.width - 2
-                inside = inside and box[1] > self.top + 2 and box[3] < self.top + self.height - 2
-                if inside and not grid.hits(box):
-                    names.append(
-                        f'<text x="{left:.1f}" y="{middle + 4.3:.1f}">{escape(self.labels[i])}</text>'
-                    )
-                    grid.add(box)
-                    break
+            beside = _beside(self.places[i], self.radius[i] + 4, wide)
+            boxes = [(left - 1, middle - 7, left + wide + 1, middle + 7) for left, middle in beside]
+            free = [box for box in boxes if self._is_inside(box) and not grid.hits(box)]
+            best = next(
+                (box for box in free if not discs.hits(box)), free[0] if free and i in first else None
+            )
+            if best is not None:
+                names.append(
+                    f'<text x="{best[0] + 1:.1f}" y="{best[1] + 11.3:.1f}">{escape(self.labels[i])}</text>'
+                )
+                grid.add(best)
         self.parts.append(
             f'<g font-size="13" font-weight="600" fill="{self.palette["ink"]}" stroke="{halo}" '
             f'stroke-width="3" stroke-linejoin="round" paint-order="stroke">{"".join(names)}</g>'
         )
+
+    def _is_inside(self, box: Box) -> bool:
+        bottom = self.top + self.height - 2
+        return box[0] > 2 and box[2] < self.width - 2 and box[1] > self.top + 2 and box[3] < bottom
 
 
 class _Cells:

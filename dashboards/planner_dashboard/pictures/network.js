@@ -68,10 +68,12 @@ class NetworkPicture extends Board {
     const isOtherScale = this.state.nodeBand && String(this.state.frame.nodeEdges) !== String(data.edges);
     if (isOtherScale && !this.state.isDifference) this.sign("nodes by load: under 40, 60, 80, 100 %, over", "●", this.palette.bands[2]);
     if (this.state.nodeLost.size) this.sign("traffic lost here", "◯", this.palette.lost);
+    const isTouch = matchMedia("(pointer: coarse)").matches;
+    const move = isTouch ? "two fingers zoom and move" : "drag to move";
     const words = [];
     if (data.framesLeftOut) words.push(`${data.framesLeftOut} moments between those are not shown`);
     if (data.leftOut) words.push(`${data.leftOut.toLocaleString("en-US")} links with smaller values are not drawn`);
-    words.push(this.state.listed.some((target) => this.state.canSelect(target)) ? "Click a line or a place to select it · drag to move" : "Drag to move");
+    words.push(this.state.listed.some((target) => this.state.canSelect(target)) ? `${isTouch ? "Tap" : "Click"} a line or a place to select it · ${move}` : move);
     this.hint.textContent = words.join(" · ");
   }
 

@@ -1,7 +1,8 @@
 // Draws a scene with its values on a canvas.
 
 const MAX_PILLS = 5;
-const NAME_AREA = 5000; // square pixels for each name
+const BUTTONS = { wide: 48, high: 114 }; // at the right, above the names
+const NAME_AREA = 3800; // square pixels for each name
 const MAX_NAMES = 140;
 const PILL_FROM = 1.5; // times the limit
 
@@ -266,10 +267,13 @@ class Painter {
     c.textBaseline = "middle";
     c.lineJoin = "round";
     const grid = new Cells(64);
+    const discs = new Cells(64); // nodes: only the names of what is changed may cover others
+    const important = new Set(state.important);
     this.taken.forEach((box) => grid.add(box));
+    grid.add([view.width - BUTTONS.wide, 0, view.width, BUTTONS.high]);
     for (let i = 0; i < scene.names.length; i++) {
       const [x, y, r] = [this.px[i], this.py[i], Math.max(0.5, this.radius[i] - 1)];
-      grid.add([x - r, y - r, x + r, y + r]);
+      discs.add([x - r, y - r, x + r, y + r]);
     }
     const first = [...state.important, ...state.order];
     const done = new Set();
@@ -286,9 +290,12 @@ class Painter {
         [x + r, y], [x - r - wide, y], [x - wide / 2, y - r - 6], [x - wide / 2, y + r + 6],
         [x + r - 2, y - 11], [x + r - 2, y + 11], [x - r - wide + 2, y - 11], [x - r - wide + 2, y + 11],
       ];
-      for (const [left, middle] of places) {
-        const box = [left - 1, middle - 7, left + wide + 1, middle + 7];
-        if (box[0] < 2 || box[2] > view.width - 2 || box[1] < 2 || box[3] > view.height - 2 || grid.hits(box)) continue;
+      const boxes = places.map(([left, middle]) => [left - 1, middle - 7, left + wide + 1, middle + 7]);
+      const isFree = (box) => box[0] > 2 && box[2] < view.width - 2 && box[1] > 2 && box[3] < view.height - 2 && !grid.hits(box);
+      const free = boxes.filter(isFree);
+      const box = free.find((one) => !discs.hits(one)) ?? (important.has(i) ? free[0] : undefined);
+      if (box) {
+        const [left, middle] = [box[0] + 1, box[1] + 7];
         c.strokeStyle = scene.isMap ? palette.land : palette.sea;
         c.lineWidth = 3.4;
         c.strokeText(scene.labels[i], left, middle);
@@ -296,7 +303,6 @@ class Painter {
         c.fillText(scene.labels[i], left, middle);
         grid.add(box);
         drawn++;
-        break;
       }
     }
   }

@@ -8,9 +8,11 @@ function update(key) {
   const { data, root, select } = wanted;
   const scene = REGISTRY.scenes.get(data.id);
   if (!scene) return; // it comes soon
+  const kind = data.bars ? Timeline : NetworkPicture;
   let picture = REGISTRY.pictures.get(root);
-  if (!picture) {
-    picture = data.bars ? new Timeline(root) : new NetworkPicture(root);
+  if (!(picture instanceof kind)) {
+    picture?.element.remove();
+    picture = new kind(root);
     REGISTRY.pictures.set(root, picture);
   }
   picture.show(scene, data, select);
