@@ -100,7 +100,8 @@ def describe_pair(problem: Circuits, decided: Decided, name: str, options: Optio
     ]
     if why := service.explain(i, j):
         facts.insert(2, Fact(label="Why", value=why))
-    sections = [_report_carriers(service, i, j)]
+    carriers = _report_carriers(service, i, j)
+    sections = [carriers] if len(carriers.frame) else []
     if problem.coflows is not None:
         sections.append(_report_coflows(problem, i, j))
     return ElementReport(facts=tuple(facts), sections=tuple(sections))

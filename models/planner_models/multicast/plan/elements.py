@@ -76,14 +76,17 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
     mine = stored.of_switch(at)
     traffic = stored.traffic_mbps(problem)[stored.switch == at]
     saved = float(saved_by_tables(problem, plan)[row])
+    entries = float(plan_entries(problem, plan)[row])
+    fill = 100 * (entries + occupied) / size if size else None
     facts = [
-        Fact(label="Layer", value=layer),
-        Fact(label="Entries of this plan", value=float(plan_entries(problem, plan)[row]), unit="entries"),
+        Fact(label="Table fill", value=fill, unit="%"),
+        Fact(label="Entries of this plan", value=entries, unit="entries"),
         Fact(label="Entries of others", value=occupied, unit="entries"),
         Fact(label="Table size", value=size, unit="entries"),
         Fact(label="Groups with an entry", value=float(len(mine)), unit="groups"),
         Fact(label="Traffic sent down", value=float(traffic.sum()), unit="Mbit/s"),
         Fact(label="Host traffic that a larger table may save, at most", value=saved, unit="Mbit/s"),
+        Fact(label="Layer", value=layer),
     ]
     if layer == "edge":
         extra = metrics.host_links_mbps(problem, plan)[1][at].sum()
