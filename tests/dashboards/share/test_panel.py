@@ -1,0 +1,83 @@
+"""Sharing in a browser: files by keyboard, a result that another server opens, and pages on a telephone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import browser as pages
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(pages.chromium() is None, reason="no Chromium is installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with pages.run_browser() as running:
+        yield running
+
+
+def test_an_answer_is_saved_kept_and_opened_by_another_server(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    options = ("--store", str(store), "--workers", "1")
+    with pages.run_server(tmp_path, *options) as one, pages.run_server(tmp_path, *options) as other:
+        page = pages.new_page(browser, width=390, scheme="dark")
+        asked: list[str] = []
+        lines: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: lines.append(message.text))
+        page.goto(f"{one.url}/?scenario=traffic/abilene&designs=ecmp,optimum&set=problem.scale%3D1.5")
+        pages.solve_address(page)
+        pages.wait_for_answer(page)
+        verdict = page.get_by_text("optimum delivers").first.inner_text()
+        page.get_by_role("tab", name="Share").click()
+        page.get_by_role("button", name="PDF", exact=True).press("Enter")
+        save = page.get_by_role("button", name="Save PDF")
+        save.wait_for()
+        with page.expect_download() as saved:
+            save.press("Enter")
+        assert Path(saved.value.path()).read_bytes().startswith(b"%PDF-")
+        page.get_by_label("Name").fill("Busy <b>day</b>")
+        page.get_by_role("button", name="Keep", exact=True).click()
+        page.get_by_text("Any dashboard with this store opens it").wait_for()
+        (number,) = [path.name for path in (store / "results").iterdir()]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert not lines
+        assert not [url for url in asked if not url.startswith((one.url, "data:", "blob:"))]
+
+        page = pages.new_page(browser)
+        page.goto(f"{other.url}/?result={number}")
+        page.get_by_text(verdict).first.wait_for()
+
+        page = pages.new_page(browser)
+        page.goto(other.url)
+        page.get_by_role("link", name="Results").click()
+        page.get_by_role("tab", name="Kept answers").click()
+        page.get_by_text("Busy <b>day</b>").wait_for()
+        link = page.get_by_role("link", name="Open").get_attribute("href")
+        assert re.search(rf"\?result={number}$", link)
+
+
+def test_pages_of_results_fit_a_telephone(browser: Any, tmp_path: Path) -> None:
+    with pages.run_server(tmp_path, "--workers", "1") as server:
+        for width, scheme in ((390, "light"), (1280, "dark")):
+            page = pages.new_page(browser, width=width, scheme=scheme)
+            page.goto(f"{server.url}/recipes")
+            page.get_by_text("of the gain that is proven possible").first.wait_for()
+            page.get_by_role("tab", name="Quality of information").click()
+            page.get_by_role("button", name="Measurement noise").wait_for()
+            page.get_by_role("tab", name="Which mechanism suits me").click()
+            link = page.get_by_role("link", name="Open in What if")
+            assert "scenario=brokering" in link.get_attribute("href")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.goto(f"{server.url}/reproduction?target=traffic/figure_1")
+            page.get_by_text("published values agree with ours").wait_for()
+            page.get_by_role("button", name="Run quickly").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
