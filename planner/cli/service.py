@@ -89,7 +89,7 @@ THEME: Final = {
 def dashboard(
     stores: Annotated[
         list[Path] | None,
-        typer.Option("--store", metavar="STORE", help="A sweep's folder for the page Sweeps. Repeatable."),
+        typer.Option("--store", metavar="STORE", help="Folder of a sweep's runs and kept answers, or an empty one. Repeatable."),
     ] = None,
     scenarios: Annotated[
         Path | None,
@@ -139,7 +139,8 @@ def dashboard(
         from planner.store.store import Store
 
         for path in stores:
-            with Store(path):  # raises where it is no store
+            is_empty = path.is_dir() and not any(path.iterdir())
+            with Store(path, write=is_empty):  # raises where it is no store; an empty folder becomes one
                 pass
     if scenarios is not None:
         from planner.runs.files import make_folder
