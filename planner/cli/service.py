@@ -89,7 +89,11 @@ THEME: Final = {
 def dashboard(
     stores: Annotated[
         list[Path] | None,
-        typer.Option("--store", metavar="STORE", help="Folder of a sweep's runs and kept answers, or an empty one. Repeatable."),
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help="Folder of a sweep's runs and of kept answers, or an empty one. Repeatable.",
+        ),
     ] = None,
     scenarios: Annotated[
         Path | None,
