@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_LINKS: Final = 4_000
 """Of a map; the fullest are drawn, and the title says so."""
+UNKNOWN: Final = -1
+"""Band of the links of a map whose value is unknown."""
 MOST_POINTS: Final = 500
 """Of a distribution's curve."""
 
@@ -169,15 +171,17 @@ def _points(points: Points) -> go.Figure:
 def _map(drawing: NetworkMap) -> go.Figure:
     links = drawing.frame.head(MOST_LINKS)
     places = place_nodes(drawing.nodes, links)
-    most = drawing.limit or float(links["value"].max() or 1.0)
+    value = links["value"].to_numpy(float)
+    is_known = ~np.isnan(value)
+    most = drawing.limit or float(value[is_known].max(initial=0.0)) or 1.0
     figure = go.Figure()
     start, end = places.loc[links["tail"]].to_numpy(), places.loc[links["head"]].to_numpy()
     ways, length = end - start, np.hypot(*(end - start).T)
     span = float(np.ptp(places.to_numpy(), axis=0).max()) or 1.0
     # the two directions of a pair run side by side, on the right
     aside = np.c_[ways[:, 1], -ways[:, 0]] / np.maximum(length, 1e-12)[:, None] * span * 0.004
-    share = np.clip(links["value"].to_numpy(float) / most, 0, None)
-    band = np.minimum((share * 5).astype(int), 5)
+    share = np.clip(np.where(is_known, value, 0.0) / most, 0, None)
+    band = np.where(is_known, np.minimum((share * 5).astype(int), 5), UNKNOWN)
     edges = [_number(most * step / 5) for step in range(6)]
     names = [
         f"under {edges[1]}",
@@ -185,7 +189,7 @@ def _map(drawing: NetworkMap) -> go.Figure:
         f"{edges[5]} and more",
     ]
     shades = ["#9ec9e8", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#a00000"]
-    for level in range(6):
+    for level in (UNKNOWN, *range(6)):
         chosen = np.flatnonzero(band == level)
         if not len(chosen):
             continue
@@ -196,15 +200,19 @@ def _map(drawing: NetworkMap) -> go.Figure:
                 x=np.c_[a[:, 0], b[:, 0], gap].ravel(),
                 y=np.c_[a[:, 1], b[:, 1], gap].ravel(),
                 mode="lines",
-                line={"color": shades[level], "width": 1.2 + 0.7 * level},
-                name=f"{names[level]} {drawing.unit}".rstrip(),
+                line={
+                    "color": "#c8c8c8" if level == UNKNOWN else shades[level],
+                    "width": 1.2 + 0.7 * max(level, 0),
+                },
+                name="unknown" if level == UNKNOWN else f"{names[level]} {drawing.unit}".rstrip(),
                 hoverinfo="skip",
             )
         )
     middle = (start + end) / 2 + aside
     texts = [
-        f"{row.tail} → {row.head}<br>{drawing.value} {_number(row.value)} {drawing.unit}"
-        for row in links.itertuples()
+        f"{row.tail} → {row.head}"
+        + (f"<br>{drawing.value} {_number(row.value)} {drawing.unit}" if known else "")
+        for row, known in zip(links.itertuples(), is_known, strict=True)
     ]
     figure.add_trace(
         go.Scatter(
