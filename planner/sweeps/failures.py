@@ -155,8 +155,9 @@ class Failures(Result):
         if self.harmless == len(self.failures):
             says = f"{self.run.label} loses {more} in each of the {tried}"
         else:
-            few = f"{self.harmless:,} of" if self.harmless else "none of"
-            count = f"{few} {tried} lose{'s' * (self.harmless < 2)} {more}"
+            count = f"{self.harmless:,} of {tried} lose{'s' * (self.harmless == 1)} {more}"
+            if not self.harmless:
+                count = f"each of the {tried} loses {'more' if self.run.constraints.lost else 'something'}"
             says = f"{self._words(worst)}; {count}"
         return f"{says}.{self._left_out()}"
 

@@ -71,7 +71,8 @@ def test_each_failure_costs_what_a_maximum_flow_says(seed: int) -> None:
     assert result.harmless == sum(one.is_harmless for one in result.failures)
     worst = result.failures[0]
     assert f"The failure of {worst.kind} {worst.element} hurts most" in result.verdict
-    assert f"{result.harmless or 'none'} of {len(result.failures)} failures" in result.verdict
+    count = f"{result.harmless} of" if result.harmless else "each of the"
+    assert f"; {count} {len(result.failures)} failures of single elements" in result.verdict
 
 
 def triangle() -> Traffic:
