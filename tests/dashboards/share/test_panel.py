@@ -72,7 +72,7 @@ def test_pages_of_results_fit_a_telephone(browser: Any, tmp_path: Path) -> None:
             page.goto(f"{server.url}/recipes")
             page.get_by_text("of the gain that is proven possible").first.wait_for()
             page.get_by_role("tab", name="Quality of information").click()
-            page.get_by_role("button", name="Measurement noise").wait_for()
+            page.get_by_role("radio", name="Measurement noise").wait_for()
             page.get_by_role("tab", name="Which mechanism suits me").click()
             link = page.get_by_role("link", name="Open in What if")
             assert "scenario=brokering" in link.get_attribute("href")
