@@ -6,6 +6,7 @@ It loads what the first page needs while the browser still loads its own files.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -88,7 +89,8 @@ def _load() -> None:
         sys.setswitchinterval(usual)
     # streamlit collects garbage after every run of a page: it need not visit permanent objects
     gc.freeze()
-    warming.warm_workers(session.workers())
+    if os.environ.get(warming.WARM):
+        warming.warm_workers(session.workers())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from planner.errors import PlannerError
 from planner.scenarios.catalogue import find_system, system_names
 from planner_dashboard.jobs import Workers
 
+WARM: Final = "PLANNER_DASHBOARD_WARM"
 PAUSE_S: Final = 0.5
 """Time until a worker that was busy is asked for again."""
 

@@ -131,6 +131,9 @@ def dashboard(
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    warm: Annotated[
+        bool, typer.Option("--warm/--no-warm", help="Compile kernels while no visitor needs a process.")
+    ] = True,
 ) -> None:
     """Open the what-if dashboard in a browser."""
     with needed_by("the dashboard"):
@@ -156,6 +159,7 @@ def dashboard(
         FOLDERS: os.pathsep.join([*folders, *([given] if given else [])]),
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
+        "PLANNER_DASHBOARD_WARM": "1" if warm else "",
         "PLANNER_DASHBOARD_MEMORY_MB": "" if memory is None else str(memory),
     }
     command = [

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dashboard.run_server(tmp_path_factory.mktemp("server"), "--workers", "1") as server:
+    with dashboard.run_server(tmp_path_factory.mktemp("server"), "--workers", "1", "--no-warm") as server:
         yield urlsplit(server.url).netloc
 
 
