@@ -30,31 +30,31 @@ def play_backbone(page: Any, url: str, report: Report) -> None:
     page.goto(url)
     wait_for_answer(page)
     assert "240.7 of 240.7 Gbit/s" in verdict(page)
-    report("backbone 1 all demand is delivered")
+    report("backbone 1 delivered")
     select_element(page, "Koblenz – Koeln")
     page.get_by_text("Demands with the largest load").wait_for()
-    report("backbone 2 what a link carries")
+    report("backbone 2 link")
     act(page, "Fail")
     says = verdict(page)
     assert says.startswith("With Koblenz – Koeln failed"), says
     assert "It sheds" in says, says
     page.get_by_role("button", name="Close", exact=True).click()
-    report("backbone 3 what the failure costs")
+    report("backbone 3 failed")
     wait_for_script(page)
     page.get_by_role("button", name="Find upgrades").click()
     page.get_by_role("button", name="Apply the list").wait_for()
-    report("backbone 4 upgrades that repair it")
+    report("backbone 4 upgrades")
     budget = page.get_by_role("slider", name="Number of upgrades").first
     budget.focus()
     page.keyboard.press("ArrowLeft")
     wait_for_script(page)
-    report("backbone 5 what a budget buys")
+    report("backbone 5 budget")
     address = page.url
     page.get_by_role("button", name="Apply what this budget buys").click()
     page.wait_for_function("address => location.href != address", arg=address)
     wait_for_answer(page)
     assert verdict(page) != says
-    report("backbone 6 the network with these upgrades")
+    report("backbone 6 bought")
 
 
 def play_market(page: Any, url: str, report: Report) -> None:
@@ -63,16 +63,16 @@ def play_market(page: Any, url: str, report: Report) -> None:
     solve_address(page)
     wait_for_answer(page)
     before = verdict(page)
-    report("market 1 which CDN serves whom")
+    report("market 1 served")
     select_element(page, "Acme (CDN)")
-    report("market 2 what a CDN carries")
+    report("market 2 cdn")
     act(page, "Raise its price")
     assert verdict(page) != before
-    report("market 3 its price rises")
+    report("market 3 price")
     wait_for_script(page)
     choose(page, "Compare with", "Compare with the plan before")
     page.get_by_text("What changed").wait_for()
-    report("market 4 what changed")
+    report("market 4 changed")
 
 
 def play_live_video(page: Any, url: str, report: Report) -> None:
@@ -80,7 +80,7 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
     page.goto(f"{url}/?{urlencode({'scenario': 'livevideo/session_window', 'designs': 'vdn,cdn'})}")
     solve_address(page)
     wait_for_answer(page)
-    report("live 1 the trees of all channels")
+    report("live 1 trees")
     scarce = {
         "scenario": "livevideo/session_window",
         "designs": "vdn,cdn",
@@ -91,16 +91,16 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
     wait_for_answer(page)
     says = verdict(page)
     assert "cannot serve 10 clients" in says, says
-    report("live 2 overload and what is shed")
+    report("live 2 overload")
     select_element(page, "S1 (cluster)")
-    report("live 3 what a source sends")
+    report("live 3 source")
     act(page, "Double the capacity")
     assert "cannot serve 7 clients" in verdict(page), verdict(page)
-    report("live 4 a larger source brings some back")
+    report("live 4 larger")
     wait_for_script(page)
     choose(page, "Compare with", "Compare with the plan before")
     page.get_by_text("What changed").wait_for()
-    report("live 5 what changed")
+    report("live 5 changed")
 
 
 STORIES = (play_backbone, play_market, play_live_video)

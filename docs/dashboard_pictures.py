@@ -1,0 +1,86 @@
+"""Draw the pictures of the dashboard's documentation, from real pages in Chromium.
+
+python docs/dashboard_pictures.py [NAME...]     default: all; names are those of STORIES and PAGES
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from PIL import Image
+
+from benchmarks import browser, dashboard_stories
+from benchmarks.sweeps import fill_store
+
+FOLDER: Final = Path(__file__).with_name("pictures") / "dashboard"
+COLOURS: Final = 200
+"""Of a picture's palette, which makes it small."""
+TALL: Final = 1250
+"""Most pixels of a picture; what stands below is not shown."""
+STORIES: Final = {
+    "backbone": (dashboard_stories.play_backbone, 1440, "light"),
+    "market": (dashboard_stories.play_market, 1280, "light"),
+    "live": (dashboard_stories.play_live_video, 1280, "dark"),
+}
+PAGES: Final[dict[str, tuple[str, int, str]]] = {
+    "narrow": ('?scenario=traffic/germany50&set=problem.fail_links%3D["Koblenz<->Koeln"]', 390, "light"),
+    "circuits": ("?scenario=circuits/exact_8", 1280, "light"),
+    "fabric": ("?scenario=multicast/own_data", 1280, "dark"),
+    "own_data": ("own_data", 1280, "light"),
+    "through_time": ("through_time", 1280, "light"),
+    "recipes": ("recipes", 1280, "light"),
+    "results": ("sweeps", 1280, "light"),
+    "reproduction": ("reproduction", 1280, "light"),
+}
+
+
+def main(names: list[str]) -> None:
+    """Draw the pictures of the given names, or all."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    chosen = names or [*STORIES, *PAGES]
+    with tempfile.TemporaryDirectory() as spare, browser.run_browser() as running:
+        home = Path(spare)
+        fill_store(home / "results", 500)
+        with browser.run_server(home, "--store", "results", "--workers", "2") as server:
+            for name in chosen:
+                if name in STORIES:
+                    play, width, scheme = STORIES[name]
+                    page = browser.new_page(running, width=width, height=1000, scheme=scheme)
+                    play(page, server.url, _saver(page))
+                else:
+                    query, width, scheme = PAGES[name]
+                    page = browser.new_page(running, width=width, height=1000, scheme=scheme)
+                    page.goto(f"{server.url}/{query}")
+                    if "scenario=" in query:
+                        browser.solve_address(page)
+                        browser.wait_for_answer(page)
+                    _saver(page)(name)
+                page.context.close()
+
+
+def _saver(page: Any) -> Callable[[str], None]:
+    def save(step: str) -> None:
+        browser.wait_for_script(page)
+        browser.wait_for_drawing(page)
+        size = page.viewport_size
+        page.set_viewport_size({"width": size["width"], "height": TALL})
+        browser.wait_for_drawing(page)
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        page.set_viewport_size(size)
+        path = FOLDER / f"{step.replace(' ', '_')}.png"
+        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        sys.stdout.write(f"{path.relative_to(FOLDER.parents[2])}\n")
+        sys.stdout.flush()
+
+    return save
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
