@@ -126,6 +126,19 @@ def solve_address(page: Any) -> None:
     page.get_by_role("button", name="Solve", exact=True).click()
 
 
+def open_title(page: Any, address: str, title: str) -> None:
+    """Open a page by the navigation, beside a question that is not asked."""
+    page.goto(f"{address}/?scenario=traffic/abilene")
+    page.get_by_role("link", name=title).click()
+    page.get_by_role("heading", name=title).wait_for()
+    wait_for_script(page)
+
+
+def fits(page: Any) -> bool:
+    """Return whether no part is wider than the page."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
 def wait_for_answer(page: Any) -> None:
     """Wait until the page shows the answer for its settings."""
     page.wait_for_function(ANSWERED)

@@ -1,0 +1,38 @@
+"""A running dashboard and pages of new visitors, for tests in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmarks import browser as pages
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start the dashboard by its command and return its address."""
+    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with pages.run_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """Open a page of a new visitor; check that it needs no other server and writes to no console."""
+    opened = pages.new_page(browser)
+    outside: list[str] = []
+    lines: list[str] = []
+    opened.on("request", lambda call: outside.append(call.url) if "127.0.0.1" not in call.url else None)
+    opened.on("console", lambda line: lines.append(line.text))
+    opened.on("pageerror", lambda error: lines.append(str(error)))
+    yield opened
+    opened.context.close()
+    assert not [url for url in outside if url.startswith("http")], "the pages need no other server"
+    assert not lines, "the console stays empty"
