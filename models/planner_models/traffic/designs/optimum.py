@@ -24,8 +24,8 @@ from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
-from planner_models.traffic.designs.path_flow_program import PathChoice
-from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs.path_flows import interior_point, total_flow
+from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
@@ -37,6 +37,7 @@ LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan ma
 MAX_EXPLAINED_FLOWS: Final = 50_000
 """Flow variables up to which conflicting rows explain that not all demand fits."""
 MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larger ones need gigabytes
+INTERIOR_POINT_PATHS: Final = 2_000  # candidate paths from which the interior-point method of its own is used
 MAX_FALLBACK_FLOWS: Final = 50_000  # flow variables up to which the linear program ends a search that stalls
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
@@ -58,12 +59,16 @@ PathCount = Annotated[
     Field(description="routes that traffic may take: any, or that many paths for each demand"),
 ]
 Choice = Annotated[
-    PathChoice, Field(description="with a number of paths: the shortest ones, or ones without a common link")
+    PathChoice,
+    Field(
+        description="with a number of paths: the shortest; link-disjoint ones, each the shortest without the "
+        "links of those before (disjoint), or as many as there are (most_disjoint)"
+    ),
 ]
 Method = Annotated[
     Literal["auto", "lp", "columns"],
     Field(
-        description="lp: the linear program over links, exact; columns: column generation, to a gap of 1e-6, "
+        description="lp: the linear program, exact; columns: column generation, to a gap of 1e-6, "
         "for all objectives but cost; auto: columns where the linear program is large"
     ),
 ]
@@ -284,7 +289,10 @@ class _Search:
         if self.found is None:
             solution, flows = _solve_over_links(problem, unit, objective, options, least_mbps)
         else:
-            solution, flows = _solve_over_paths(problem, unit, objective, self.found, options, least_mbps)
+            by_lp = self.method == "lp" or least_mbps is not None
+            solution, flows = _solve_over_paths(
+                problem, unit, objective, self.found, options, least_mbps, by_lp=by_lp
+            )
         solution = _rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
         proof = Proof(
             status=solution.status,
@@ -523,13 +531,18 @@ def _solve_over_paths(
     found: path_flow_program.CandidatePaths,
     options: Options,
     least_mbps: float | None,
+    *,
+    by_lp: bool,
 ) -> tuple[Solution, _SolvedFlows | None]:
-    program = path_flow_program.build(problem.scale_demands(unit), objective, found, least_mbps=least_mbps)
-    solution = backends.solve(program, options)
+    scaled = problem.scale_demands(unit)
+    solution = None if by_lp else _solve_by_interior_point(scaled, objective, found, options)
+    if solution is None:
+        program = path_flow_program.build(scaled, objective, found, least_mbps=least_mbps)
+        solution = backends.solve(program, options)
     if solution.x is None:
         return solution, None
     is_partial = objective == "total" or least_mbps is not None
-    rate = np.clip(solution.x[: len(found.links)] / unit, 0.0, None)
+    rate = np.clip(solution.x[: len(found.demand)] / unit, 0.0, None)
     rate = _exact_rates(problem, is_partial, found.demand, rate)
 
     def make_plan(share: Floats | float) -> Routing:
@@ -543,6 +556,25 @@ def _solve_over_paths(
 
     served = sum_by_index(found.demand, rate, len(problem.demands))
     return solution, _SolvedFlows(served, make_plan)
+
+
+def _solve_by_interior_point(
+    problem: Traffic, objective: Objective, found: path_flow_program.CandidatePaths, options: Options
+) -> Solution | None:
+    """Return the solution for many paths; None where a solver for linear programs is to be asked."""
+    is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
+    if is_solver_chosen or len(found.demand) < INTERIOR_POINT_PATHS:
+        return None
+    if objective == "total":
+        solution = interior_point.solve_total(problem, found, options)
+    elif objective == "concurrent" or objective == "utilization":
+        solution = interior_point.solve_utilization(problem, found, options)
+        if objective == "concurrent" and solution.objective and solution.bound:
+            solution = replace(solution, objective=1 / solution.objective, bound=1 / solution.bound)
+    else:
+        return None
+    is_late = options.time_limit_s is not None
+    return solution if solution.status is Status.OPTIMAL or is_late else None
 
 
 def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats) -> Floats:

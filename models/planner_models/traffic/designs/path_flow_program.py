@@ -6,31 +6,44 @@ import itertools
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy.sparse.csgraph import dijkstra, yen
 
-from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram
+from planner_models.traffic.designs import path_search
 from planner_models.traffic.designs.link_flow_program import Objective, flow_program, link_cost
+from planner_models.traffic.designs.path_search import FoundPaths, PathChoice
 from planner_models.traffic.problem.problem import Traffic
-
-PathChoice = Literal["shortest", "disjoint"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CandidatePaths:
     """Candidate paths of every demand with a rate.
 
-    demand  (P,) demand of each path, ascending; a demand's paths stand from light to heavy
-    links   for each path its links in order
+    found  the paths by demand, ascending; those of a demand from light to heavy, or in the order found
+    width  number of links of the network
     """
 
-    demand: Ints
-    links: tuple[tuple[int, ...], ...]
+    found: FoundPaths
+    width: int
+
+    @property
+    def demand(self) -> Ints:
+        """(P,) demand of each path."""
+        return self.found.demand
+
+    def links_of(self, path: int) -> tuple[int, ...]:
+        """Return the links of a path in order."""
+        start = self.found.start
+        return tuple(self.found.link[start[path] : start[path + 1]].tolist())
+
+    @cached_property
+    def links(self) -> tuple[tuple[int, ...], ...]:
+        """The links of each path in order."""
+        return tuple(self.links_of(path) for path in range(len(self.demand)))
 
     def without_path(self, problem: Traffic) -> Bools:
         """Return the demands with a rate and without a path, shape (K,)."""
@@ -41,12 +54,8 @@ class CandidatePaths:
     @cached_property
     def uses(self) -> sp.csr_array:
         """(P, E) 1 where a path goes over a link."""
-        hops = [len(path) for path in self.links]
-        row = np.repeat(np.arange(len(hops)), hops)
-        column = np.fromiter((link for path in self.links for link in path), dtype=np.int64, count=sum(hops))
-        return sp.csr_array((np.ones(len(row)), (row, column)), shape=(len(hops), self._width))
-
-    _width: int = 0
+        start, link = self.found.start, self.found.link
+        return sp.csr_array((np.ones(len(link)), link, start), shape=(len(self.demand), self.width))
 
 
 def find_paths(
@@ -54,25 +63,62 @@ def find_paths(
 ) -> CandidatePaths:
     """Return up to `count` loopless paths for each demand, by weight.
 
-    shortest  the `count` lightest paths (Yen 1971); under a hop limit, the lightest of those found
-              within it, the path with fewest hops always among them
-    disjoint  the shortest path, then the shortest without the links of those before, and so on
+    shortest       the `count` lightest paths (Yen 1971); under a hop limit, the lightest of those found
+                   within it, the path with fewest hops always among them
+    disjoint       the shortest path, then the shortest without the links of those before, and so on
+    most_disjoint  as many link-disjoint paths as there are, of least weight together (Suurballe 1974)
 
     A demand without a path within `max_hops` has none here.
     """
-    searcher = _PathFinder(problem)
-    demands: list[int] = []
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    one_hop = np.ones(len(problem.links))
+
+    def find(weight: Floats, most: int) -> FoundPaths:
+        found = path_search.search(
+            nodes=len(problem.nodes),
+            tail=problem.tail,
+            head=problem.head,
+            weight=weight,
+            source=problem.source[wanted],
+            target=problem.target[wanted],
+            count=most,
+            kind=choice,
+        )
+        return FoundPaths(demand=wanted[found.demand], start=found.start, link=found.link)
+
+    if max_hops is None:
+        found = find(problem.weight, count)
+    elif choice == "shortest":
+        found = _lightest_within(
+            problem.weight, (find(problem.weight, 4 * count), find(one_hop, count)), count, max_hops
+        )
+    else:
+        # under a hop limit fewest hops come first, or a light path that is too long would hide a short one
+        found = find(one_hop + problem.weight / (1 + 4 * problem.weight.sum()), count)
+        found = path_search.take(found, np.flatnonzero(np.diff(found.start) <= max_hops))
+    return CandidatePaths(found=found, width=len(problem.links))
+
+
+def _lightest_within(
+    weight: Floats, found: tuple[FoundPaths, FoundPaths], count: int, max_hops: int
+) -> FoundPaths:
+    """Return the lightest `count` paths of each demand within the hop limit, of two collections."""
+    within: dict[int, set[tuple[int, ...]]] = {}
+    for paths in found:
+        hops, link = np.diff(paths.start), paths.link.tolist()
+        for path in np.flatnonzero(hops <= max_hops).tolist():
+            links = tuple(link[paths.start[path] : paths.start[path + 1]])
+            within.setdefault(int(paths.demand[path]), set()).add(links)
+    demand: list[int] = []
     chosen: list[tuple[int, ...]] = []
-    for k in np.flatnonzero(problem.rate_mbps > 0).tolist():
-        source, target = int(problem.source[k]), int(problem.target[k])
-        if choice == "shortest":
-            found = searcher.shortest(source, target, count, max_hops)
-        else:
-            found = searcher.disjoint(source, target, count, max_hops)
-        demands += [k] * len(found)
-        chosen += found
-    return CandidatePaths(
-        demand=np.array(demands, dtype=np.int64), links=tuple(chosen), _width=len(problem.links)
+    for k in sorted(within):
+        best = sorted(within[k], key=lambda path: (sum(weight[list(path)]), len(path), path))[:count]
+        demand += [k] * len(best)
+        chosen += best
+    return FoundPaths(
+        demand=np.array(demand, dtype=np.int64),
+        start=np.r_[0, np.cumsum([len(path) for path in chosen])].astype(np.int64),
+        link=np.array(list(itertools.chain.from_iterable(chosen)), dtype=np.int32),
     )
 
 
@@ -80,7 +126,7 @@ def build(
     problem: Traffic, objective: Objective, paths: CandidatePaths, *, least_mbps: float | None = None
 ) -> LinearProgram:
     """Return the linear program of `objective` over the rates of given paths, see `flow_program`."""
-    count = len(paths.links)
+    count = len(paths.demand)
     wanted, row = np.unique(paths.demand, return_inverse=True)
     return flow_program(
         problem,
@@ -107,14 +153,15 @@ def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> p
             "source": problem.demands["source"].to_numpy()[demand],
             "target": problem.demands["target"].to_numpy()[demand],
             "path": [
-                json.dumps(_node_names(problem, paths.links[p], names), ensure_ascii=False) for p in used
+                json.dumps(_node_names(problem, paths.links_of(p), names), ensure_ascii=False)
+                for p in used.tolist()
             ],
             "rate_mbps": rate_mbps[used],
         }
     )
     if (problem.parallel > 1).any():
         frame["parallel"] = [
-            json.dumps([int(problem.parallel[link]) for link in paths.links[p]]) for p in used
+            json.dumps([int(problem.parallel[link]) for link in paths.links_of(p)]) for p in used.tolist()
         ]
     return frame
 
@@ -126,73 +173,3 @@ def _path_labels(problem: Traffic, paths: CandidatePaths) -> list[str]:
 
 def _node_names(problem: Traffic, links: tuple[int, ...], names: list[str]) -> list[str]:
     return [names[problem.tail[links[0]]], *(names[problem.head[link]] for link in links)]
-
-
-class _PathFinder:
-    """Shortest paths in a network with parallel links.
-
-    SciPy's graphs have one edge between two nodes, so a parallel link gets a node of its own in its
-    middle, and half its weight on either side.
-    """
-
-    def __init__(self, problem: Traffic) -> None:
-        self.count = len(problem.nodes)
-        extra = np.flatnonzero(problem.parallel > 1)
-        middle = np.full(len(problem.links), -1)
-        middle[extra] = self.count + np.arange(len(extra))
-        single = np.flatnonzero(problem.parallel == 1)
-        self.tail = np.concatenate([problem.tail[single], problem.tail[extra], middle[extra]])
-        self.head = np.concatenate([problem.head[single], middle[extra], problem.head[extra]])
-        self.link = np.concatenate([single, extra, extra])
-        self.hops = np.concatenate([np.ones(len(single)), np.full(2 * len(extra), 0.5)])
-        self.weight = problem.weight[self.link] * self.hops
-        self.size = self.count + len(extra)
-        self.link_between = dict(
-            zip(zip(self.tail.tolist(), self.head.tolist(), strict=True), self.link.tolist(), strict=True)
-        )
-        self.by_weight = self._graph(self.weight)
-        self.by_hops = self._graph(self.hops)
-        self.link_weight = problem.weight
-
-    def shortest(self, source: int, target: int, count: int, max_hops: int | None) -> list[tuple[int, ...]]:
-        if max_hops is None:
-            return self._yen(self.by_weight, source, target, count)
-        found = self._yen(self.by_weight, source, target, 4 * count) + self._yen(
-            self.by_hops, source, target, count
-        )
-        within = {path for path in found if len(path) <= max_hops}
-        return sorted(within, key=lambda path: (sum(self.link_weight[list(path)]), len(path), path))[:count]
-
-    def disjoint(self, source: int, target: int, count: int, max_hops: int | None) -> list[tuple[int, ...]]:
-        unused = np.ones(len(self.link), dtype=bool)
-        found: list[tuple[int, ...]] = []
-        # under a hop limit fewest hops come first, or a light path that is too long would hide a short one
-        weight = self.weight if max_hops is None else self.hops + self.weight / (1 + 4 * self.weight.sum())
-        while len(found) < count:
-            graph = self._graph(weight, unused)
-            path = self._trace(dijkstra(graph, indices=source, return_predecessors=True)[1], source, target)
-            if path is None or (max_hops is not None and len(path) > max_hops):
-                break
-            found.append(path)
-            unused &= ~np.isin(self.link, path)
-        return found
-
-    def _yen(self, graph: sp.csr_array, source: int, target: int, count: int) -> list[tuple[int, ...]]:
-        _, before = yen(graph, source, target, count, return_predecessors=True)
-        paths = [self._trace(row, source, target) for row in before]
-        return [path for path in paths if path is not None]
-
-    def _trace(self, before: Ints32, source: int, target: int) -> tuple[int, ...] | None:
-        nodes = [target]
-        while nodes[-1] != source:
-            nodes.append(int(before[nodes[-1]]))
-            if nodes[-1] < 0:
-                return None
-        nodes.reverse()
-        links = [self.link_between[hop] for hop in itertools.pairwise(nodes)]
-        return tuple(dict.fromkeys(links))  # the two halves of a parallel link are one link
-
-    def _graph(self, weight: Floats, keep: Bools | None = None) -> sp.csr_array:
-        keep = np.ones(len(weight), dtype=bool) if keep is None else keep
-        places = (self.tail[keep].astype(np.int32), self.head[keep].astype(np.int32))  # `yen` takes no others
-        return sp.csr_array((weight[keep], places), shape=(self.size, self.size))

@@ -22,7 +22,7 @@ from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, formulation, measure
 from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs import path_flow_program as candidates
+from planner_models.traffic.designs.path_search import PathChoice
 from tests.models.traffic.networks import as_graph, both_ways, network, problems
 
 BACKENDS = ["highs", "ortools:glop", "ortools:pdlp", "pyomo:highs"]
@@ -348,7 +348,7 @@ def test_more_capacity_never_hurts(problem: Traffic, link: int) -> None:
 
 
 @given(problem=problems(), count=st.integers(1, 4), choice=st.sampled_from(["shortest", "disjoint"]))
-def test_paths_never_beat_all_routes(problem: Traffic, count: int, choice: candidates.PathChoice) -> None:
+def test_paths_never_beat_all_routes(problem: Traffic, count: int, choice: PathChoice) -> None:
     free = objective(optimum.route(problem))
     bound = optimum.route(problem, paths=count, path_choice=choice)
     assert objective(bound) <= free * (1 + 1e-6)

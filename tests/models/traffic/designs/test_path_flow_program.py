@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from planner_models.traffic import Traffic
 from planner_models.traffic.designs import path_flow_program
+from planner_models.traffic.designs.path_search import PathChoice
 from tests.models.traffic.networks import as_graph, network, problems
 
 
@@ -33,8 +34,12 @@ def test_the_shortest_are_the_first_of_all(problem: Traffic, count: int) -> None
         assert weights(problem, found, demand) == pytest.approx(all_weights(problem, demand)[:count])
 
 
-@given(problem=problems(), count=st.integers(1, 4), choice=st.sampled_from(["shortest", "disjoint"]))
-def test_every_path_is_a_path(problem: Traffic, count: int, choice: path_flow_program.PathChoice) -> None:
+@given(
+    problem=problems(),
+    count=st.integers(1, 4),
+    choice=st.sampled_from(["shortest", "disjoint", "most_disjoint"]),
+)
+def test_every_path_is_a_path(problem: Traffic, count: int, choice: PathChoice) -> None:
     found = path_flow_program.find_paths(problem, count=count, choice=choice)
     assert len(set(zip(found.demand.tolist(), found.links, strict=True))) == len(found.links)
     for demand, links in zip(found.demand, found.links, strict=True):

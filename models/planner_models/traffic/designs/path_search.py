@@ -1,0 +1,580 @@
+"""Path search for many demands, compiled: k shortest paths, and link-disjoint paths in two ways.
+
+Demands with the same target share its tree of shortest paths. Distances to the target are the potentials of
+all further searches (A*), which therefore settle few nodes besides those of the path they find: links that
+other paths use or ban only make paths longer.
+
+source  Yen, "Finding the k shortest loopless paths in a network" (1971), with Lawler's rule (1972), by which
+        no path is found twice; disjoint paths of least weight: Suurballe (1974)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.arrays import Floats, Ints, Ints32
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+
+PathChoice = Literal["shortest", "disjoint", "most_disjoint"]
+DEMANDS_PER_CALL: Final = 20_000  # between two of which Ctrl-C is heard
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FoundPaths:
+    """Paths one after another: the links of path p are link[start[p] : start[p + 1]].
+
+    demand  (P,) place of each path's demand; paths of a demand stand together, in the order they were found
+    start   (P + 1,)
+    link    int32
+    """
+
+    demand: Ints
+    start: Ints
+    link: Ints32
+
+
+class _Forward(NamedTuple):
+    """Links by the node that they leave: leaving[first[v] : first[v + 1]]."""
+
+    head: Ints32
+    tail: Ints32
+    first: Ints32
+    leaving: Ints32
+
+
+class _Work(NamedTuple):
+    """Arrays of one search; entries of nodes without the present stamp are void.
+
+    distance, parent, place  (N,) length from the source, link to the node, its place in the heap
+    stamp   (N,) last search that reached the node; done: last search that settled it
+    key     (N,) distance plus potential
+    heap    (N,)
+    closed, banned  (N,) nodes and (A,) links that the search must not use
+    number  (1,) of the present search
+    """
+
+    distance: Floats
+    parent: Ints32
+    place: Ints32
+    stamp: Ints
+    done: Ints
+    key: Floats
+    heap: Ints32
+    closed: NDArray[np.int8]
+    banned: NDArray[np.int8]
+    number: Ints
+
+
+def search(
+    *,
+    nodes: int,
+    tail: Ints,
+    head: Ints,
+    weight: Floats,
+    source: Ints,
+    target: Ints,
+    count: int,
+    kind: PathChoice,
+) -> FoundPaths:
+    """Return up to `count` loopless paths for each of K demands, (K,) sources and targets.
+
+    shortest       those of least weight, ascending
+    disjoint       the shortest path, then the shortest one without the links of those before, and so on
+    most_disjoint  as many link-disjoint paths as there are, of least weight together, ascending
+
+    weight  (A,) positive
+    """
+    backward = Graph.of(nodes, tail, head)
+    reverse = Graph.of(nodes, head, tail)
+    forward = _Forward(backward.head, backward.tail, reverse.first, reverse.entering)
+    order = np.lexsort((source, target))
+    parts: list[tuple[Ints, Ints, Ints32]] = []
+    for begin in range(0, len(order), DEMANDS_PER_CALL):
+        chosen = order[begin : begin + DEMANDS_PER_CALL]
+        ends = source[chosen].astype(np.int32), target[chosen].astype(np.int32)
+        place, hops, link = SEARCH[kind](backward, forward, weight, *ends, count)
+        parts.append((chosen[place], hops, link))
+    if not parts:
+        nothing = np.zeros(0, dtype=np.int64)
+        return FoundPaths(demand=nothing, start=np.zeros(1, dtype=np.int64), link=nothing.astype(np.int32))
+    demand, hops, link = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    found = FoundPaths(demand=demand, start=np.r_[0, np.cumsum(hops)], link=link)
+    return take(found, np.argsort(demand, kind="stable"))
+
+
+def take(found: FoundPaths, chosen: Ints) -> FoundPaths:
+    """Return the chosen paths, in that order."""
+    hops = np.diff(found.start)[chosen]
+    start = np.r_[0, np.cumsum(hops)]
+    at = np.arange(start[-1]) + np.repeat(found.start[chosen] - start[:-1], hops)
+    return FoundPaths(demand=found.demand[chosen], start=start, link=found.link[at])
+
+
+# --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _allocate(nodes, links):  # type: ignore[no-untyped-def]
+    return _Work(
+        np.empty(nodes),
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.int32),
+        np.zeros(nodes, np.int64),
+        np.zeros(nodes, np.int64),
+        np.empty(nodes),
+        np.empty(nodes, np.int32),
+        np.zeros(nodes, np.int8),
+        np.zeros(links, np.int8),
+        np.zeros(1, np.int64),
+    )
+
+
+@numba.njit(cache=True)
+def _append(link, size, extra):  # type: ignore[no-untyped-def]
+    """Write `extra` to `link` from place `size` on; return `link`, longer where it was too short."""
+    if size + len(extra) > len(link):
+        longer = np.empty(2 * (size + len(extra)), np.int32)
+        longer[:size] = link[:size]
+        link = longer
+    link[size : size + len(extra)] = extra
+    return link
+
+
+@numba.njit(cache=True)
+def _search_shortest(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
+    """Return for each path its demand and its number of links, and the links of all: shortest ones."""
+    nodes = backward.nodes
+    tree, parent, work = allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, len(weight))
+    demand, hops = np.empty(count * len(source), np.int64), np.empty(count * len(source), np.int64)
+    link, size, paths = np.empty(16 * len(source) + nodes, np.int32), 0, 0
+    for k in range(len(source)):
+        s, t = source[k], target[k]
+        if k == 0 or target[k - 1] != t:
+            dijkstra(backward, weight, t, tree, parent)
+        if tree.distance[s] == np.inf:
+            continue
+        flat, ends = _yen(forward, weight, tree.distance, parent, s, t, count, work)
+        link = _append(link, size, flat)
+        size += len(flat)
+        last = 0
+        for end in ends:
+            demand[paths], hops[paths] = k, end - last
+            last = end
+            paths += 1
+    return demand[:paths], hops[:paths], link[:size].copy()
+
+
+@numba.njit(cache=True)
+def _search_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
+    """Return for each path its demand and its number of links, and all links: successive shortest ones."""
+    nodes = backward.nodes
+    tree, parent, work = allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, len(weight))
+    path = np.empty(nodes, np.int32)
+    demand, hops = np.empty(count * len(source), np.int64), np.empty(count * len(source), np.int64)
+    link, size, paths = np.empty(16 * len(source) + nodes, np.int32), 0, 0
+    for k in range(len(source)):
+        s, t = source[k], target[k]
+        if k == 0 or target[k - 1] != t:
+            dijkstra(backward, weight, t, tree, parent)
+        if tree.distance[s] == np.inf:
+            continue
+        flat, ends = _successive(forward, weight, tree.distance, parent, s, t, count, work, path)
+        link = _append(link, size, flat)
+        size += len(flat)
+        last = 0
+        for end in ends:
+            demand[paths], hops[paths] = k, end - last
+            last = end
+            paths += 1
+    return demand[:paths], hops[:paths], link[:size].copy()
+
+
+@numba.njit(cache=True)
+def _search_most_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
+    """Return for each path its demand and its number of links, and the links of all: link-disjoint ones."""
+    nodes = backward.nodes
+    tree, parent, work = allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, len(weight))
+    potential = np.empty(nodes)
+    demand, hops = np.empty(count * len(source), np.int64), np.empty(count * len(source), np.int64)
+    link, size, paths = np.empty(16 * len(source) + nodes, np.int32), 0, 0
+    for k in range(len(source)):
+        s, t = source[k], target[k]
+        if k == 0 or target[k - 1] != t:
+            dijkstra(backward, weight, t, tree, parent)
+        if tree.distance[s] == np.inf:
+            continue
+        potential[:] = tree.distance
+        flat, ends = _suurballe(forward, weight, potential, s, t, count, work)
+        link = _append(link, size, flat)
+        size += len(flat)
+        last = 0
+        for end in ends:
+            demand[paths], hops[paths] = k, end - last
+            last = end
+            paths += 1
+    return demand[:paths], hops[:paths], link[:size].copy()
+
+
+@numba.njit(cache=True)
+def _astar(forward, weight, potential, source, target, limit, work):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Find the shortest path without closed nodes and banned links; return its length, inf for none.
+
+    Nodes from which the target is out of reach, or only at a length above `limit`, are left out.
+    """
+    work.number[0] += 1
+    now = work.number[0]
+    heap, place, key = work.heap, work.place, work.key
+    work.distance[source] = 0.0
+    work.stamp[source] = now
+    key[source] = potential[source]
+    heap[0], place[source], size = source, 0, 1
+    while size > 0:
+        v = heap[0]
+        if v == target:
+            return work.distance[v]
+        work.done[v] = now
+        size -= 1
+        if size > 0:  # the last entry sinks from the top
+            last, i = heap[size], 0
+            while True:
+                child = 2 * i + 1
+                if child >= size:
+                    break
+                if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
+                    child += 1
+                if key[heap[child]] >= key[last]:
+                    break
+                heap[i] = heap[child]
+                place[heap[i]] = i
+                i = child
+            heap[i] = last
+            place[last] = i
+        for j in range(forward.first[v], forward.first[v + 1]):
+            arc = forward.leaving[j]
+            u = forward.head[arc]
+            if work.banned[arc] or work.closed[u] or work.done[u] == now or potential[u] == np.inf:
+                continue
+            length = work.distance[v] + weight[arc]
+            if length + potential[u] > limit:
+                continue
+            if work.stamp[u] != now:
+                work.stamp[u] = now
+                i = size
+                size += 1
+            elif length < work.distance[u]:
+                i = place[u]
+            else:
+                continue
+            work.distance[u] = length
+            work.parent[u] = arc
+            key[u] = length + potential[u]
+            while i > 0:  # rises to its place
+                up = (i - 1) // 2
+                if key[heap[up]] <= key[u]:
+                    break
+                heap[i] = heap[up]
+                place[heap[i]] = i
+                i = up
+            heap[i] = u
+            place[u] = i
+    return np.inf
+
+
+@numba.njit(cache=True)
+def _write_path(forward, work, source, target, path):  # type: ignore[no-untyped-def]
+    """Write the links of the path that was found, in order; return their number."""
+    count, v = 0, target
+    while v != source:
+        path[count] = work.parent[v]
+        count += 1
+        v = forward.tail[work.parent[v]]
+    for i in range(count // 2):
+        path[i], path[count - 1 - i] = path[count - 1 - i], path[i]
+    return count
+
+
+@numba.njit(cache=True)
+def _walk_tree(forward, parent, source, target, path):  # type: ignore[no-untyped-def]
+    count, v = 0, source
+    while v != target:
+        path[count] = parent[v]
+        count += 1
+        v = forward.head[parent[v]]
+    return count
+
+
+@numba.njit(cache=True)
+def _successive(forward, weight, potential, parent, source, target, count, work, path):  # type: ignore[no-untyped-def]
+    """Return the links of successive shortest paths without those before, and where each path ends."""
+    flat, size = np.empty(len(work.banned), np.int32), 0  # no link comes twice
+    ends, found = np.empty(count, np.int64), 0
+    for number in range(count):
+        if number == 0:
+            hops = _walk_tree(forward, parent, source, target, path)
+        elif _astar(forward, weight, potential, source, target, np.inf, work) < np.inf:
+            hops = _write_path(forward, work, source, target, path)
+        else:
+            break
+        for i in range(hops):
+            flat[size] = path[i]
+            work.banned[path[i]] = 1
+            size += 1
+        ends[found] = size
+        found += 1
+    for i in range(size):
+        work.banned[flat[i]] = 0
+    return flat[:size], ends[:found]
+
+
+@numba.njit(cache=True)
+def _yen(forward, weight, potential, parent, source, target, count, work):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Return the links of the `count` shortest paths, and where each ends."""
+    nodes = len(potential)
+    # found paths and candidates: links, number of links, length, and the place where each leaves its parent
+    room = 8
+    path = np.empty((room, nodes), np.int32)
+    hops, leaves = np.empty(room, np.int64), np.empty(room, np.int64)
+    length, chosen = np.empty(room), np.full(room, -1, np.int64)
+    spur = np.empty(nodes, np.int32)
+    hops[0] = _walk_tree(forward, parent, source, target, path[0])
+    length[0], leaves[0], chosen[0] = potential[source], 0, 0
+    size, found = 1, 1
+    accepted = np.empty(count, np.int64)
+    accepted[0] = 0
+    while found < count:
+        newest = accepted[found - 1]
+        before, v = 0.0, source
+        for i in range(hops[newest]):
+            if i >= leaves[newest]:
+                for j in range(found):  # paths with the same beginning take no link twice from here
+                    p = accepted[j]
+                    same = hops[p] > i
+                    for h in range(i):
+                        if not same or path[p, h] != path[newest, h]:
+                            same = False
+                            break
+                    if same:
+                        work.banned[path[p, i]] = 1
+                limit = _candidate_limit(length, chosen, size, count - found)
+                rest = _astar(forward, weight, potential, v, target, limit - before, work)
+                if rest < np.inf:
+                    if size == room:
+                        room *= 2
+                        path = _longer(path, room)
+                        hops, leaves, chosen = _grow(hops, room), _grow(leaves, room), _grow(chosen, room)
+                        length = _grow(length, room)
+                    extra = _write_path(forward, work, v, target, spur)
+                    for h in range(i):
+                        path[size, h] = path[newest, h]
+                    for h in range(extra):
+                        path[size, i + h] = spur[h]
+                    hops[size], leaves[size] = i + extra, i
+                    length[size], chosen[size] = before + rest, -1
+                    size += 1
+                for j in range(found):
+                    if hops[accepted[j]] > i:
+                        work.banned[path[accepted[j], i]] = 0
+            work.closed[v] = 1
+            before += weight[path[newest, i]]
+            v = forward.head[path[newest, i]]
+        v = source
+        for i in range(hops[newest]):
+            work.closed[v] = 0
+            v = forward.head[path[newest, i]]
+        best = -1
+        for p in range(size):
+            if chosen[p] < 0 and (best < 0 or length[p] < length[best]):
+                best = p
+        if best < 0:
+            break
+        chosen[best] = found
+        accepted[found] = best
+        found += 1
+    total = 0
+    for j in range(found):
+        total += hops[accepted[j]]
+    flat, ends, at = np.empty(total, np.int32), np.empty(found, np.int64), 0
+    for j in range(found):
+        p = accepted[j]
+        flat[at : at + hops[p]] = path[p, : hops[p]]
+        at += hops[p]
+        ends[j] = at
+    return flat, ends
+
+
+@numba.njit(cache=True)
+def _candidate_limit(length, chosen, size, missing):  # type: ignore[no-untyped-def]
+    """Return the length of the `missing`-th shortest candidate; a longer one is never chosen."""
+    open_ = np.empty(size)
+    count = 0
+    for p in range(size):
+        if chosen[p] < 0:
+            open_[count] = length[p]
+            count += 1
+    if count < missing:
+        return np.inf
+    return np.sort(open_[:count])[missing - 1] * (1 + 1e-12)
+
+
+@numba.njit(cache=True)
+def _grow(values, size):  # type: ignore[no-untyped-def]
+    longer = np.empty(size, values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+@numba.njit(cache=True)
+def _longer(path, size):  # type: ignore[no-untyped-def]
+    longer = np.empty((size, path.shape[1]), path.dtype)
+    longer[: len(path)] = path
+    return longer
+
+
+@numba.njit(cache=True)
+def _suurballe(forward, weight, potential, source, target, count, work):  # type: ignore  # noqa: C901
+    """Return the links of disjoint paths by minimum-cost flow, and where each ends; changes `potential`.
+
+    `work.banned` is 1 on links with flow. A path of the residual network may run backwards over them.
+    """
+    heap, place, key = work.heap, work.place, work.key
+    flow, flows = np.empty(len(work.banned), np.int32), 0  # links with flow, and some without any more
+    settled = np.empty(len(potential), np.int32)
+    backward = np.zeros(len(potential), np.int8)
+    found = 0
+    while found < count:
+        work.number[0] += 1
+        now = work.number[0]
+        # Dijkstra on reduced lengths: weight + potential(head) - potential(tail), at least 0 but for rounding
+        work.distance[source], key[source] = 0.0, 0.0
+        work.stamp[source] = now
+        heap[0], place[source], size, done = source, 0, 1, 0
+        reached = False
+        while size > 0:
+            v = heap[0]
+            work.done[v] = now
+            settled[done] = v
+            done += 1
+            if v == target:
+                reached = True
+                break
+            size -= 1
+            if size > 0:
+                last, i = heap[size], 0
+                while True:
+                    child = 2 * i + 1
+                    if child >= size:
+                        break
+                    if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
+                        child += 1
+                    if key[heap[child]] >= key[last]:
+                        break
+                    heap[i] = heap[child]
+                    place[heap[i]] = i
+                    i = child
+                heap[i] = last
+                place[last] = i
+            first = forward.first[v]
+            degree = forward.first[v + 1] - first
+            for j in range(degree + flows):
+                if j < degree:
+                    arc = forward.leaving[first + j]
+                    if work.banned[arc]:
+                        continue
+                    u, cost, turn = forward.head[arc], weight[arc], 0
+                else:
+                    arc = flow[j - degree]
+                    if forward.head[arc] != v or not work.banned[arc]:
+                        continue
+                    u, cost, turn = forward.tail[arc], -weight[arc], 1
+                if work.done[u] == now or potential[u] == np.inf:
+                    continue
+                length = key[v] + max(cost + potential[u] - potential[v], 0.0)
+                if work.stamp[u] != now:
+                    work.stamp[u] = now
+                    i = size
+                    size += 1
+                elif length < key[u]:
+                    i = place[u]
+                else:
+                    continue
+                key[u] = length
+                work.parent[u] = arc
+                backward[u] = turn
+                while i > 0:
+                    up = (i - 1) // 2
+                    if key[heap[up]] <= length:
+                        break
+                    heap[i] = heap[up]
+                    place[heap[i]] = i
+                    i = up
+                heap[i] = u
+                place[u] = i
+        if not reached:
+            break
+        most = key[target]
+        for i in range(done):
+            potential[settled[i]] += most - key[settled[i]]
+        v = target
+        while v != source:
+            arc = work.parent[v]
+            if backward[v]:
+                work.banned[arc] = 0
+                v = forward.head[arc]
+            else:
+                work.banned[arc] = 1
+                v = forward.tail[arc]
+        # the links with flow: those before that still have it, and those of this path
+        kept = 0
+        for i in range(flows):
+            if work.banned[flow[i]]:
+                flow[kept] = flow[i]
+                kept += 1
+        flows = kept
+        v = target
+        while v != source:
+            arc = work.parent[v]
+            if not backward[v]:
+                flow[flows] = arc
+                flows += 1
+            v = forward.head[arc] if backward[v] else forward.tail[arc]
+        found += 1
+    # decompose: every link with flow is on one path
+    flat, size = np.empty(flows, np.int32), 0
+    ends, length = np.zeros(found + 1, np.int64), np.zeros(found)
+    for number in range(found):
+        v = source
+        while v != target:
+            for j in range(forward.first[v], forward.first[v + 1]):
+                arc = forward.leaving[j]
+                if work.banned[arc]:
+                    work.banned[arc] = 0
+                    flat[size] = arc
+                    size += 1
+                    length[number] += weight[arc]
+                    v = forward.head[arc]
+                    break
+        ends[number + 1] = size
+    for i in range(flows):
+        work.banned[flow[i]] = 0
+    by_length, last, at = np.empty(size, np.int32), np.empty(found, np.int64), 0
+    order = np.argsort(length)
+    for j in range(found):
+        p = order[j]
+        for i in range(ends[p], ends[p + 1]):
+            by_length[at] = flat[i]
+            at += 1
+        last[j] = at
+    return by_length, last
+
+
+SEARCH: Final[dict[PathChoice, Callable[..., tuple[Ints, Ints, Ints32]]]] = {
+    "shortest": _search_shortest,
+    "disjoint": _search_disjoint,
+    "most_disjoint": _search_most_disjoint,
+}
