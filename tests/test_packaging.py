@@ -55,6 +55,20 @@ def test_every_package_is_listed() -> None:
     assert set(setup()["options"]["packages"].split()) == source_packages()
 
 
+def test_every_file_that_code_reads_is_installed() -> None:
+    """Templates, styles and scripts beside modules are package data."""
+    listed = setup()["options.package_data"]
+    missing = []
+    for package in source_packages() - {"planner_data"}:
+        folder = Path(str(import_module(package).__file__)).parent
+        patterns = listed.get(package, "").split()
+        files = [path for path in folder.iterdir() if path.is_file() and path.suffix not in (".py", ".pyc")]
+        missing += [
+            f"{package}: {path.name}" for path in files if not any(path.match(one) for one in patterns)
+        ]
+    assert not missing
+
+
 def test_every_entry_point_leads_somewhere() -> None:
     for group in ("console_scripts", "planner.systems", "planner.backends"):
         for line in setup()["options.entry_points"][group].strip().splitlines():
