@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import tomli_w
 from pydantic import TypeAdapter, ValidationError
 
 from planner.contract.parameters import Parameter, parameters_of
 from planner.errors import InputError, did_you_mean
 from planner.io.toml import parse_value
 from planner.options import Options
+from planner.scenarios import commands
+from planner.scenarios.commands import value_text
 from planner.scenarios.scenario import Scenario, load
 from planner.scenarios.shipped import scenario_names
 
@@ -133,23 +133,11 @@ class Question:
 
     def command(self) -> str:
         """Return the command that gives the same answer."""
-        words = ["planner", "compare", self._public_name()]
-        if self.designs:
-            words += ["--designs", ",".join(self.designs)]
-        for key, value in self.changes.items():
-            words += ["--set", f"{key}={value_text(value)}"]
-        return shlex.join(words)
+        return commands.command_line(self._public_name(), self.changes, self.designs)
 
     def python(self) -> str:
         """Return the lines of Python that give the same answer."""
-        changes = f", changes={dict(self.changes)!r}" if self.changes else ""
-        designs = f", designs={list(self.designs)!r}" if self.designs else ""
-        return (
-            "import planner\n\n"
-            f"scenario = planner.load({self._public_name()!r}{changes})\n"
-            f"result = planner.compare(scenario{designs})\n"
-            "print(result.metrics)"
-        )
+        return commands.python_lines(self._public_name(), self.changes, self.designs)
 
     def _public_name(self) -> str:
         return "scenario.toml" if self.scenario == UPLOADED else self.scenario
@@ -203,24 +191,6 @@ def _is_valid(parameter: Parameter, value: Any) -> bool:
     except (ValidationError, ValueError, RecursionError):
         return False
     return True
-
-
-def value_text(value: Any) -> str:
-    """Return a value in the syntax of TOML; a plain word has no quotes."""
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items()) + "}"
-    is_word = (
-        isinstance(value, str)
-        and PLAIN_WORD.fullmatch(value)
-        and value not in ("true", "false", "inf", "nan")
-    )
-    return str(value) if is_word else _toml(value)
-
-
-def _toml(value: Any) -> str:
-    return tomli_w.dumps({"value": value}).removeprefix("value = ").rstrip("\n")
 
 
 def _value(key: str, text: str) -> Any:

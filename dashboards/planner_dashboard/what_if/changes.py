@@ -8,9 +8,10 @@ from typing import Any
 
 from planner.contract.elements import Action, ElementKind
 from planner.contract.system import System
+from planner.scenarios.commands import value_text
 from planner.scenarios.scenario import Scenario
 from planner_dashboard.fields import field_label
-from planner_dashboard.question import Question, value_text
+from planner_dashboard.question import Question
 from planner_dashboard.what_if import history
 
 
