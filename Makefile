@@ -64,7 +64,7 @@ bench: $(READY)
 
 lock: $(READY)
 	$(PIP) install pip-tools
-	$(BIN)/pip-compile -q --extra dashboard --extra cluster --extra pyomo --extra pictures --extra scip \
+	$(BIN)/pip-compile -q --extra dashboard --extra cluster --extra pyomo --extra pictures --extra scip --extra documents \
 	  --extra test --extra lint --extra bench --generate-hashes --strip-extras --allow-unsafe --no-header \
 	  --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements.lock setup.cfg
 
