@@ -137,7 +137,7 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     if objective in ("concurrent", "utilization") and not is_strict:
         return search.solve(objective)
     finds_total = not is_strict and search.uses_columns("total")
-    together = search.solve_in_half_the_time("concurrent") if finds_total else search.solve("concurrent")
+    together = search.try_to_fit() if finds_total else search.solve("concurrent")
     if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits
         if objective in ("delivered", "total"):
             return _as_delivered(problem, together, Status.OPTIMAL)
@@ -237,17 +237,15 @@ class _Search:
         columns = column_generation.route(problem, objective=objective, options=options)
         return _merge_proofs(decision, columns, options)
 
-    def solve_in_half_the_time(self, objective: Objective) -> Decision[Routing]:
-        """Return the decision for an objective in half the time that is left."""
-        options = self.options
+    def try_to_fit(self) -> Decision[Routing]:
+        """Return the decision for the concurrent flow in half the time that is left.
+
+        Where column generation proves that not everything fits, it has a bound and no plan.
+        """
+        options = self._options_left()
         if options.time_limit_s is not None:
-            passed = time.perf_counter() - self.started
-            self.options = replace(
-                options, time_limit_s=passed + 0.5 * max(options.time_limit_s - passed, 0.0)
-            )
-        decision = self.solve(objective)
-        self.options = options
-        return decision
+            options = replace(options, time_limit_s=0.5 * options.time_limit_s)
+        return column_generation.route(self.problem, enough=1 + FIT_TOLERANCE, options=options)
 
     def uses_columns(self, objective: Objective) -> bool:
         """Return whether column generation solves for an objective, and not a linear program."""

@@ -23,6 +23,7 @@ from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, formulation, measure
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import as_graph, both_ways, network, problems
 
 BACKENDS = ["highs", "ortools:glop", "ortools:pdlp", "pyomo:highs"]
@@ -416,3 +417,14 @@ def test_the_same_input_gives_the_same_plan() -> None:
     problem = SYSTEM.problem.presets["abilene"]()
     one, other = solve(problem).plan, solve(problem).plan
     pd.testing.assert_frame_equal(one.flows, other.flows)
+
+
+@pytest.mark.parametrize("factor", [0.7, 3.0])
+def test_the_total_by_columns_is_that_of_the_linear_program(factor: float) -> None:
+    problem = generators.germany50().scale_demands(factor)
+    for goal in ("total", "delivered"):
+        made = optimum.route(problem, objective=goal, method="columns", options=Options(gap=1e-4))
+        check(problem, made.plan)
+        best = objective(optimum.route(problem, objective=goal, method="lp"))
+        assert objective(made) == pytest.approx(best, rel=1.1e-4)
+        assert made.proof.bound >= best * (1 - 1e-6)

@@ -86,6 +86,7 @@ def route(
     *,
     objective: MinMaxObjective = "concurrent",
     symmetry: Annotated[bool, Field(description="merge equivalent nodes before the search")] = True,
+    enough: float = np.inf,
     options: Options = Options(),
 ) -> Decision[Routing]:
     """Solve for the best routing over all routes by column generation over shortest-path trees.
@@ -93,6 +94,8 @@ def route(
     Stops at `options.gap`, by default 1e-6; at a time limit it returns the incumbent with its bound.
     One thread unless `options.threads` says otherwise (dense algebra only); equal seeds give equal
     plans. A plan that would be too large per pair has flows per target.
+
+    enough   utilization; once it is proven that all routings exceed it, the search ends with its bound alone
 
     returns  Decision with a Routing; the bound holds for all routings
     raises   InputError for a backend or an algorithm: it is its own solver
@@ -108,9 +111,14 @@ def route(
     gap = DEFAULT_GAP if options.gap is None else options.gap
     reduced = ReducedProblem.of(problem, symmetry=symmetry)
     with threadpool_limits(limits=options.threads or 1, user_api="blas"):
-        result = search(reduced, gap=gap, seed=options.seed or 0, until=until)
+        result = search(reduced, gap=gap, seed=options.seed or 0, until=until, enough=enough)
     return make_decision(
-        reduced, objective, split=result.split, bound=result.bound, gap=gap, backend="column generation"
+        reduced,
+        objective,
+        split=None if result.bound > enough else result.split,
+        bound=result.bound,
+        gap=gap,
+        backend="column generation",
     )
 
 
@@ -142,10 +150,15 @@ class SearchResult:
 
 
 def search(
-    reduced: ReducedProblem, *, gap: float = DEFAULT_GAP, seed: int = 0, until: float | None = None
+    reduced: ReducedProblem,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    until: float | None = None,
+    enough: float = np.inf,
 ) -> SearchResult:
-    """Run column generation to a relative `gap`, or until a time of time.perf_counter()."""
-    state = _Search(reduced, gap, seed, until)
+    """Run column generation to a relative `gap`, a bound above `enough`, or a time of time.perf_counter()."""
+    state = _Search(reduced, gap, seed, until, enough)
     trace = tuple(state.iterate())
     return SearchResult(
         split=state.incumbent(), utilization=state.utilization(), bound=state.bound, trace=trace
@@ -155,11 +168,13 @@ def search(
 class _Search:
     """Columns with their weights in the master's solution and in the incumbent, prices and bound."""
 
-    def __init__(self, reduced: ReducedProblem, gap: float, seed: int, until: float | None) -> None:
+    def __init__(
+        self, reduced: ReducedProblem, gap: float, seed: int, until: float | None, enough: float = np.inf
+    ) -> None:
         self.graph, self.capacity = reduced.graph, reduced.capacity_mbps
         self.roots, self.amount, self.pairs = reduced.roots, reduced.amount_mbps, reduced.pairs
         self.fixed_utilization = reduced.fixed_utilization
-        self.gap, self.until = max(gap, MIN_GAP), until
+        self.gap, self.until, self.enough = max(gap, MIN_GAP), until, enough
         self.random = np.random.default_rng(seed)
         self.started = time.perf_counter()
         arcs = len(self.capacity)
@@ -236,7 +251,7 @@ class _Search:
         return (value - self.bound) / value if value > 0 else 0.0
 
     def _is_done(self) -> bool:
-        return self._relative_gap() <= self.gap or self._is_late()
+        return self._relative_gap() <= self.gap or self.bound > self.enough or self._is_late()
 
     # --- pricing --------------------------------------------------------------------------
 

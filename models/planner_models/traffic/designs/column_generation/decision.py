@@ -31,13 +31,15 @@ def make_decision(
 ) -> Decision[Routing]:
     """Return the decision for objective "concurrent" or "utilization".
 
-    split  None where a time limit ended the search before it had one
+    split  None where the search ended before it had one, or for its bound alone
     bound  lower bound on the utilization of all routings
     gap    relative gap at which a plan counts as optimal
     """
     metric = METRIC_OF[objective]
     if split is None:
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=metric, backend=backend))
+        limit = None if bound <= 0 else 1.0 / bound if objective == "concurrent" else bound
+        proof = Proof(status=Status.UNDECIDED, bound=limit, metric=metric, backend=backend)
+        return Decision(plan=None, proof=proof)
     plan = reduced.make_plan(split)
     # the objective value is that of the plan itself, not the one that the search computed
     utilization = float(plan.links["utilization"].max())

@@ -22,6 +22,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import Red
 from planner_models.traffic.information import observe
 from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan.plan import routing_from_tables
+from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import both_ways, network, problems
 
@@ -290,3 +291,13 @@ def test_the_line_search_finds_the_smallest_maximum_between_two_loads() -> None:
     assert column_generation._line_search(one, other) == pytest.approx(1 / 3)
     assert column_generation._line_search(one, one + 1) == 0.0
     assert column_generation._line_search(one + 1, one) == 1.0
+
+
+def test_a_search_may_end_with_the_proof_that_not_everything_fits() -> None:
+    problem = generators.germany50().scale_demands(4.0)
+    whole = column_generation.route(problem)
+    early = column_generation.route(problem, enough=1.0)
+    assert early.plan is None
+    assert whole.proof.objective is not None
+    assert early.proof.bound is not None
+    assert whole.proof.objective <= early.proof.bound < 1
