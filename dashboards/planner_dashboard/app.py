@@ -25,6 +25,7 @@ def main() -> None:
     st.set_page_config(
         page_title="planner", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
     )
+    st.html(Path(__file__).with_name("style.css"))
     pages = {
         address: st.Page(
             _page(module, title), title=title, url_path=address, icon=icon, default=address == "what_if"

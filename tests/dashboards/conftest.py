@@ -13,7 +13,7 @@ from benchmarks import browser as pages
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start the dashboard by its command and return its address."""
-    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2") as server:
+    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2", "--no-warm") as server:
         yield server.url
 
 

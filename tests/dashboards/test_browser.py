@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -32,43 +32,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the dashboard by its command and return its address."""
-    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2", "--no-warm") as server:
-        yield server.url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with pages.run_browser() as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """Open a page of a new visitor; check that it needs no other server and writes to no console."""
-    opened = pages.new_page(browser)
-    outside: list[str] = []
-    lines: list[str] = []
-    opened.on("request", lambda call: outside.append(call.url) if "127.0.0.1" not in call.url else None)
-    opened.on("console", lambda line: lines.append(line.text))
-    opened.on("pageerror", lambda error: lines.append(str(error)))
-    yield opened
-    opened.context.close()
-    assert not [url for url in outside if url.startswith("http")], "the pages need no other server"
-    assert not lines, "the console stays empty"
-
-
 def open_question(page: Any, address: str, scenario: str, **query: str) -> None:
     page.goto(f"{address}/?{urlencode({'scenario': scenario, **query})}")
     pages.solve_address(page)
     pages.wait_for_answer(page)
-
-
-def fits(page: Any) -> bool:
-    """Return whether no part is wider than the page."""
-    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -85,7 +52,7 @@ def test_an_element_of_each_system_is_changed_and_restored(page: Any, address: s
     assert pages.verdict(page).startswith("With "), "the verdict names the change"
     pages.act(page, f"Restore ({action.state})")
     assert pages.verdict(page) == whole
-    assert fits(page)
+    assert pages.fits(page)
 
 
 def test_a_click_on_the_map_selects_what_is_there(page: Any, address: str) -> None:
@@ -170,7 +137,7 @@ def test_an_address_restores_its_answer(page: Any, address: str, width: int, sch
     open_question(page, address, "traffic/abilene", designs="ecmp", set="problem.scale=0.5")
     page.get_by_role("tab", name="Share").click()
     page.get_by_text("planner compare traffic/abilene --designs ecmp --set problem.scale=0.5").wait_for()
-    assert fits(page), "no part is wider than the page"
+    assert pages.fits(page), "no part is wider than the page"
 
 
 def test_large_questions_one_after_another_are_all_answered(page: Any, address: str) -> None:
@@ -189,8 +156,19 @@ def test_a_story_is_played_from_start_to_end(
     steps: list[str] = []
 
     def report(step: str) -> None:
-        assert fits(page), f"{step}: a part is wider than the page"
+        assert pages.fits(page), f"{step}: a part is wider than the page"
         steps.append(step)
 
     story(page, address, report)
     assert len(steps) >= 3
+
+
+@pytest.mark.parametrize("name", ["", "own_data", "through_time", "recipes", "sweeps", "reproduction"])
+def test_the_address_of_each_page_opens_it(page: Any, address: str, name: str) -> None:
+    """The fixture checks that the console stays empty, also where a page is opened by its own address."""
+    page.goto(f"{address}/{name}")
+    page.locator("h1, h2").first.wait_for()
+    pages.wait_for_script(page)
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert pages.fits(page), f"no part is wider than the page at {width} pixels"

@@ -26,7 +26,6 @@ from planner_dashboard.own_data.intake import GivenFile
 from planner_dashboard.question import UPLOADED, Question
 from planner_dashboard.session import escape_markdown
 from planner_dashboard.what_if import history
-from planner_dashboard.what_if.page import STYLE
 
 ROWS_SHOWN: Final = 500
 """Rows of a table that its editor shows at a time."""
@@ -84,7 +83,6 @@ class PageState:
 
 def page() -> None:
     """Show the page below its title."""
-    st.html(STYLE)
     own: PageState = st.session_state.setdefault("own data", PageState())
     _take_results(own)
     _show_start(own)

@@ -27,7 +27,6 @@ from planner_dashboard.question import FIRST_SCENARIO, field_value, unchanged_sc
 from planner_dashboard.session import escape_markdown
 from planner_dashboard.through_time import tasks
 from planner_dashboard.through_time.events import Mark, day_scales, events_of
-from planner_dashboard.what_if.page import STYLE
 
 WINDOWS, SIMULATION = "Windows", "Simulation"
 MAX_WINDOWS: Final = 96
@@ -57,7 +56,6 @@ class PageState:
 
 def page() -> None:
     """Show the page below its title."""
-    st.html(STYLE)
     own: PageState = st.session_state.setdefault("through time", PageState())
     _take_results(own)
     with st.container(horizontal=True, vertical_alignment="bottom"):

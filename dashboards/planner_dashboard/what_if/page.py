@@ -23,14 +23,12 @@ from planner_dashboard.what_if.history import History
 
 SOLVE: Final = "Solve"
 """Label of the button that solves the question of an address."""
-STYLE: Final = Path(__file__).with_name("style.css")
 NOTHING: Final = "nothing"
 """In place of the plan that another one is compared with."""
 
 
 def page() -> None:
     """Show the page."""
-    st.html(STYLE)
     _restore()
     _take_answer()
     if session.is_pending("answer") and "opening" in st.session_state:
