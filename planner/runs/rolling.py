@@ -40,7 +40,7 @@ from planner.options import Algorithm, Options, Service
 from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run, entries, evaluate
-from planner.runs.verdict import windows_verdict
+from planner.runs.verdict import windows_sentences
 from planner.scenarios.arguments import (
     Designs,
     Source,
@@ -167,11 +167,16 @@ class Rolled(Result):
     @property
     def verdict(self) -> str:
         """The mean and the worst of the headline of each design, in plain sentences."""
+        return " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of the verdict, one for each design, the best one first."""
         done: dict[str, list[dict[str, Any]]] = {one.design: [] for one in self.windows}
         for one in self.windows:
             if not one.exit_code:
                 done[one.design].append(one.row())
-        return windows_verdict(self.system, done)
+        return windows_sentences(self.system, done)
 
     @property
     def plans(self) -> dict[tuple[str, str], Any]:

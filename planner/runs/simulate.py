@@ -22,7 +22,7 @@ from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs.files import make_folder, save_scenario
 from planner.runs.result import Result, aligned
 from planner.runs.run import entries, prepare
-from planner.runs.verdict import simulation_verdict
+from planner.runs.verdict import simulation_sentences
 from planner.scenarios.arguments import (
     Designs,
     Source,
@@ -82,7 +82,12 @@ class SimulatedDesigns(Result):
     @property
     def verdict(self) -> str:
         """What the simulation says about each design, the best one first, in plain sentences."""
-        return simulation_verdict(self)
+        return " ".join(self.sentences)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of the verdict, the best design first."""
+        return simulation_sentences(self)
 
     def summary(self) -> list[str]:
         """Return the verdict and the first metrics of each design."""

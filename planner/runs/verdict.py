@@ -84,6 +84,11 @@ def windows_verdict(system: System, windows: Mapping[str, Sequence[Mapping[str, 
 
     windows  figures of the windows with a plan, by design: metrics, and the number of `violations`
     """
+    return " ".join(windows_sentences(system, windows))
+
+
+def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return the sentences of the verdict on a series, one for each design, the best one first."""
     headline, metric = system.plan.headline, system.headline
     worst = min if metric.better == "more" else max
     lines: list[tuple[float, str]] = []
@@ -102,15 +107,15 @@ def windows_verdict(system: System, windows: Mapping[str, Sequence[Mapping[str, 
         if violating:
             parts.append(f"violates constraints in {sizes({'windows': violating})}")
         lines.append((-mean if metric.better == "more" else mean, " and ".join(parts) + "."))
-    return " ".join(says for _, says in sorted(lines, key=lambda line: line[0]))
+    return [says for _, says in sorted(lines, key=lambda line: line[0])]
 
 
-def simulation_verdict(result: SimulatedDesigns) -> str:
+def simulation_sentences(result: SimulatedDesigns) -> list[str]:
     """Return the verdict on a simulation: the headline and the losses of each design, the best one first."""
     simulation = result.system.studies.simulation
     done = {run.label: run.result.metrics for run in result.runs if run.result is not None}
     if simulation is None or not simulation.metrics:
-        return ""
+        return []
     first = simulation.metrics[0]
     headline = simulation.headline or Headline(metric=first.name, verb=f"has {{}} as {first.label.lower()}")
     metric = simulation.metric(headline.metric)
@@ -131,7 +136,7 @@ def simulation_verdict(result: SimulatedDesigns) -> str:
         ]
         lines.append((-value if metric.better == "more" else value, " and ".join([says, *lost]) + "."))
     failed = [f"{run.label}: {run.error}".rstrip(".") + "." for run in result.runs if run.error is not None]
-    return " ".join([*(says for _, says in sorted(lines, key=lambda line: line[0])), *failed])
+    return [*(says for _, says in sorted(lines, key=lambda line: line[0])), *failed]
 
 
 def headline_values(run: Run) -> tuple[float, ...]:

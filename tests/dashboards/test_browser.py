@@ -108,7 +108,7 @@ def test_two_plans_are_compared_and_pinned(page: Any, address: str) -> None:
     pages.choose(page, "Compare with", "Compare with ecmp")
     page.get_by_text("What changed").wait_for()
     page.get_by_text("Side by side", exact=True).click()
-    page.wait_for_function("document.querySelectorAll('canvas[role=application]').length >= 2")
+    page.locator("canvas[role=application]").nth(1).wait_for()
     again = page.url
     page.goto("about:blank")
     page.goto(again)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,8 @@ from planner.contract.parameters import parameters_of
 from planner.contract.simulation import Simulation
 from planner.contract.system import System
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number
+from planner.formatting import figure
+from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Scenario
 from planner.scenarios.shipped import scenario_names
 from planner_dashboard import fields, pictures, rendering, session
@@ -27,6 +27,7 @@ from planner_dashboard.question import FIRST_SCENARIO, field_value, unchanged_sc
 from planner_dashboard.session import escape_markdown
 from planner_dashboard.through_time import tasks
 from planner_dashboard.through_time.events import Mark, day_scales, events_of
+from planner_dashboard.what_if import headline
 
 WINDOWS, SIMULATION = "Windows", "Simulation"
 MAX_WINDOWS: Final = 96
@@ -270,7 +271,7 @@ def _show_curve(system: System, rows: pd.DataFrame, key: str) -> None:
 
 def _show_rolled(system: System, rolled: tasks.RolledDesigns) -> None:
     """Show the verdict, the player or one clock for two designs, and the figures of all windows."""
-    st.html(f"<h2 class='planner-verdict' style='padding:0'>{escape(rolled.verdict)}</h2>")
+    headline.show_verdict([Sentence(text) for text in rolled.sentences], ())
     for design in rolled.designs:
         for label, why in list(design.failures.items())[: session.MAX_ERROR_LINES]:
             st.error(escape_markdown(f"{design.label}, window {label}: {why}"))
@@ -341,7 +342,7 @@ def _figures(system: System, row: Any) -> str:
     names = [system.headline.name, *system.plan.headline.losses, *(one.name for one in system.table_metrics)]
     known = [name for name in dict.fromkeys(names) if row.get(name) is not None]
     metrics = [system.metric(name) for name in known[:MAX_FIGURES]]
-    return "; ".join(f"{one.label} {amount_or_number(row[one.name], one.unit)}" for one in metrics)
+    return "; ".join(f"{one.label} {figure(one.name, row[one.name], one.unit)}" for one in metrics)
 
 
 def _whole(design: tasks.DesignWindows) -> NetworkMap | None:
@@ -385,7 +386,7 @@ def _show_simulation(own: PageState, scenario: Scenario, designs: list[str]) -> 
     done = own.simulated
     if done is None or done.scenario != scenario.name or session.is_pending("simulation"):
         return
-    st.html(f"<h2 class='planner-verdict' style='padding:0'>{escape(done.verdict)}</h2>")
+    headline.show_verdict([Sentence(text) for text in done.sentences], ())
     for place, (part, figures) in enumerate(done.parts):
         rendering.show_part(part, f"simulation {place}", figures)
 

@@ -79,7 +79,7 @@ class RolledDesigns:
 
     course: Course
     system: str
-    verdict: str
+    sentences: Sequence[str]
     labels: Sequence[str]
     designs: Sequence[DesignWindows]
     parts: RenderedParts
@@ -146,7 +146,7 @@ def roll(course: Course, tables: Path, folder: Path) -> RolledDesigns:
     return RolledDesigns(
         course=course,
         system=system.name,
-        verdict=done.verdict,
+        sentences=done.sentences,
         labels=labels,
         designs=designs,
         parts=render(_without_verdict(page.parts)),
@@ -165,7 +165,7 @@ class Simulated:
     """A finished simulation."""
 
     scenario: str
-    verdict: str
+    sentences: Sequence[str]
     parts: RenderedParts
 
 
@@ -176,4 +176,6 @@ def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mappi
     source = upload / "scenario.toml" if scenario == UPLOADED else scenario
     result = simulations.simulate(load(source, changes=changes), designs=list(designs) or None)
     page = run_pages.simulation_page(result)
-    return Simulated(scenario=scenario, verdict=result.verdict, parts=render(_without_verdict(page.parts)))
+    return Simulated(
+        scenario=scenario, sentences=result.sentences, parts=render(_without_verdict(page.parts))
+    )

@@ -44,6 +44,8 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str]) -> None:
 
     changes  the changed elements of the question, in words
     """
+    if not sentences:
+        return
     first, *others = sentences
     head = [escape(_condition(changes) + first.text)]
     head += [f"<span class='planner-loss'>{escape(one.text)}</span>" for one in others if one.is_loss]
