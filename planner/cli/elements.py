@@ -41,7 +41,7 @@ def failures(
     reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
-    """Fail each element alone, solve again, and list the worst failures.
+    """Fail each element alone, and list the worst failures.
 
     Elements are links, nodes and what else the system declares; `planner list SYSTEM` names them.
     Ctrl-C stops, and prints what was found until then.
@@ -93,10 +93,11 @@ def upgrades(
     reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
-    """Find what to buy: a list of upgrades, each the best after those before it.
+    """Find what to buy: a list of upgrades, within a budget.
 
-    Per cost where the tables have costs. Where nothing is lost, upgrades are ranked by how far demand
-    can grow. Ctrl-C stops, and prints the steps found until then.
+    Each step is the upgrade that gains most after those before it, per cost where the tables have costs.
+    Where nothing is lost, upgrades are ranked by how far demand can grow. Ctrl-C stops, and prints the
+    steps found until then.
     """
     from planner.reports import element_pages, terminal
     from planner.sweeps import upgrades as search

@@ -59,7 +59,7 @@ def test_a_table_says_the_same_as_json() -> None:
     plain = json.loads(planner("compare", "traffic/abilene", "--json").out)
     for run in plain["runs"]:
         assert run["design"] in table
-        assert f"{run['metrics']['max_utilization']:.4g}" in table
+        assert f"{100 * run['metrics']['max_utilization']:.4g}%" in table
 
 
 def test_out_keeps_everything_needed_to_go_on(tmp_path: Path) -> None:

@@ -590,7 +590,9 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "no JSON at all": Variant(
         file="links.json", content="tail,head", faults=("links.json row 1: is no JSON (Expecting value)",)
     ),
-    "JSON without records": Variant(file="links.json", content="[]", faults=("links.json: holds no rows",)),
+    "JSON without records": Variant(
+        table="traffic.demands", file="demands.json", content="[]", faults=("demands.json: holds no rows",)
+    ),
     "JSON without records, of a table that may be empty": Variant(
         table="circuits.demands", file="demands.json", content="[]", read={"bits": []}
     ),
