@@ -298,7 +298,10 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
         SCENARIO.replace("designs.optimum", "designs.optimun").replace('"tables"', '"table"')
         + "[solver]\nthreads = 0\ngap = 2\n[extra]\n",
         [
-            "s.toml: extra: no such key; valid: designs, problem, simulation, solver, sweep, system",
+            (
+                "s.toml: extra: no such key; valid: designs, events, problem, series, simulation, solver, "
+                "sweep, system"
+            ),
             "s.toml: solver.gap is 2.0, must be at least 0 and less than 1",
             "s.toml: solver.threads is 0, must be from 1 to 1024",
             "s.toml: designs.optimun: no such design of traffic; did you mean 'optimum'?",

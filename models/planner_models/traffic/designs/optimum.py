@@ -284,6 +284,8 @@ class _Search:
     ) -> Decision[Routing]:
         problem = self.problem
         unit = _demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
+        if self.found is not None and objective == "concurrent":
+            unit = _path_scale(problem, self.found)
         if self.found is None:
             solution, flows = _solve_over_links(problem, unit, objective, options, least_mbps)
         else:
@@ -466,9 +468,30 @@ def _demand_scale(problem: Traffic) -> float:
     busiest = float((np.asarray(load).ravel() / problem.capacity_mbps).max())
     if 0.01 < busiest < 100:
         return 1.0
+    return _power_of_two(problem, 1 / busiest)
+
+
+def _power_of_two(problem: Traffic, factor: float) -> float:
+    """Return the power of 2 next to a factor that keeps all rates in the range of rates."""
     rate = problem.rate_mbps[problem.rate_mbps > 0]
     least, most = np.ceil(np.log2(LEAST_MBPS / rate.min())), np.floor(np.log2(MOST_MBPS / rate.max()))
-    return float(2.0 ** np.clip(-np.round(np.log2(busiest)), least, most))
+    return float(2.0 ** np.clip(np.round(np.log2(factor)), least, most))
+
+
+def _path_scale(problem: Traffic, found: path_flow_program.CandidatePaths) -> float:
+    """Return a factor for demands, a power of 2, at which the largest concurrent flow is near 1.
+
+    The narrowest links of the paths of a demand bound the flow. Far from 1, HiGHS 1.13 takes programs with
+    capacities over ten decades for unbounded ones.
+    """
+    start, link = found.found.start, found.found.link
+    if not len(link):
+        return 1.0
+    narrowest = np.minimum.reduceat(problem.capacity_mbps[link], start[:-1])
+    wanted = np.unique(found.demand)
+    most = sum_by_index(found.demand, narrowest, len(problem.demands))[wanted]
+    bound = float((most / problem.rate_mbps[wanted]).min())
+    return _power_of_two(problem, bound) if bound > 0 else 1.0
 
 
 def _rescale_solution(solution: Solution, unit: float) -> Solution:

@@ -428,3 +428,22 @@ def test_the_total_by_columns_is_that_of_the_linear_program(factor: float) -> No
         best = objective(optimum.route(problem, objective=goal, method="lp"))
         assert objective(made) == pytest.approx(best, rel=1.1e-4)
         assert made.proof.bound >= best * (1 - 1e-6)
+
+
+def test_capacities_over_ten_decades_do_not_make_the_flow_over_paths_unbounded() -> None:
+    links = [
+        ("a", "b", 1.0, 3.0), ("b", "c", 1.0, 1.0), ("c", "d", 1.0, 1.0), ("d", "a", 1.0, 1.0),
+        ("a", "b", 1.0, 3.0), ("a", "b", 1.0, 3.0), ("a", "c", 3.0**10, 1.0), ("c", "b", 9.0**10, 1.0),
+        ("a", "b", 1.0, 2.0), ("a", "c", 9.0**10, 1.0), ("a", "c", 1.0, 1.0), ("b", "a", 1.0, 1.0),
+    ]  # fmt: skip
+    problem = Traffic.from_tables(
+        {
+            "links": pd.DataFrame(links, columns=["tail", "head", "capacity_mbps", "weight"]),
+            "demands": pd.DataFrame(
+                [("a", "b", 1.0), ("a", "c", 1.0)], columns=["source", "target", "rate_mbps"]
+            ),
+        }
+    )
+    decision = optimum.route(problem, objective="concurrent", paths=3)
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.proof.objective == pytest.approx(9.0**10 / 2 + 3.0**10 / 2, rel=1e-4)
