@@ -203,7 +203,7 @@ def select_element(page: Any, text: str) -> None:
 def act(page: Any, name: str) -> None:
     """Click an action of the selected element, and wait for the new answer."""
     address = page.url
-    page.get_by_role("button", name=name).first.click()
+    page.get_by_role("button", name=name, exact=True).first.click()
     page.wait_for_function("address => location.href != address", arg=address)
     wait_for_answer(page)
 

@@ -66,7 +66,7 @@ def play_market(page: Any, url: str, report: Report) -> None:
     report("market 1 served")
     select_element(page, "Acme (CDN)")
     report("market 2 cdn")
-    act(page, "Raise its price")
+    act(page, "Raise its price by 20%")
     assert verdict(page) != before
     report("market 3 price")
     wait_for_script(page)

@@ -69,7 +69,7 @@ def test_a_click_on_the_map_selects_what_is_there(page: Any, address: str) -> No
     page.mouse.down()
     page.mouse.up()
     page.get_by_role("button", name="Close", exact=True).wait_for()
-    page.get_by_role("button", name="Fail").first.wait_for()
+    page.get_by_role("button", name="Fail", exact=True).first.wait_for()
 
 
 def test_the_page_is_used_by_the_keyboard_alone(page: Any, address: str) -> None:
@@ -79,9 +79,9 @@ def test_the_page_is_used_by_the_keyboard_alone(page: Any, address: str) -> None
     page.keyboard.type("CHINng")
     page.get_by_role("option").first.wait_for()
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Fail").first.wait_for()
+    page.get_by_role("button", name="Fail", exact=True).first.wait_for()
     pages.wait_for_script(page)
-    page.get_by_role("button", name="Fail").first.focus()
+    page.get_by_role("button", name="Fail", exact=True).first.focus()
     address_before = page.url
     page.keyboard.press("Enter")
     page.wait_for_function("one => location.href != one", arg=address_before)
