@@ -71,7 +71,7 @@ def cold(problem: Traffic, objective: str, capacity: np.ndarray) -> float | None
 
 def line_of(name: str) -> tuple[frozenset[str], str]:
     ends, _, number = name.partition("#")
-    return frozenset(ends.replace("<->", "->").split("->")), number
+    return frozenset(ends.replace("<->", "->").split("->")), number or "1"  # the first of parallel links
 
 
 def change_line(problem: Traffic, line: str, factor: float) -> np.ndarray:
