@@ -141,6 +141,7 @@ def fits(page: Any) -> bool:
 
 def wait_for_answer(page: Any) -> None:
     """Wait until the page shows the answer for its settings."""
+    wait_for_script(page)  # the address changes before the answer to the question before it is marked
     page.wait_for_function(ANSWERED)
 
 

@@ -8,7 +8,7 @@ block, or has the comment `<!-- output -->` in front; after `<!-- output varies 
 compared. It may be an excerpt: it then begins at the line that its first line shows, whatever the numbers
 are, and `...` stands for lines that are left out. A paragraph that names a file, such as `mine/links.csv`,
 in front of a block means that the block is that file. A ```sh block after `<!-- not run -->` is not run.
-Lines that show times are not compared.
+Lines that show times are not compared, and those about compiling, which a slow machine prints, are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE: Final = re.compile(r"`([\w./-]+\.(?:toml|csv))`[^`]*$")
 MARKS: Final = ("<!-- output -->", "<!-- output varies -->")
 NOT_RUN_MARK: Final = "<!-- not run -->"
-VARYING: Final = re.compile(r"\s*(Time|Compiling|estimated time|compiling)\b")
+VARYING: Final = re.compile(r"\s*(Time|estimated time)\b")
 NOT_RUN: Final = ("dashboard", "--cluster", "doctor", "reproduce", "--measure", "simulate")
 """Commands that serve until they are stopped, need other machines, or take minutes."""
 
@@ -148,7 +148,7 @@ def run(command: str, folder: Path) -> str:
     )
     kept: list[str] = []
     for line in done.stdout.splitlines():
-        if not line.startswith("compiling"):
+        if not line.strip().lower().startswith("compiling"):
             kept += textwrap.wrap(line, WIDTH) if len(line) > WIDTH else [line.rstrip()]
     return "\n".join(kept).strip("\n") + "\n"
 

@@ -89,8 +89,7 @@ def load_scenario(folder: Path) -> Scenario:
 
 
 def write_files(folder: Path, out: Path) -> None:
-    """Write a stored comparison as files: its scenario, its uploaded tables, each plan, and a report."""
-    from planner.reports import html, run_pages
+    """Write a stored comparison as files: its scenario, its uploaded tables, and each plan."""
     from planner.runs import files
 
     path = folder / CONTENT
@@ -103,4 +102,3 @@ def write_files(folder: Path, out: Path) -> None:
         for table in find_tables(problem.tables, tables, problem.optional_tables).values():
             shutil.copy(table.path, out / table.path.name)
         (out / "scenario.toml").write_text(scenario.to_toml(tables), encoding="utf-8")
-    html.write(run_pages.comparison_page(result, scenario), out / "report.html")

@@ -205,6 +205,27 @@ def _read(name: str) -> str:
         return ""
 
 
+def on_request(name: str, wanted: Any, function: Callable[..., Any], *arguments: Any, activity: str) -> Any:
+    """Return what a worker computes for a part of the page; None until it is there.
+
+    name    of the job; its last result is kept for the page's next run
+    wanted  what the result is of: another one is computed anew
+    """
+    state = st.session_state
+    found = take_result(name)
+    if found is not None:
+        state[f"found {name}"] = state.get(f"wanted {name}"), found
+    known, result = state.get(f"found {name}", (None, None))
+    if result is not None and known == wanted:
+        return result
+    if state.get(f"wanted {name}") != wanted:
+        state[f"wanted {name}"] = wanted
+        submit(name, function, *arguments)
+    show_progress(name, activity)
+    show_failure(name)
+    return None
+
+
 # --- words --------------------------------------------------------------------------------
 
 

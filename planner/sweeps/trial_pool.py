@@ -109,7 +109,7 @@ class _OnWorkers:
             for place, adjustments in enumerate(asked)
         }
         try:
-            for future in as_completed(list(futures)):
+            for future in as_completed(list(futures), loop=self._client.loop):
                 place = futures[future]
                 error = future.exception()
                 if error is None:

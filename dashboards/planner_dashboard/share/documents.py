@@ -107,7 +107,7 @@ def _plans(folder: Path, key: str) -> bytes:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(out.rglob("*")):
-                if path.is_file() and path.name != "report.html":
+                if path.is_file():
                     archive.write(path, path.relative_to(out))
         return content.getvalue()
     finally:

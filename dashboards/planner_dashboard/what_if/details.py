@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -46,27 +45,6 @@ def show_details(
     show_tabs("view", *views, (SHARE, lambda: share.show_share(answer.question, answer, design.label)))
 
 
-def on_request(name: str, wanted: Any, function: Callable[..., Any], *arguments: Any, activity: str) -> Any:
-    """Return what a worker computes for a part of the page; None until it is there.
-
-    name    of the job; its last result is kept for the page's next run
-    wanted  what the result is of: another one is computed anew
-    """
-    state = st.session_state
-    found = session.take_result(name)
-    if found is not None:
-        state[f"found {name}"] = state.get(f"wanted {name}"), found
-    known, result = state.get(f"found {name}", (None, None))
-    if result is not None and known == wanted:
-        return result
-    if state.get(f"wanted {name}") != wanted:
-        state[f"wanted {name}"] = wanted
-        session.submit(name, function, *arguments)
-    session.show_progress(name, activity)
-    session.show_failure(name)
-    return None
-
-
 def _show_designs(answer: Answer, before: Answer | None) -> None:
     system = find_system(answer.system)
     rendering.show_metrics(answer, before, system.table_metrics)
@@ -74,7 +52,7 @@ def _show_designs(answer: Answer, before: Answer | None) -> None:
         with st.expander(f"All {len(system.metrics)} metrics"):
             rendering.show_metrics(answer, before, system.metrics)
     rendering.show_lines(answer.notes)
-    figures = on_request("charts", answer.folder, worker.charts, answer.folder, activity="drawing")
+    figures = session.on_request("charts", answer.folder, worker.charts, answer.folder, activity="drawing")
     if figures is not None:
         rendering.show_charts(figures, "comparison", side_by_side=True)
 
@@ -82,7 +60,7 @@ def _show_designs(answer: Answer, before: Answer | None) -> None:
 def _show_plan(answer: Answer, design: DesignAnswer, before: Answer | None) -> None:
     earlier = before.folder if before is not None else None
     wanted = (answer.folder, design.label, earlier)
-    found: worker.DesignDetails | None = on_request(
+    found: worker.DesignDetails | None = session.on_request(
         "details", wanted, worker.details, *wanted, activity="reading the plan"
     )
     if found is None:
@@ -105,7 +83,7 @@ def _show_explanation(answer: Answer, tables: Path, label: str) -> None:
             st.session_state[key] = wanted
             st.rerun()
         return
-    part = on_request(
+    part = session.on_request(
         "explain",
         wanted,
         worker.explain,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from html import escape
-from pathlib import Path
 
 import streamlit as st
 
@@ -30,9 +29,7 @@ def selected() -> Element | None:
 
 def select(element: Element | None) -> None:
     """Select an element, or none."""
-    if element != selected():
-        st.session_state[SELECTED] = element
-        session.cancel("describe")
+    st.session_state[SELECTED] = element
 
 
 def show_finder(answer: worker.Answer) -> None:
@@ -71,7 +68,10 @@ def show_element(
         st.subheader(session.escape_markdown(shown_name(name)), anchor=False)
         st.caption(session.escape_markdown(kind.name))
         _show_actions(scenario, question, kind, name)
-        report = _report(answer.folder, design.label, element)
+        wanted = (answer.folder, design.label, *element)
+        report: ElementReport | None = session.on_request(
+            "describe", wanted, worker.describe, *wanted, activity="reading the plan"
+        )
         if report is not None:
             _show_report(report)
         st.button("Close", on_click=select, args=(None,), key="close element", type="tertiary")
@@ -90,27 +90,6 @@ def _show_actions(scenario: Scenario, question: Question, kind: ElementKind, nam
             type="primary" if is_done else "secondary",
             width="stretch",
         )
-
-
-def _report(folder: Path, label: str, element: Element) -> ElementReport | None:
-    """Return the workers' report on an element; request it where it is not there yet."""
-    state = st.session_state
-    wanted = (str(folder), label, element)
-    found = session.take_result("describe")
-    if found is not None and state.get("describing") == wanted:
-        state["described"] = wanted, found
-    known, report = state.get("described", (None, None))
-    if known == wanted:
-        shown: ElementReport | None = report
-        return shown
-    if not session.is_pending("describe") or state.get("describing") != wanted:
-        if state.get("describing") == wanted and state.get("error describe") is not None:
-            session.show_failure("describe")
-            return None
-        state["describing"] = wanted
-        session.submit("describe", worker.describe, folder, label, *element)
-    session.show_progress("describe", "reading the plan")
-    return None
 
 
 def _show_report(report: ElementReport) -> None:
