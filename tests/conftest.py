@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis searches, and where the real traces are."""
+"""Shared by all tests: the search of hypothesis, and the place of the real traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users get wrong: one clear line each, the right exit code, no traceback, nothing lost."""
+"""Bad input: one clear line each, the right exit code, no traceback, nothing lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every comparison says at first sight, over the shipped scenarios: true, comparable, in words."""
+"""Headlines of every comparison, over the shipped scenarios: true, comparable, in words."""
 
 from __future__ import annotations
 

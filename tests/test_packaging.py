@@ -1,4 +1,4 @@
-"""What is installed: every package listed, nothing heavy at import, the wheel alone works."""
+"""Installed packages: every package listed, nothing heavy at import, the wheel alone works."""
 
 from __future__ import annotations
 

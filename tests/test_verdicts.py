@@ -1,4 +1,4 @@
-"""What is reproduced of the papers stays reproduced: the verdicts of every target, run quickly and once.
+"""Results of the papers stay reproduced: the verdicts of every target, run quickly and once.
 
 A change that moves a count moves it in `data/reproduction/values.csv` too
 (python -m benchmarks.verdicts --quick), where it is seen. What a system expects of its targets besides is

@@ -117,7 +117,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignDetails:
-    """What a page shows of a design's plan on request.
+    """Parts of a design's plan that a page shows on request.
 
     sentences  its verdict, what the design is, how its search ended, and what its plan violates
     charts     drawings of its plan but the first: plotly figures as JSON

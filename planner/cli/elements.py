@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -10,7 +10,10 @@ from planner.cli.options import DesignOption, JsonOption, Reports, on_scenario, 
 from planner.cli.output import answer, say, write_files
 
 if TYPE_CHECKING:
+    from planner.reports.document import Page
     from planner.scenarios.scenario import Scenario
+    from planner.sweeps.failures import Failures
+    from planner.sweeps.upgrade_list import Upgrades
 
 WorkersOption = Annotated[
     int,
@@ -59,12 +62,7 @@ def failures(
             cluster=cluster,
             advance=advance,
         )
-    page = element_pages.failures_page(result, scenario)
-    write_files(lambda: page, reports)
-    answer(page, result.to_dict, as_json)
-    if result.is_interrupted:
-        say("stopped before the end")
-    raise typer.Exit(result.exit_code)
+    _answer(result, element_pages.failures_page(result, scenario), reports, as_json)
 
 
 @on_scenario()
@@ -114,7 +112,11 @@ def upgrades(
             cluster=cluster,
             advance=advance,
         )
-    page = element_pages.upgrades_page(result, scenario)
+    _answer(result, element_pages.upgrades_page(result, scenario), reports, as_json)
+
+
+def _answer(result: Failures | Upgrades, page: Page, reports: Reports, as_json: bool) -> NoReturn:
+    """Print and write the result of a search, and end with its exit code."""
     write_files(lambda: page, reports)
     answer(page, result.to_dict, as_json)
     if result.is_interrupted:

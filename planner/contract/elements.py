@@ -80,7 +80,7 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class ElementReport:
-    """What a plan does with an element.
+    """Report on an element: its use in a plan.
 
     facts     load, capacity, price of capacity and others, the most important first
     sections  tables: who uses it, the largest first

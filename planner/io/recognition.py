@@ -116,7 +116,7 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Recognition:
-    """What sheets are: the best reading of each system, the best one first.
+    """Readings of sheets: the best one of each system, best first.
 
     system  the system that the sheets are of; None where several fit, or none
     """

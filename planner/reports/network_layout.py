@@ -1,4 +1,4 @@
-"""Where the nodes of a network stand in its picture, and the map below them."""
+"""Places of a network's nodes in its picture, and the map below them."""
 
 from __future__ import annotations
 

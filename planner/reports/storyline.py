@@ -37,7 +37,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Storyline:
-    """What a document says, in this order.
+    """Contents of a document, in this order.
 
     verdict      one sentence
     reasons      the sentences after it

@@ -68,7 +68,7 @@ class Violated:
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """Whether a plan meets all constraints in truth, and what users lose.
+    """Verdict on a plan's constraints: met in truth or not, and what users lose.
 
     met       false where a constraint is violated, or where all demand must be served and is not
     violated  the violated constraints
@@ -126,7 +126,7 @@ class Run(Result):
 
     @property
     def status(self) -> str:
-        """How the search ended, apart from constraints, such as `optimal`, `time limit` or `heuristic`."""
+        """Return how the search ended, as `optimal`, `time limit` or `heuristic`; constraints are apart."""
         proof = self.proof
         if self.error is not None:
             return "failed"
@@ -143,7 +143,7 @@ class Run(Result):
 
     @cached_property
     def constraints(self) -> Constraints:
-        """Whether the plan meets all constraints in truth, and what users lose."""
+        """Return whether the plan meets all constraints in truth, and what users lose."""
         words, lost = self.system.plan.limits, self.system.losses(self.metrics)
         violated = []
         for limit, rows in self.violations.frame.groupby("limit", sort=False):

@@ -81,7 +81,7 @@ class SimulatedDesigns(Result):
 
     @property
     def verdict(self) -> str:
-        """What the simulation says about each design, the best one first, in plain sentences."""
+        """Return what the simulation says about each design, the best one first, in plain sentences."""
         return " ".join(self.sentences)
 
     @property

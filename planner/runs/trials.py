@@ -45,7 +45,7 @@ class BusiestLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a trial found, as plain data.
+    """Outcome of a trial, as plain data.
 
     metrics  of the plan on the adjusted problem; empty where there is no plan
     losses   those of them that say what users lose, where above 0

@@ -77,7 +77,7 @@ class Failure:
 
     @property
     def name(self) -> str:
-        """What has happened to which element, in words: `link a<->b`, `rack r1, packet link failed`."""
+        """Return the failed elements in words: `link a<->b`, `rack r1, packet link failed`."""
         return f"{self.kind} {self.element}" + ("" if self.state == FAILED else f", {self.state}")
 
     def to_dict(self) -> dict[str, Any]:

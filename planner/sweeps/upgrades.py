@@ -1,4 +1,4 @@
-"""What to buy: a ladder of upgrades, each the best single one given those before, and its Pareto curve.
+"""Best upgrades: a list in which each is the best single one after those before it, and its Pareto curve.
 
 Greedy ascent with bounds: the candidates of a step are tried in the order of their largest possible gain
 (`ElementKind.ranking`), and those whose bound cannot beat the best one found are skipped. So each step is

@@ -1,13 +1,33 @@
-"""A running dashboard and pages of new visitors, for tests in Chromium."""
+"""A running dashboard and pages of new visitors in Chromium, and one worker for scripts of this process."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from benchmarks import browser as pages
+from planner_dashboard import session
+
+
+@pytest.fixture(scope="module")
+def one_worker() -> Iterator[None]:
+    """Start one worker for all scripts that streamlit runs in this process, and end it with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(session.WORKERS, "1")
+        patch.setenv(session.MEMORY_MB, "0")
+        session.workers.clear()
+        yield
+        session.workers().close()
+        session.workers.clear()
+
+
+@pytest.fixture
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore the main module, which streamlit replaces by the script that it runs."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import html
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +23,7 @@ from planner_dashboard.what_if import details, pins
 APP = Path(planner_dashboard.__file__).with_name("app.py")
 TIME_LIMIT_S = 300.0
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_server() -> Iterator[None]:
-    """Start one worker for all tests of the module, and end it with them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(session.WORKERS, "1")
-        patch.setenv(session.MEMORY_MB, "0")
-        session.workers.clear()
-        yield
-        session.workers().close()
-        session.workers.clear()
-
-
-@pytest.fixture(autouse=True)
-def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Restore the main module, which streamlit replaces by the script that it runs."""
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_worker", "main_module")]
 
 
 def page(**query: str) -> AppTest:

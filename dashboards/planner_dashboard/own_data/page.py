@@ -42,7 +42,7 @@ TEXT_FILES: Final = (".csv", ".tsv", ".txt", ".csv.gz")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shown:
-    """What the editor shows: it begins anew where its signature changes.
+    """Contents of the editor; it begins anew where its signature changes.
 
     key     of streamlit's element
     whole   the table when the editor began
@@ -57,7 +57,7 @@ class Shown:
 
 @dataclass(eq=False)
 class PageState:
-    """What a session has on this page.
+    """State of a session on this page.
 
     taken     the files that were given, and what they are
     chosen    the sheets that the draft was read from

@@ -1,4 +1,4 @@
-"""What worker processes do for the page "Your data": recognize files, read, check and save tables."""
+"""Tasks of worker processes for the page "Your data": recognize files, read, check and save tables."""
 
 from __future__ import annotations
 

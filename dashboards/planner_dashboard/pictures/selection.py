@@ -1,4 +1,4 @@
-"""What a user selects in a picture."""
+"""Selection of a user in a picture."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ TEXTS: Final = ("name", "notes", "saved", "version", "verdict")
 
 @dataclass(frozen=True, kw_only=True)
 class StoredResult:
-    """What is known of a stored result without opening its plans."""
+    """Description of a stored result, known without opening its plans."""
 
     id: str
     name: str

@@ -39,7 +39,7 @@ BESIDE_HEIGHT: Final = 420
 
 @dataclass(eq=False)
 class PageState:
-    """What a session has on this page.
+    """State of a session on this page.
 
     described    the scenario and windows that are described
     description  its windows and elements

@@ -1,4 +1,4 @@
-"""What worker processes do for the page "Through time": rolls with their pictures, and simulations."""
+"""Tasks of worker processes for the page "Through time": rolls with their pictures, and simulations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Course:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What can be chosen for a scenario.
+    """Choices that a scenario offers.
 
     labels    of the windows of its series; () where its source gives one problem
     elements  names of its elements by kind

@@ -1,4 +1,4 @@
-"""What to buy, and which failures hurt: panels of the what-if page."""
+"""Panels of the what-if page: the best upgrades, and the worst failures."""
 
 from planner_dashboard.upgrades.failures import show_failures
 from planner_dashboard.upgrades.panel import show_panel

@@ -1,4 +1,4 @@
-"""Which failures hurt: each element fails alone; a map of what each costs, and the list, the worst first."""
+"""Panel of the worst failures: each element fails alone; a map of the losses, and the list, worst first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to buy: the list of upgrades with what each brings, the budget, and the Pareto curve."""
+"""Panel of the best upgrades: the list with the gain of each, the budget, and the Pareto curve."""
 
 from __future__ import annotations
 

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner_dashboard import session
-
 TIME_LIMIT_S = 300.0
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_server() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(session.WORKERS, "1")
-        patch.setenv(session.MEMORY_MB, "0")
-        session.workers.clear()
-        yield
-        session.workers().close()
-        session.workers.clear()
-
-
-@pytest.fixture(autouse=True)
-def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Restore the main module, which streamlit replaces by the script that it runs."""
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_worker", "main_module")]
 
 
 def page() -> None:

@@ -30,7 +30,7 @@ path = "."
 
 
 class Text(html.parser.HTMLParser):
-    """What a reader without scripts sees, and what the page would fetch."""
+    """Text that a reader without scripts sees, and addresses that the page would fetch."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

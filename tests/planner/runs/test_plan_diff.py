@@ -1,4 +1,4 @@
-"""How two plans differ: rows that are new, gone or changed, the largest change first."""
+"""Difference of two plans: rows that are new, gone or changed, the largest change first."""
 
 from __future__ import annotations
 

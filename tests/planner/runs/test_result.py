@@ -1,4 +1,4 @@
-"""What results show: text, notebook, chart and report, also with hostile names."""
+"""Display of results: text, notebook, chart and report, also with hostile names."""
 
 from __future__ import annotations
 

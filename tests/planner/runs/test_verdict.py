@@ -1,4 +1,4 @@
-"""What the first screen says: verdict, search status, constraints and marks of the best values."""
+"""Figures of the first screen: verdict, search status, constraints and marks of the best values."""
 
 from __future__ import annotations
 

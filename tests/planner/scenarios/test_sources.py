@@ -1,4 +1,4 @@
-"""What can be changed of any problem: nothing by default, and what a source itself takes comes first."""
+"""Adjustments of any problem: none by default, and a source's own parameters come first."""
 
 from __future__ import annotations
 

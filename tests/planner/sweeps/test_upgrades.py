@@ -1,4 +1,4 @@
-"""What to buy, against brute force over all subsets of upgrades on tiny networks."""
+"""Best upgrades, against brute force over all subsets of upgrades on tiny networks."""
 
 from __future__ import annotations
 

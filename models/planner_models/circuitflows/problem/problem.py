@@ -131,7 +131,7 @@ class Reports:
 
     @property
     def are_exact(self) -> bool:
-        """Whether reports are immediate and exact."""
+        """Return whether reports are immediate and exact."""
         return not (self.age_us or self.noise or self.granularity_bytes)
 
 

@@ -131,7 +131,7 @@ class PartialSchedule:
 
     @property
     def over(self) -> bool:
-        """Whether no day fits any more, or the packet switch can carry all that is left."""
+        """Return whether no day fits any more, or the packet switch can carry all that is left."""
         return bool(is_complete(self._limits, self.used_us, self.left.sum(axis=1), self.left.sum(axis=0)))
 
     def add(self, target: NDArray[np.int64], duration_us: float) -> float:

@@ -1,4 +1,4 @@
-"""What-if for distribution trees: full links, upgrades, price changes, failures and changed trees."""
+"""What-if analysis of distribution trees: full links, upgrades, price changes, failures and changed trees."""
 
 from __future__ import annotations
 

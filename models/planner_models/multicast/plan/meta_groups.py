@@ -65,7 +65,7 @@ class Congestion:
 
     @property
     def is_linear(self) -> bool:
-        """Whether there is one piece."""
+        """Return whether there is one piece."""
         return len(self.slopes) == 1
 
     def pieces(self) -> tuple[Floats, Floats]:

@@ -51,7 +51,7 @@ class TableLimits:
 
     @property
     def can_hold_all(self) -> bool:
-        """Whether every table holds every group that needs an entry there."""
+        """Return whether every table holds every group that needs an entry there."""
         return bool((np.diff(self.uses.indptr) <= self.free).all())
 
 

@@ -42,7 +42,7 @@ class Coverage:
 
     @property
     def covers(self) -> Bools:
-        """Whether each core covers each pod, shape (cores, pods)."""
+        """Return whether each core covers each pod, shape (cores, pods)."""
         return np.isfinite(self.entries)
 
 

@@ -30,7 +30,7 @@ class WorkingLinks:
 
     @property
     def aggregation(self) -> Bools:
-        """Whether any link of each aggregation switch works, shape (aggregation switches,)."""
+        """Return whether any link of each aggregation switch works, shape (aggregation switches,)."""
         return np.asarray(self.up.any(axis=1) | self.down.any(axis=1), dtype=bool)
 
     @cached_property

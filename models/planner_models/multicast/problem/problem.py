@@ -220,7 +220,7 @@ class Multicast:
 
     @property
     def is_tree(self) -> bool:
-        """Whether the table links describes the network."""
+        """Return whether the table links describes the network."""
         return bool(self.fabric["kind"].iloc[0] == "tree")
 
     @cached_property

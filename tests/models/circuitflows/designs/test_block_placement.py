@@ -1,4 +1,4 @@
-"""Where blocks go: the fewest configurations, proven against brute force and the printed formulation."""
+"""Placement of blocks: the fewest configurations, proven against brute force and the printed formulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What-if: the limiting link, upgrades, price changes and failures."""
+"""What-if analysis: the limiting link, upgrades, price changes and failures."""
 
 from __future__ import annotations
 

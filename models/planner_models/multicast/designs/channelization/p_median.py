@@ -204,16 +204,6 @@ class _LagrangianSearch:
 
 
 @njit(cache=True, nogil=True)
-def _union_value(sets: Masks, weights: Floats, price: Floats, union: np.uint64) -> float:
-    """Return the savings of the sets that the union covers, at these prices."""
-    size, value = count_bits(union), 0.0
-    for i in range(len(sets)):
-        if (sets[i] & ~union) == 0:
-            value += max(0.0, price[i] - weights[i] * size)
-    return value
-
-
-@njit(cache=True, nogil=True)
 def _find_slot(table: Masks, mask: np.uint64) -> int:
     """Return the slot of a union in a hash table with open addressing, or the free slot for it."""
     cap = np.uint64(len(table) - 1)
