@@ -49,9 +49,13 @@ class Table:
         return f"{self.name}({', '.join(marks)})"
 
 
-def label(about: str) -> pa.Column:
-    """Return a column of names: text that is not empty; numbers are kept as text, as written."""
-    return pa.Column(str, pa.Check(lambda s: s != "", error="must not be empty"), description=about)
+def label(about: str, *, optional: bool = False, may_be_blank: bool = False) -> pa.Column:
+    """Return a column of names: text that is not empty; numbers are kept as text, as written.
+
+    may_be_blank  whether a cell may be empty, which is read as ""
+    """
+    checks = [] if may_be_blank else [pa.Check(lambda s: s != "", error="must not be empty")]
+    return pa.Column(str, checks, required=not optional, nullable=may_be_blank, description=about)
 
 
 def number(
@@ -63,6 +67,7 @@ def number(
     least: float | None = None,
     whole: bool = False,
     optional: bool = False,
+    may_be_blank: bool = False,
     default: float | None = None,
     usual: tuple[float, float] | None = None,
     confused_with: str | None = None,
@@ -71,6 +76,7 @@ def number(
 
     least  of the numbers above 0; smaller ones have no meaning, and their ratios may overflow
     whole  whether numbers must be whole
+    may_be_blank  whether a cell may be empty, which is read as NaN
     usual  range of the median; another one is said, as it may be of another unit
     confused_with  column that users take for this one, such as the longitude for the latitude
     """
@@ -88,7 +94,13 @@ def number(
         checks.append(pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"))
     metadata = {"usual": usual, "confused_with": confused_with}
     return pa.Column(
-        float, checks, required=not optional, default=default, description=about, metadata=metadata
+        float,
+        checks,
+        required=not optional,
+        nullable=may_be_blank,
+        default=None if may_be_blank else default,
+        description=about,
+        metadata=metadata,
     )
 
 
@@ -246,6 +258,8 @@ def _find_confused(table: Table, frame: pd.DataFrame, where: str) -> list[str]:
 
 def _satisfies_rules(column: pa.Column, values: pd.Series) -> bool:
     """Return whether all values satisfy all rules; several times faster than a schema, which lists faults."""
+    if column.nullable:
+        values = values.dropna()
     return not values.hasnans and all(check(values).check_passed for check in column.checks)
 
 
@@ -281,19 +295,22 @@ def _add_nested_values(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
 
 def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults) -> pd.Series:
     """Return `values` in the column's type; add a fault to `broken` for each that cannot be converted."""
-    missing = values.isna()
+    blank = values.isna()
+    missing = blank & (not column.nullable)
     if is_label(column):
         bad, rule = missing, f"{name} is empty"
         coerced: pd.Series[Any] = values.astype(str)
+        if column.nullable:
+            coerced = coerced.where(~blank, "")
     elif isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
         coerced = values.astype(float)
         bad, rule = missing, f"{name} is empty or no number"
     else:
         text = values.astype(str) if values.dtype == bool else values
         coerced = _to_numbers(text)
-        # "nan" is read as a number here; the rule that numbers are finite refuses it
+        # "nan" is read as a number here; the rule that numbers are finite refuses it, but where NaN is blank
         is_nan = text.astype(str).str.strip().str.lower() == "nan"
-        bad = missing | (coerced.isna() & ~is_nan)
+        bad = missing | (coerced.isna() & ~blank & (column.nullable | ~is_nan))
         rule = f"{name} is empty or no number"
     places, rows = _locate_first(bad)
     broken.add(

@@ -23,8 +23,10 @@ $y$ follows from $p$ along the paths. With `overload = "max-min"` TCP slows the 
 Demand that is not sent, for want of capacity or of a path, is shed and listed.
 
 Tables: `nodes(node, latitude?, longitude?, x?, y?, group?)`, `links(tail, head, capacity_mbps, weight?,
-cost?, latency_ms?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target, rate_mbps)`;
-parallel links are rows with the same ends, and a link with capacity 0 is down. A plan is
+cost?, latency_ms?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target, rate_mbps,
+max_latency_ms?)`; what operators write down of routes: `tunnels(source?, target?, path, parallel?, kind?,
+weight?, name?)` and `rules(source?, target?, rule, node?, tail?, head?, path?)`. Parallel links are rows
+with the same ends, and a link with capacity 0 is down. A plan is
 `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel, load_mbps,
 utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
 `weights(tail, head, parallel, weight)` and, where demand is left out, `shed(source, target, rate_mbps)`.
@@ -64,7 +66,7 @@ from planner_models.traffic.plan.plan import PLAN_TABLES, Routing, routing_from_
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.drawing import draw as draw_problem
-from planner_models.traffic.problem.problem import TABLES, Traffic
+from planner_models.traffic.problem.problem import OPTIONAL_TABLES, TABLES, Traffic
 from planner_models.traffic.problem.sources import SOURCES
 from planner_models.traffic.published import targets
 from planner_models.traffic.simulation import study
@@ -76,7 +78,7 @@ SYSTEM = System(
     problem=ProblemType(
         type=Traffic,
         tables=TABLES,
-        optional_tables=("nodes",),
+        optional_tables=OPTIONAL_TABLES,
         from_tables=Traffic.from_tables,
         proportions=(Proportion(column="demands.rate_mbps", to="links.capacity_mbps", at_most=20),),
         sources=SOURCES,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
@@ -273,7 +274,8 @@ def remove_failed(problem: Traffic, down: Bools, factor: Floats, lost_demands: L
     if (problem.is_parallel & down).any():
         links = links.assign(parallel=np.where(problem.is_parallel, problem.parallel, 0).astype(float))
     with np.errstate(over="ignore"):  # an infinite capacity is reported as a fault
-        links = links.assign(capacity_mbps=problem.capacity_mbps * factor)[~down]
+        links = links.assign(capacity_mbps=problem.capacity_mbps * factor)
+    failed, links = links[down], links[~down]
     lost = problem.disconnected_demands(~down)
     demands = problem.demands
     if lost_demands != "shed" and lost.any():
@@ -289,4 +291,9 @@ def remove_failed(problem: Traffic, down: Bools, factor: Floats, lost_demands: L
         demands = demands[~lost]
     for old, new in ((problem.links, links), (problem.demands, demands)):
         new.attrs |= old.attrs
-    return replace(problem, links=links, demands=demands)
+    known_down = problem.down
+    if problem.has_routes and len(failed):  # tunnels and rules may name them
+        number = np.where(problem.is_parallel, problem.parallel, 0)[down]
+        failed = failed.assign(parallel=number.astype(float))
+        known_down = failed if known_down is None else pd.concat([known_down, failed], ignore_index=True)
+    return replace(problem, links=links, demands=demands, down=known_down)

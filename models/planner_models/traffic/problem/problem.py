@@ -28,6 +28,8 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
+from planner_models.traffic.problem.rules import RULES, Rule, read_rules
+from planner_models.traffic.problem.tunnels import TUNNELS, Tunnels, read_tunnels
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -102,10 +104,18 @@ DEMANDS: Final = Table(
         "source": label("node where it starts"),
         "target": label("node where it ends"),
         "rate_mbps": rate_column("offered rate, Mbit/s"),
+        "max_latency_ms": number(
+            "largest delay of its routes, ms; blank: any",
+            at_least=0,
+            at_most=MOST_WEIGHT,
+            optional=True,
+            may_be_blank=True,
+        ),
     },
     key=("source", "target"),
 )
-TABLES: Final = (NODES, LINKS, DEMANDS)
+TABLES: Final = (NODES, LINKS, DEMANDS, TUNNELS, RULES)
+OPTIONAL_TABLES: Final = ("nodes", "tunnels", "rules")
 
 Overload = Literal["drop", "max-min"]
 RATE_INDEPENDENT: Final = {
@@ -121,6 +131,7 @@ RATE_INDEPENDENT: Final = {
         "weight",
         "incidence",
     ),
+    *("tunnels", "rules", "down", "parsed_tunnels", "parsed_rules", "max_latency_ms"),
     *("parallel", "is_parallel", "link_labels", "demand_labels", "node_index", "link_weights"),
     *("_pairs", "_pair_table", "_triples"),
 }
@@ -186,7 +197,10 @@ class Traffic:
     nodes    one row a node: node, latitude?, longitude?, x?, y?, group?
     links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?, parallel?, upgrade_cost?,
              upgrade_mbps?
-    demands  one row a pair: source, target, rate_mbps
+    demands  one row a pair: source, target, rate_mbps, max_latency_ms?
+    tunnels  configured paths, see `planner_models.traffic.problem.tunnels`; None where there are none
+    rules    what routes must use or avoid, see `planner_models.traffic.problem.rules`; None for no rules
+    down     links that are down and that tunnels and rules may name; kept for them only
     overload  what happens on overloaded links, see `planner_models.traffic.plan.delivery`
 
     Links with capacity 0 are down: they are left out. Where all links have failed there is none. Below, N, E
@@ -199,6 +213,9 @@ class Traffic:
     nodes: pd.DataFrame
     links: pd.DataFrame
     demands: pd.DataFrame
+    tunnels: pd.DataFrame | None = None
+    rules: pd.DataFrame | None = None
+    down: pd.DataFrame | None = None
     overload: Overload = "drop"
 
     def __post_init__(self) -> None:
@@ -206,6 +223,11 @@ class Traffic:
         if not faults:
             faults += self._unknown_nodes()
             faults += self._repeated_numbers()
+            faults += self._missing_latencies()
+        if not faults:
+            for table, read in (("tunnels", read_tunnels), ("rules", read_rules)):
+                if getattr(self, table) is not None:
+                    faults += read(self)[1]
         if faults:
             raise InputError(*faults)
         is_up = self.links["capacity_mbps"].to_numpy(float) > 0
@@ -214,16 +236,25 @@ class Traffic:
                 f"{file_name(self.links, 'links')}: capacity_mbps is 0 in every row: no link is up"
             )
         if not is_up.all():
-            links = self.links[is_up]
+            links = self.links
+            if self.has_routes:
+                links = self._numbered_links
+                self._keep_down(links[~is_up])
+            links = links[is_up]
             links.attrs |= self.links.attrs
             object.__setattr__(self, "links", links)
-            for name in ("tail", "head", "parallel"):  # of all links, as the validation needs them
+            for name in (
+                "tail",
+                "head",
+                "parallel",
+                "is_parallel",
+            ):  # of all links, as the validation needs them
                 self.__dict__.pop(name, None)
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Traffic:
         """Build the problem from tables nodes, links and demands; without `nodes`, take the links' ends."""
-        tables = take_tables(TABLES, tables, optional=("nodes",))
+        tables = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
         links = tables["links"]
         if links.empty:
             raise InputError(f"{file_name(links, 'links')}: holds no rows")
@@ -233,7 +264,13 @@ class Traffic:
             nodes = pd.DataFrame({"node": ends})
         if nodes is None:  # the links' own fault is reported
             nodes = pd.DataFrame({"node": ["-"]})
-        return cls(nodes=nodes, links=links, demands=tables["demands"])
+        return cls(
+            nodes=nodes,
+            links=links,
+            demands=tables["demands"],
+            tunnels=tables.get("tunnels"),
+            rules=tables.get("rules"),
+        )
 
     @classmethod
     def from_networkx(
@@ -281,8 +318,11 @@ class Traffic:
         return graph
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables that make this problem again."""
-        return {table.name: getattr(self, table.name).reset_index(drop=True) for table in TABLES}
+        """Return the tables that make this problem again; links that are down have capacity 0."""
+        tables = {table.name: getattr(self, table.name) for table in TABLES}
+        if self.down is not None and len(self.links):
+            tables["links"] = pd.concat([self._numbered_links, self.down.assign(capacity_mbps=0.0)])
+        return {name: frame.reset_index(drop=True) for name, frame in tables.items() if frame is not None}
 
     def size(self) -> dict[str, int]:
         """Return the number of nodes, links and demands."""
@@ -318,6 +358,21 @@ class Traffic:
         if np.array_equal(self.targets, other.targets):
             other.__dict__["distance"] = self.distance
         return other
+
+    @property
+    def has_routes(self) -> bool:
+        """Whether there are tables about routes, tunnels or rules."""
+        return self.tunnels is not None or self.rules is not None
+
+    @property
+    def _numbered_links(self) -> pd.DataFrame:
+        """The links, with the number of each that has or had parallel ones, which stays as others go down."""
+        return self.links.assign(parallel=np.where(self.is_parallel, self.parallel, 0).astype(float))
+
+    def _keep_down(self, links: pd.DataFrame) -> None:
+        """Add links to those that are down."""
+        parts = [links] if self.down is None else [self.down, links]
+        object.__setattr__(self, "down", pd.concat(parts, ignore_index=True))
 
     # --- as arrays ------------------------------------------------------------------------
 
@@ -380,6 +435,24 @@ class Traffic:
         """(D, N) weight of the shortest path from each node to each of `targets`; inf without one."""
         weights: Floats = dijkstra(self.link_weights.T, indices=self.targets)
         return weights
+
+    @cached_property
+    def max_latency_ms(self) -> Floats:
+        """(K,) largest delay of each demand's routes, ms; inf for any."""
+        if "max_latency_ms" not in self.demands:
+            return np.full(len(self.demands), np.inf)
+        limit = self.demands["max_latency_ms"].to_numpy(float)
+        return np.where(np.isnan(limit), np.inf, limit)
+
+    @cached_property
+    def parsed_tunnels(self) -> Tunnels | None:
+        """The tunnels as arrays; None without the table."""
+        return None if self.tunnels is None else read_tunnels(self)[0]
+
+    @cached_property
+    def parsed_rules(self) -> list[Rule]:
+        """The rules, in the order of their table."""
+        return [] if self.rules is None else read_rules(self)[0]
 
     @cached_property
     def link_labels(self) -> list[str]:
@@ -519,6 +592,14 @@ class Traffic:
                 for row in loops
             ]
             yield from shorten_faults(faults, where, f"where {start} and {end} are the same")
+
+    def _missing_latencies(self) -> Iterator[str]:
+        """Yield a fault where demands limit a delay that links do not have."""
+        limits = self.demands.get("max_latency_ms")
+        if limits is not None and limits.notna().any() and "latency_ms" not in self.links:
+            links, row = file_name(self.links, "links"), int(np.argmax(limits.notna().to_numpy()))
+            where = row_name(self.demands, "demands", row)
+            yield f"{where}: max_latency_ms is {limits.iloc[row]:g}, but {links} has no column latency_ms"
 
     def _repeated_numbers(self) -> Iterator[str]:
         """Yield a fault for each link with the number of a parallel one."""

@@ -1,0 +1,105 @@
+"""Lists of nodes as operators write them, `A > B > C` or a JSON list, and the links along them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
+from planner.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from planner_models.traffic.problem.problem import Traffic
+
+_ARROW: Final = re.compile(r"\s*(?:->|→|>)\s*")
+
+
+def parse_nodes(text: str) -> list[str]:
+    """Return the names in `A > B > C`, `A -> B -> C` or `["A", "B", "C"]`."""
+    text = text.strip()
+    if text.startswith("["):
+        try:
+            names = json.loads(text)
+        except (ValueError, RecursionError):  # a name may begin with a bracket
+            names = None
+        if isinstance(names, list) and all(isinstance(name, str | int | float) for name in names):
+            return [str(name) for name in names]
+    return _ARROW.split(text)
+
+
+def parse_numbers(text: str) -> list[int] | None:
+    """Return the whole numbers in `1, 2` or `[1, 2]`; None where it is none of them."""
+    parts = text.strip().removeprefix("[").removesuffix("]").split(",")
+    try:
+        return [int(part) for part in parts]
+    except ValueError:
+        return None
+
+
+class RowFaults:
+    """Faults of the rows of one table, at most one for each row; the first rows are listed."""
+
+    def __init__(self, frame: pd.DataFrame, table: str) -> None:
+        self.frame, self.table = frame, table
+        self.lines: dict[int, str] = {}
+
+    def add(self, row: int, text: str) -> None:
+        """Add a fault of a row, counted from 0, where it has none yet."""
+        self.lines.setdefault(row, f"{row_name(self.frame, self.table, row)}: {text}")
+
+    def add_unknown_node(self, row: int, name: str, column: str, known: Sequence[str]) -> None:
+        """Add the fault that a name is no node, with the nearest one for the first rows."""
+        near = did_you_mean(name, known) if len(self.lines) < SHOWN_ROWS else ""
+        self.add(row, f"{column} '{name}' is no node of the network{near}")
+
+    def report(self) -> list[str]:
+        """Return the faults in the order of the rows."""
+        lines = [self.lines[row] for row in sorted(self.lines)]
+        return shorten_faults(lines, file_name(self.frame, self.table), "with faults")
+
+
+class LinkNames:
+    """All links of a network by their ends and numbers, those that are down too."""
+
+    def __init__(self, problem: Traffic) -> None:
+        self._first: dict[tuple[int, int], int] = {}
+        self._numbered: dict[tuple[int, int, int], int] = {}
+        ends = zip(problem.tail.tolist(), problem.head.tolist(), problem.parallel.tolist(), strict=True)
+        for link, (tail, head, nth) in enumerate(ends):
+            self._numbered[tail, head, nth] = link
+        for (tail, head, _), link in sorted(self._numbered.items()):
+            self._first.setdefault((tail, head), link)
+        if problem.down is not None:
+            down = problem.down
+            numbers = np.maximum(down["parallel"].to_numpy(int), 1).tolist()  # 0: there are no others
+            ends = zip(
+                problem.find_nodes(down["tail"]).tolist(),
+                problem.find_nodes(down["head"]).tolist(),
+                numbers,
+                strict=True,
+            )
+            for tail, head, nth in ends:
+                self._first.setdefault((tail, head), -1)
+                self._numbered.setdefault((tail, head, nth), -1)
+
+    def find_any(self, tail: int, head: int) -> int | None:
+        """Return the first link that is up from tail to head, -1 where all are down; None for no link."""
+        return self._first.get((tail, head))
+
+    def find(self, tail: int, head: int, parallel: int) -> int | None:
+        """Return the link with these ends and this number, -1 where it is down; None for no link."""
+        return self._numbered.get((tail, head, parallel))
+
+    def missing_step(self, names: Sequence[str], nodes: Sequence[int]) -> str | None:
+        """Return the fault of the first step of a path without a link; None where all have one."""
+        for step, ends in enumerate(itertools.pairwise(nodes)):
+            if ends not in self._first:
+                hint = "; there is one in the other direction" if ends[::-1] in self._first else ""
+                return f"path goes {names[step]} > {names[step + 1]}, where there is no link{hint}"
+        return None

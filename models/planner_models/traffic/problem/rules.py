@@ -1,0 +1,131 @@
+"""Table `rules`: links, nodes and paths that traffic must use or must not use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandera.pandas as pa
+
+from planner.arrays import Ints
+from planner.contract.tables import Table, abbreviate, label
+from planner.errors import did_you_mean
+from planner_models.traffic.problem.node_lists import LinkNames, RowFaults, parse_nodes
+
+if TYPE_CHECKING:
+    from planner_models.traffic.problem.problem import Traffic
+
+RULE_NAMES: Final = ("avoid", "use")
+
+
+def _blank(about: str) -> pa.Column:
+    return label(about, optional=True, may_be_blank=True)
+
+
+RULES: Final = Table(
+    name="rules",
+    about="a node, a link or a path that the traffic of demands must use or avoid",
+    columns={
+        "source": _blank("node where the demands start; blank: all"),
+        "target": _blank("node where the demands end; blank: all"),
+        "rule": label("avoid or use"),
+        "node": _blank("the node; demands may still start and end at a node that they avoid"),
+        "tail": _blank("node where the link starts; all parallel links are meant"),
+        "head": _blank("node where the link ends"),
+        "path": _blank(
+            "nodes that routes pass one after another, A > B > C, or as a JSON list; of several paths to "
+            "use, each route has one"
+        ),
+    },
+    may_be_empty=True,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rule for the routes of some demands.
+
+    source, target  nodes by row that it holds for; -1 for all
+    is_use  whether routes must pass `nodes`, and not must not
+    nodes   one node, the ends of a link, or the nodes of a path, one after another
+    is_path  whether it is one of several paths that a route may use
+    """
+
+    source: int
+    target: int
+    is_use: bool
+    nodes: tuple[int, ...]
+    is_path: bool
+
+    def demands(self, problem: Traffic) -> Ints:
+        """Return the demands that it holds for, by row."""
+        holds = np.ones(len(problem.demands), dtype=bool)
+        if self.source >= 0:
+            holds &= problem.source == self.source
+        if self.target >= 0:
+            holds &= problem.target == self.target
+        return np.flatnonzero(holds)
+
+
+def read_rules(problem: Traffic) -> tuple[list[Rule], list[str]]:
+    """Return the rules of a problem that has the table, and all faults in its rows."""
+    frame = problem.rules
+    assert frame is not None
+    names = problem.nodes["node"].tolist()
+    node_of = {name: node for node, name in enumerate(names)}
+    known = LinkNames(problem)
+    faults = RowFaults(frame, "rules")
+    rules: list[Rule] = []
+    for row, cells in enumerate(frame.to_dict("records")):
+        given = {column: str(cells.get(column, "")) for column in RULES.columns}
+        listed = _listed_nodes(given, faults, row)
+        columns = [(column, given[column]) for column in ("source", "target", "node", "tail", "head")]
+        for column, name in [*columns, *(("path", name) for name in listed)]:
+            if name and name not in node_of:
+                faults.add_unknown_node(row, name, column, names)
+        nodes = tuple(node_of.get(name, -1) for name in listed)
+        fault = known.missing_step(listed, nodes)
+        if len(set(nodes)) < len(nodes):
+            faults.add(row, "path passes a node twice")
+        elif fault is not None:
+            faults.add(row, fault if given["path"] else f"there is no link {listed[0]} > {listed[1]}")
+        rules.append(
+            Rule(
+                source=node_of.get(given["source"], -1),
+                target=node_of.get(given["target"], -1),
+                is_use=given["rule"] == "use",
+                nodes=nodes,
+                is_path=bool(given["path"]),
+            )
+        )
+    return rules, faults.report()
+
+
+def _listed_nodes(given: dict[str, str], faults: RowFaults, row: int) -> list[str]:
+    """Return the names that a rule is about: of a node, of a link's ends, or of a path; add its faults."""
+    if given["rule"] not in RULE_NAMES:
+        near = did_you_mean(given["rule"], RULE_NAMES)
+        faults.add(row, f"rule '{abbreviate(given['rule'])}' is not avoid or use{near}")
+    if given["source"] and given["source"] == given["target"]:
+        faults.add(row, f"source and target are both '{given['source']}', must differ")
+    kinds = [kind for kind in (("node",), ("tail", "head"), ("path",)) if any(given[name] for name in kind)]
+    if len(kinds) != 1:
+        what = "none" if not kinds else " and ".join("link" if len(kind) > 1 else kind[0] for kind in kinds)
+        faults.add(row, f"must name a node, a link (tail and head) or a path; has {what}")
+        return []
+    if kinds[0] == ("tail", "head"):
+        for name in ("tail", "head"):
+            if not given[name]:
+                faults.add(row, f"{name} is empty: a link needs tail and head")
+                return []
+        if given["tail"] == given["head"]:
+            faults.add(row, f"tail and head are both '{given['tail']}', must differ")
+        return [given["tail"], given["head"]]
+    if kinds[0] == ("node",):
+        return [given["node"]]
+    listed = parse_nodes(given["path"])
+    if len(listed) < 2 or "" in listed:
+        faults.add(row, f"path is '{abbreviate(given['path'])}', must be two nodes at least, such as A > B")
+        return []
+    return listed

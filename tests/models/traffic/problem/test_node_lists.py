@@ -1,0 +1,28 @@
+"""Lists of nodes as operators write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner_models.traffic.problem.node_lists import parse_nodes, parse_numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("A > B > C", ["A", "B", "C"]),
+        ("A>B->C", ["A", "B", "C"]),
+        ("New York → Washington DC", ["New York", "Washington DC"]),
+        ('["A", "B > x"]', ["A", "B > x"]),
+        ("[1, 2]", ["1", "2"]),
+        ("[lab] > B", ["[lab]", "B"]),
+        ("A > ", ["A", ""]),
+    ],
+)
+def test_nodes_are_read_as_written(text: str, names: list[str]) -> None:
+    assert parse_nodes(text) == names
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("[1, 2]", [1, 2]), ("1,2", [1, 2]), ("2", [2]), ("x", None)])
+def test_numbers_are_read_as_written(text: str, numbers: list[int] | None) -> None:
+    assert parse_numbers(text) == numbers
