@@ -120,7 +120,9 @@ class CapacityReoptimization(Reoptimization[Traffic]):
         if self._session is not None and not self._runs_again:
             return self._session.solve_at(capacity_mbps)
         up = capacity_mbps > 0
-        links = self._problem.links.assign(capacity_mbps=capacity_mbps)[up].reset_index(drop=True)
+        links = self._problem.links.assign(capacity_mbps=capacity_mbps)
+        if not (self._problem.has_routes and up.any()):  # else tunnels and rules may name links that are lost
+            links = links[up].reset_index(drop=True)
         changed = replace(self._problem, links=links)
         if self.metric.name != "delivered_mbps" and (changed.unreachable > self._problem.unreachable).any():
             return 0.0 if self.metric.name == "concurrent_flow" else None  # a demand has lost its last path

@@ -39,11 +39,12 @@ TUNNELS: Final = Table(
             may_be_blank=True,
         ),
         "weight": number(
-            "its part of the demand, against those of the demand's other tunnels, where nobody optimizes",
+            "its part of the demand, against those of the demand's other tunnels, where nobody optimizes; "
+            "blank: 1",
             at_least=0,
             at_most=1e12,
             optional=True,
-            default=1.0,
+            may_be_blank=True,
         ),
         "name": label("its name; blank: its path", optional=True, may_be_blank=True),
     },
@@ -115,7 +116,7 @@ def read_tunnels(problem: Traffic) -> tuple[Tunnels, list[str]]:
         source=np.array([path[0] for path in nodes], dtype=np.int64),
         target=np.array([path[-1] for path in nodes], dtype=np.int64),
         is_segments=np.array([kind == "segments" for kind in given["kind"]], dtype=bool),
-        weight=frame["weight"].to_numpy(float),
+        weight=np.ones(count) if "weight" not in frame else frame["weight"].fillna(1.0).to_numpy(float),
         nodes=nodes,
         links=links,
     )
