@@ -36,6 +36,16 @@ def observe(observer: Callable[[Progress], None]) -> Iterator[None]:
         _observers.remove(observer)
 
 
+@contextlib.contextmanager
+def ignore() -> Iterator[None]:
+    """Report nothing in a block, which solves another problem than the one that is asked about."""
+    observers, _observers[:] = _observers[:], []
+    try:
+        yield
+    finally:
+        _observers[:] = observers
+
+
 def report(metric: str, objective: float | None, bound: float | None) -> None:
     """Report the incumbent and the bound of a search; values that are not finite are unknown."""
     if not _observers:

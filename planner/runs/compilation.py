@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
+from planner.contract import progress
 from planner.contract.system import System
 from planner.errors import PlannerError
 from planner.options import Options
@@ -112,10 +113,11 @@ def prepare(system: System, entry: Entry, options: Options, run: Callable[[Any, 
     _ready.add(key)
     start = time.perf_counter()
     sample = system.problem.sample()
-    try:
-        run(sample, entry)
-    except PlannerError:  # its parameters may name parts that the sample does not have
-        log.debug("%s: the sample is run without parameters", entry.label)
-        with contextlib.suppress(PlannerError):  # the design's own error comes from its own problem
-            run(sample, Entry(label=entry.label, design=entry.design))
+    with progress.ignore():
+        try:
+            run(sample, entry)
+        except PlannerError:  # its parameters may name parts that the sample does not have
+            log.debug("%s: the sample is run without parameters", entry.label)
+            with contextlib.suppress(PlannerError):  # the design's own error comes from its own problem
+                run(sample, Entry(label=entry.label, design=entry.design))
     return time.perf_counter() - start

@@ -16,6 +16,7 @@ decides over the rest.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -58,12 +59,19 @@ class ProvenSchedule:
 
 
 def prove_optimum(
-    problem: Circuits, matchings: Ints, incumbent: float, incumbent_days: int, options: Options
+    problem: Circuits,
+    matchings: Ints,
+    incumbent: float,
+    incumbent_days: int,
+    options: Options,
+    *,
+    report: Callable[[float], None],
 ) -> ProvenSchedule:
     """Return the best of all schedules over `matchings` (M, n), all maximal ones of the demand.
 
     incumbent       rate at which a schedule serves demand, Mbit/s
     incumbent_days  how many days it has
+    report          is called with the rate of each better schedule
     """
     task = _Days(problem=problem, matchings=matchings)
     deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
@@ -92,6 +100,7 @@ def prove_optimum(
             proven = max(proven, found.bound)
             if found.days is not None and found.value > best:
                 best, days = found.value, found.days
+                report(task.objective(best))
     return ProvenSchedule(days=days, bound=task.objective(proven), backend=backend)
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from pydantic import Field
 
 from planner import backends
 from planner.backends.linear_program import LinearProgram
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
@@ -87,8 +89,13 @@ def schedule(
         return replace(options, time_limit_s=max(0.001, left))
 
     limit_s = math.inf if options.time_limit_s is None else options.time_limit_s
+    report_rate = partial(_report_rate, upper_bound.bound_by_ports(problem))
     annealed = simulated_annealing.days(
-        problem, steps=steps, seed=options.seed or 0, deadline=start + ANNEALING_SHARE * limit_s
+        problem,
+        steps=steps,
+        seed=options.seed or 0,
+        deadline=start + ANNEALING_SHARE * limit_s,
+        report=lambda days: report_rate(_rate(problem, days)),
     )
     found = _optimize_lengths(problem, annealed, replace(rest(), service="best"))
     every = _list_matchings(problem, most_matchings, start + LISTING_SHARE * limit_s)
@@ -104,7 +111,14 @@ def schedule(
     known = _rate(problem, found)
     if known <= 0:  # nothing can be served
         return schedules.make_decision(problem, found, options=options)
-    answer = column_generation.prove_optimum(problem, every, known, max(1, len(found)), rest())
+    answer = column_generation.prove_optimum(
+        problem,
+        every,
+        known,
+        max(1, len(found)),
+        rest(),
+        report=report_rate,
+    )
     if answer.days is not None:
         found = _choose_best(problem, [found, _fit_lengths(problem, answer.days)])
     bound = answer.bound
@@ -139,6 +153,11 @@ def _run_heuristics(problem: Circuits, rest: Callable[[], Options]) -> list[list
 def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
     """Return the schedule that serves demand at the highest rate, the first of equals."""
     return max(found, key=lambda days: _rate(problem, days))
+
+
+def _report_rate(bound: float, rate: float) -> None:
+    """Report the rate at which the incumbent serves demand, and its bound, Mbit/s."""
+    progress.report("served_mbps", rate, bound)
 
 
 def _rate(problem: Circuits, days: list[Day]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -71,29 +72,42 @@ def schedule(
     return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
-def days(problem: Circuits, *, steps: int = 20_000, seed: int = 0, deadline: float = math.inf) -> list[Day]:
-    """Return the days of the search alone, which ends at a deadline of `time.perf_counter`."""
+def days(
+    problem: Circuits,
+    *,
+    steps: int = 20_000,
+    seed: int = 0,
+    deadline: float = math.inf,
+    report: Callable[[list[Day]], None] | None = None,
+) -> list[Day]:
+    """Return the days of the search alone, which ends at a deadline of `time.perf_counter`.
+
+    report  is called with the best days after each round
+    """
     greedy = eclipse.days(problem)
     found = [greedy, solstice.days(problem)]
     window = problem.window_us
+
+    def anneal(start: list[Day], steps: int, seed: int) -> list[Day]:
+        tried = _run_annealing(problem, pairs, start, steps, seed, deadline)
+        found.append(tried)
+        if report is not None:
+            report(_choose_best(problem, found))
+        return tried
+
     if window is not None and len(greedy) > 1 and steps:
         pairs = Pairs.of(problem.bits > 0)
         tried = [
-            _run_annealing(problem, pairs, start, -(-steps // FIRST_ROUND_DIVISOR), seed, deadline)
+            anneal(start, -(-steps // FIRST_ROUND_DIVISOR), seed)
             for fewer in range(-1, MAX_FEWER_DAYS + 1)
             if time.perf_counter() < deadline
             and (start := _resize_schedule(problem, greedy, len(greedy) - fewer)) is not None
         ]
         if tried:
             best = max(tried, key=lambda one: _served_bits(problem, one))
-            found += [
-                *tried,
-                *(
-                    _run_annealing(problem, pairs, best, steps, seed + again, deadline)
-                    for again in RESTART_SEEDS
-                    if time.perf_counter() < deadline
-                ),
-            ]
+            for again in RESTART_SEEDS:
+                if time.perf_counter() < deadline:
+                    anneal(best, steps, seed + again)
     return _choose_best(problem, found)
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError
@@ -26,6 +27,7 @@ from planner_models.multicast.designs.channelization import (
 )
 from planner_models.multicast.designs.partitioned import (
     BOUND_SCOPE,
+    METRIC,
     saved_mbps,
     select_groups,
     widen_bound,
@@ -217,7 +219,10 @@ def _start_search(sharing: _Sharing, limits: TableLimits, kept: Bools) -> EdgeTa
 
 def _improve_edges(sharing: _Sharing, tables: EdgeTables, until: float) -> None:
     """Drop and add groups, and share anew at switches that changed, as long as that saves traffic."""
+    # no host gets less than each member's copy
+    least = float(tables.problem.rate_mbps @ (1 + tables.problem.member_counts))
     for _ in range(MAX_ROUNDS):
+        progress.report(METRIC, tables.total_mbps, least)
         tables.changed.clear()
         if not improve(tables, until=until) or time.perf_counter() > until:
             return
