@@ -62,7 +62,7 @@ def _repair(table: Table, frame: pd.DataFrame, place: int) -> pd.DataFrame | Non
             columns[name] = repaired
     made = pd.DataFrame(columns).dropna()  # rows without a name say nothing of other tables
     if table.key:
-        made = made.drop_duplicates(list(table.key))
+        made = made.drop_duplicates(table.key_in(made))
     if made.empty and not table.may_be_empty:
         return None
     made.attrs |= frame.attrs

@@ -28,7 +28,7 @@ SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
 class Table:
     """One table of a system: its name, the meaning of a row, and its columns with their rules.
 
-    key      columns with values that, together, may occur only once
+    key      columns with values that, together, may occur only once; optional ones, where they are there
     compact  columns of names are stored as categories, for tables of many rows with few names
     """
 
@@ -42,6 +42,10 @@ class Table:
     @property
     def required_columns(self) -> list[str]:
         return [name for name, column in self.columns.items() if column.required]
+
+    def key_in(self, frame: pd.DataFrame) -> list[str]:
+        """Return the columns of the key that a table has; optional ones may be absent."""
+        return [name for name in self.key if name in frame]
 
     def signature(self) -> str:
         """Return `links(tail, head, capacity_mbps, weight?)`, with a question mark after optional columns."""
@@ -369,7 +373,7 @@ def _add_broken_rules(cases: pd.DataFrame, broken: _RowFaults) -> None:
 
 
 def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
-    key = list(table.key)
+    key = table.key_in(frame)
     if table.compact and _all_rows_differ(frame[key]):
         return
     again = frame.duplicated(key)

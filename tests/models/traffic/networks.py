@@ -69,3 +69,22 @@ def as_graph(problem: Traffic) -> nx.MultiDiGraph:
             link["tail"], link["head"], key=row, capacity=link["capacity_mbps"], weight=link["weight"]
         )
     return graph
+
+
+@st.composite
+def class_problems(draw: st.DrawFn, max_nodes: int = 5, max_demands: int = 4) -> Traffic:
+    """Draw a network whose demands have up to three classes, some with a table of priorities and weights."""
+    plain = draw(problems(max_nodes=max_nodes, max_demands=max_demands))
+    names = [f"c{i}" for i in range(draw(st.integers(1, 3)))]
+    parts = []
+    for row in range(len(plain.demands)):
+        for name in draw(st.lists(st.sampled_from(names), min_size=1, unique=True)):
+            rate = float(draw(st.integers(1, 10)))
+            parts.append((*plain.demands.iloc[row][["source", "target"]], rate, name))
+    demands = pd.DataFrame(parts, columns=["source", "target", "rate_mbps", "class"])
+    tables = {"nodes": plain.nodes, "links": plain.links, "demands": demands}
+    if draw(st.booleans()):
+        priority = draw(st.lists(st.integers(1, 2), min_size=len(names), max_size=len(names)))
+        weight = [float(draw(st.integers(1, 4))) for _ in names]
+        tables["classes"] = pd.DataFrame({"class": names, "priority": priority, "weight": weight})
+    return Traffic.from_tables(tables)

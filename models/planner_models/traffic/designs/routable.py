@@ -15,6 +15,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.contract.tables import shorten_faults
 from planner.options import Options
+from planner_models.traffic.plan.classes import divide_among_classes, merge_classes
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_target
 from planner_models.traffic.problem.problem import Traffic
 
@@ -23,10 +24,15 @@ Decide = Callable[Concatenate[Traffic, P], Decision[Routing]]
 
 
 def shed_unreachable(decide: Decide[P]) -> Decide[P]:
-    """Return the deciding function that routes the demands with a path, and lists the others as shed."""
+    """Return the deciding function that routes the demands with a path, and lists the others as shed.
+
+    It decides without regard to classes: demands of a pair are one, and its classes take the same routes.
+    """
 
     @functools.wraps(decide)
     def decide_for_routable(problem: Traffic, /, *args: P.args, **parameters: P.kwargs) -> Decision[Routing]:
+        if problem.has_classes:
+            return _decide_without_classes(problem, *args, **parameters)
         options = parameters.get("options")
         if isinstance(options, Options) and options.service == "all" and problem.unreachable.any():
             return refuse_demands(problem, problem.unreachable, "has no path")
@@ -38,6 +44,18 @@ def shed_unreachable(decide: Decide[P]) -> Decide[P]:
         return (
             decision if problem.routable is problem else shed_demands(problem, problem.unreachable, decision)
         )
+
+    def _decide_without_classes(
+        problem: Traffic, /, *args: P.args, **parameters: P.kwargs
+    ) -> Decision[Routing]:
+        previous = parameters.get("previous")
+        if isinstance(previous, Decision) and previous.plan is not None:
+            merged = merge_classes(problem, previous.plan)
+            parameters["previous"] = replace(previous, plan=merged)
+        decision = decide_for_routable(problem.merged, *args, **parameters)
+        if decision.plan is None:
+            return decision
+        return replace(decision, plan=divide_among_classes(problem, decision.plan))
 
     return decide_for_routable
 

@@ -15,7 +15,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
-from planner_models.traffic.plan.plan import Routing, flow_on_routes, require_links
+from planner_models.traffic.plan.plan import Routing, flow_on_routes, require_classes, require_links
 from planner_models.traffic.problem.problem import Traffic, entries_at, index_distinct, sum_by_index
 
 TOLERANCE: Final = 1e-6  # relative to a link's capacity, a demand, the flow to a target
@@ -35,7 +35,7 @@ class VerifiedFlow:
     link_row     (rows,) link of each row of the plan's table `links`
     served_mbps  (K,) traffic of each demand that is sent, and arrives where no link drops any
     flow_mbps    (C, E) flow of each commodity
-    commodity    (C,) its demand; where flows are per target, the target's node
+    commodity    (C,) its demand; where flows are per target, class and target as in `Traffic.commodity`
     by_demand    whether commodities are demands
     """
 
@@ -45,6 +45,14 @@ class VerifiedFlow:
     flow_mbps: sp.csr_array
     commodity: Ints
     by_demand: bool
+
+    def of_class(self, problem: Traffic, of_class: int) -> sp.coo_array:
+        """Return the flow to each target of one class, (D, E) Mbit/s, where flows are per target."""
+        nodes, targets = len(problem.nodes), len(problem.targets)
+        here = np.flatnonzero(self.commodity // nodes == of_class)
+        row = np.searchsorted(problem.targets, self.commodity[here] % nodes)
+        pick = sp.csr_array((np.ones(len(here)), (row, here)), (targets, len(self.commodity)))
+        return sp.csr_array(pick @ self.flow_mbps).tocoo()
 
 
 def check(problem: Traffic, plan: Routing) -> Violations:
@@ -95,6 +103,7 @@ def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
     """Return the demand that the plan lists as shed, (K,), Mbit/s; PlanRejected for an unknown demand."""
     if plan.shed is None:
         return np.zeros(len(problem.demands))
+    require_classes(problem, plan.shed, "shed")
     demand = problem.find_demands(plan.shed)
     unknown = np.flatnonzero(demand < 0)
     if len(unknown):
@@ -121,19 +130,18 @@ def _precision(problem: Traffic, flow: VerifiedFlow) -> Floats:
     precision = TOLERANCE * _largest_in_row(flow.flow_mbps)
     if flow.by_demand or not len(flow.commodity):
         return precision if flow.by_demand else np.zeros(len(problem.demands))
-    row = np.minimum(np.searchsorted(flow.commodity, problem.target), len(flow.commodity) - 1)
-    return np.where(flow.commodity[row] == problem.target, precision[row], 0.0)
+    row = np.minimum(np.searchsorted(flow.commodity, problem.commodity), len(flow.commodity) - 1)
+    return np.where(flow.commodity[row] == problem.commodity, precision[row], 0.0)
 
 
 def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
     """Raise PlanRejected for traffic that circles where none of its commodity's demands pass."""
     count, commodities = len(problem.nodes), flow.flow_mbps.shape[0]
     wanted = np.flatnonzero(problem.rate_mbps > 0)
-    row = wanted if flow.by_demand else np.searchsorted(flow.commodity, problem.target[wanted])
+    name = problem.commodity[wanted]
+    row = wanted if flow.by_demand else np.searchsorted(flow.commodity, name)
     if not flow.by_demand and commodities:
-        row = np.where(
-            flow.commodity[np.minimum(row, commodities - 1)] == problem.target[wanted], row, commodities
-        )
+        row = np.where(flow.commodity[np.minimum(row, commodities - 1)] == name, row, commodities)
     largest = _largest_in_row(flow.flow_mbps)
     size = max(1, MAX_PLACES // count)  # commodities at a time; a place is one of them at a node
     for first in range(0, commodities, size):
@@ -284,12 +292,18 @@ def _find_false_utilization(problem: Traffic, plan: Routing, place: Ints, load: 
 
 
 def _identify_commodities(problem: Traffic, flows: pd.DataFrame) -> tuple[Ints, Ints]:
-    """Return the commodity of each row, and the demand or (flows per target) the node of each commodity."""
+    """Return the commodity of each row, and the demand or (flows per target) class and target of each."""
     target = _require_nodes(problem, flows["target"], "target")
+    require_classes(problem, flows, "flows")
+    of_class = problem.find_classes(flows)
     if "source" not in flows:
-        names, commodity = index_distinct(target, len(problem.nodes))
+        nodes = len(problem.nodes)
+        if of_class is None:
+            names, commodity = index_distinct(target, nodes)
+        else:
+            names, commodity = index_distinct(of_class * nodes + target, nodes * len(problem.class_table))
         return commodity, names
-    demand = problem.demands_between(_require_nodes(problem, flows["source"], "source"), target)
+    demand = problem.demands_between(_require_nodes(problem, flows["source"], "source"), target, of_class)
     unknown = np.flatnonzero(demand < 0)
     if len(unknown):
         row = int(unknown[0])
@@ -314,9 +328,12 @@ def _served_rates(
     PlanRejected where a node loses traffic, makes traffic up, or sends more than a demand's rate.
     """
     node, amount = surplus.col.astype(np.int64), surplus.data
-    target = problem.target[names] if by_demand else names
+    target = problem.target[names] if by_demand else names % len(problem.nodes)
     at_target = node == target[surplus.row]  # follows from the other nodes, since surpluses sum to 0
-    demand = problem.demands_between(node, target[surplus.row])
+    of_class = problem.class_of[names] if by_demand else names // len(problem.nodes)
+    demand = problem.demands_between(
+        node, target[surplus.row], of_class[surplus.row] if problem.has_classes else None
+    )
     if by_demand:  # only the demand's own source may inject traffic
         demand = np.where(demand == names[surplus.row], demand, -1)
     allowed = np.where(demand >= 0, problem.rate_mbps[demand], 0.0)
@@ -327,6 +344,8 @@ def _served_rates(
         where = problem.nodes["node"].iloc[node[first]]
         name = problem.nodes["node"].iloc[target[surplus.row[first]]]
         what = problem.demand_labels[names[surplus.row[first]]] if by_demand else f"to {name}"
+        if not by_demand and problem.has_classes:
+            what += f" ({problem.class_table['class'].iloc[of_class[surplus.row[first]]]})"
         if demand[first] >= 0 and amount[first] > 0:
             fault = f"{amount[first]:.6g} Mbit/s are sent, the demand is {allowed[first]:.6g} Mbit/s"
         else:
@@ -340,17 +359,19 @@ def _served_rates(
 
 
 def _correct_rounding(problem: Traffic, flow: sp.csr_array, names: Ints, served: Floats) -> Floats:
-    """Return served rates, (K,), moved within rounding errors to the share of all demands to the target.
+    """Return served rates, (K,), moved within rounding errors to the share of their whole commodity.
 
     A node's surplus is the difference of the traffic that leaves and enters it; where much traffic
     passes through, the surplus of a demand millions of times smaller is lost to rounding.
     """
-    row = np.minimum(np.searchsorted(names, problem.target), max(len(names) - 1, 0))
-    known = names[row] == problem.target if len(names) else np.zeros(len(row), dtype=bool)
-    wanted_in_all = sum_by_index(problem.target, problem.rate_mbps, len(problem.nodes))
-    served_in_all = sum_by_index(problem.target, served, len(problem.nodes))
-    share = np.divide(served_in_all, wanted_in_all, out=np.zeros(len(problem.nodes)), where=wanted_in_all > 0)
+    of = problem.commodity
+    row = np.minimum(np.searchsorted(names, of), max(len(names) - 1, 0))
+    known = names[row] == of if len(names) else np.zeros(len(row), dtype=bool)
+    count = len(problem.nodes) * max(len(problem.class_table), 1)
+    wanted_in_all = sum_by_index(of, problem.rate_mbps, count)
+    served_in_all = sum_by_index(of, served, count)
+    share = np.divide(served_in_all, wanted_in_all, out=np.zeros(count), where=wanted_in_all > 0)
     passing = sp.csr_array(flow @ abs(problem.incidence).T)
     error = np.zeros(len(served))
     error[known] = ROUNDING * entries_at(passing, row[known], problem.source[known])
-    return np.clip(share[problem.target] * problem.rate_mbps, served - error, served + error)
+    return np.clip(share[of] * problem.rate_mbps, served - error, served + error)

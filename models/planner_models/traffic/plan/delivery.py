@@ -5,22 +5,29 @@ The rule is the same for every design, and belongs to the problem (`Traffic.over
 - "drop": senders keep their rates, and each overloaded link drops its excess, the same share of all
   traffic on it (fluid). Traffic that is dropped loads no later link, so the shares that links pass are a
   fixed point: with arriving traffic x(p), p = min(1, capacity / x(p)).
+- "priority": as "drop", but queues serve classes in the order of their priorities: a link drops traffic of
+  a class only where higher priorities leave it too little capacity. Classes of one priority get shares of
+  that capacity in proportion to their weights, and what one does not need goes to the others (weighted fair
+  queueing); within a class, all traffic loses the same share. Traffic of lower priorities changes nothing
+  for higher ones, so the fixed point is one for each priority, on what those above leave of the capacities.
 - "max-min": TCP slows the senders down to max-min fair rates over the plan's routes.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
+from planner_models.traffic.problem.classes import share_by_class
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 PRECISION: Final = 1e-12  # of the logarithm of the share that a link passes
@@ -49,12 +56,12 @@ def _slowed_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
 
     served, by_demand = flow.served_mbps, flow.flow_mbps
     if not flow.by_demand:
-        by_target = sp.csr_array((len(problem.targets), len(problem.links)))
-        row = np.searchsorted(problem.targets, flow.commodity)
-        pick = sp.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), (len(problem.targets), len(row)))
-        by_target = cycle_removal.remove_cycles(problem, (pick @ flow.flow_mbps).tocoo())
-        ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
-        by_demand = split_ratios.apply_ratios(problem, ratios, served)
+        by_demand = sp.csr_array((len(served), len(problem.links)))
+        for of_class in range(max(len(problem.class_table), 1)):
+            by_target = cycle_removal.remove_cycles(problem, flow.of_class(problem, of_class))
+            ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
+            sent = np.where(problem.class_of == of_class, served, 0.0)
+            by_demand = by_demand + split_ratios.apply_ratios(problem, ratios, sent)
     wanted = np.flatnonzero(served > 0)
     share = sp.diags_array(1 / served[wanted]) @ sp.csr_array(by_demand)[wanted]
     rate = np.zeros(len(served))
@@ -75,15 +82,93 @@ _drops: weakref.WeakKeyDictionary[VerifiedFlow, _Drops] = weakref.WeakKeyDiction
 def _find_drops(problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> _Drops:
     """Return what overloaded links drop; kept as long as the flow is in use: metrics and drawing need it."""
     if flow not in _drops:
-        moves = _Moves(problem, flow, overloaded)
-        passed = solve_drops(moves, problem.capacity_mbps, overloaded)
-        delivered = flow.served_mbps.copy()
-        delivered[moves.demand] *= moves.arriving_share(passed)
-        _drops[flow] = _Drops(
-            dropped_mbps=moves.arriving_load(passed) * (1 - passed),
-            delivered_mbps=np.minimum(delivered, flow.served_mbps),
-        )
+        if problem.overload == "priority" and problem.has_classes:
+            _drops[flow] = _find_drops_by_priority(problem, flow)
+        else:
+            moves = _Moves(problem, flow, overloaded)
+            passed = solve_drops(moves, problem.capacity_mbps, overloaded)
+            _drops[flow] = _Drops(
+                dropped_mbps=moves.arriving_load(passed) * (1 - passed),
+                delivered_mbps=_delivered(flow, moves, passed),
+            )
     return _drops[flow]
+
+
+def _delivered(flow: VerifiedFlow, moves: _Moves, passed: Floats) -> Floats:
+    """Return what arrives of each demand, (K,) Mbit/s, when links pass these shares of it, (E,)."""
+    delivered = flow.served_mbps.copy()
+    delivered[moves.demand] *= moves.arriving_share(passed)
+    return np.minimum(delivered, flow.served_mbps)
+
+
+def _find_drops_by_priority(problem: Traffic, flow: VerifiedFlow) -> _Drops:
+    """Return what links drop where they serve higher priorities first: priority by priority."""
+    delivered, dropped = np.zeros(len(problem.demands)), np.zeros(len(problem.links))
+    used = np.zeros(len(problem.links))  # by the priorities so far, (E,) Mbit/s
+    priority = problem.class_table["priority"].to_numpy()
+    weight = problem.class_table["weight"].to_numpy(float)
+    for level in np.unique(priority):
+        members = np.flatnonzero(priority == level)
+        flows = [_keep_class(problem, flow, of_class) for of_class in members.tolist()]
+        load = np.sum([one.load_mbps for one in flows], axis=0)
+        overloaded = (used + load > problem.capacity_mbps * (1 + TOLERANCE)) & (load > 0)
+        left = np.maximum(problem.capacity_mbps - used, 0.0)
+        moves = [_Moves(problem, one, overloaded) for one in flows]
+        shares = _solve_shared_drops(moves, weight[members], left, overloaded)
+        for one, move, passed in zip(flows, moves, shares, strict=True):
+            delivered += _delivered(one, move, passed)
+            arriving = move.arriving_load(passed)
+            dropped += arriving * (1 - passed)
+            used += arriving * passed
+    return _Drops(dropped_mbps=dropped, delivered_mbps=delivered)
+
+
+def _keep_class(problem: Traffic, flow: VerifiedFlow, of_class: int) -> VerifiedFlow:
+    """Return the flow of one class: rows of other commodities, and what their demands send, are 0."""
+    of_row = problem.class_of if flow.by_demand else flow.commodity // len(problem.nodes)
+    kept = sp.csr_array(sp.diags_array((of_row == of_class).astype(float)) @ flow.flow_mbps)
+    kept.eliminate_zeros()
+    return replace(
+        flow,
+        flow_mbps=kept,
+        load_mbps=np.asarray(kept.sum(axis=0)).ravel(),
+        served_mbps=np.where(problem.class_of == of_class, flow.served_mbps, 0.0),
+    )
+
+
+def _solve_shared_drops(
+    moves: Sequence[_Moves], weight: Floats, capacity: Floats, overloaded: Bools
+) -> list[Floats]:
+    """Return the share of the arriving traffic of each class that links pass, C arrays of shape (E,).
+
+    moves, weight  C classes of one priority
+    capacity       (E,) what higher priorities leave of it
+    """
+    passed = [np.ones(len(capacity)) for _ in moves]
+    links = np.flatnonzero(overloaded)
+    is_blocked = capacity[links] <= 0
+    for share in passed:
+        share[links[is_blocked]] = 0.0
+    links = links[~is_blocked]
+    count = len(links)
+    group: Ints = np.tile(np.arange(count), len(moves))
+    heavy, same = np.repeat(weight, count), np.zeros(len(group), dtype=np.int64)
+
+    def step(log_passed: Floats) -> Floats:
+        for share, logs in zip(passed, log_passed.reshape(len(moves), count), strict=True):
+            share[links] = np.exp(logs)
+        load = np.concatenate(
+            [move.arriving_load(share)[links] for move, share in zip(moves, passed, strict=True)]
+        )
+        through = share_by_class(capacity[links], load, group, same, heavy)
+        found = np.divide(through, load, out=np.ones(len(load)), where=load > 0)
+        changed: Floats = np.log(np.clip(found, 1e-300, 1.0))
+        return changed
+
+    solved = _fixed_point(step, np.zeros(len(group))).reshape(len(moves), count)
+    for share, logs in zip(passed, solved, strict=True):
+        share[links] = np.exp(logs)
+    return passed
 
 
 def dropped_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
@@ -179,7 +264,7 @@ class _Moves:
     def __init__(self, problem: Traffic, flow: VerifiedFlow, overloaded: Bools) -> None:
         nodes, entries = len(problem.nodes), flow.flow_mbps.tocoo()
         commodity, link, amount = entries.row.astype(np.int64), entries.col, entries.data
-        target = problem.target[flow.commodity] if flow.by_demand else flow.commodity
+        target = problem.target[flow.commodity] if flow.by_demand else flow.commodity % nodes
         used = (amount > 0) & (problem.tail[link] != target[commodity])
         meets = np.zeros(len(flow.commodity), dtype=bool)
         meets[commodity[used & overloaded[link]]] = True
@@ -197,8 +282,8 @@ class _Moves:
         if flow.by_demand:
             row = np.arange(len(problem.demands))
         else:
-            row = np.minimum(np.searchsorted(flow.commodity, problem.target), len(flow.commodity) - 1)
-            row = np.where(flow.commodity[row] == problem.target, row, -1)
+            row = np.minimum(np.searchsorted(flow.commodity, problem.commodity), len(flow.commodity) - 1)
+            row = np.where(flow.commodity[row] == problem.commodity, row, -1)
         sent = (flow.served_mbps > 0) & (row >= 0)
         self.demand = np.flatnonzero(sent)[meets[row[sent]]]
         self.source = np.searchsorted(key, row[self.demand] * nodes + problem.source[self.demand])

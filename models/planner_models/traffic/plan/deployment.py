@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints32
 from planner.errors import InputError
-from planner_models.traffic.plan import cycle_removal
+from planner_models.traffic.plan import classes, cycle_removal
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
@@ -33,6 +33,8 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
                of nodes; where the plan's flows have a source
     weights    tail, head, parallel, weight, where the plan has them
 
+    Where demands have classes, rates, next_hops and paths are of each class, in the column `class`.
+
     Traffic that follows `next_hops`, or `paths`, loads each link as the plan does. Shares for all
     traffic to a target do so as well as shares for each demand, and routers store them; shares for
     each demand are needed only where the routes of two demands to a target form a cycle together.
@@ -43,6 +45,8 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
             possible: "target" with a cycle, "pair" of a plan whose flows have no source
     """
     served = verify_flow(problem, plan).served_mbps
+    if problem.has_classes:
+        return _tables_by_class(problem, plan, by)
     has_source = "source" in plan.flows
     rates = problem.demands[["source", "target"]].reset_index(drop=True).assign(rate_mbps=served)
     tables = {
@@ -55,6 +59,16 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
     if weights is not None:
         tables["weights"] = weights
     return tables
+
+
+def _tables_by_class(problem: Traffic, plan: Routing, by: By) -> dict[str, pd.DataFrame]:
+    """Return the tables of each class one below the other, with the column `class`."""
+    found: dict[str, list[pd.DataFrame]] = {}
+    for of_class, name in enumerate(problem.class_table["class"]):
+        for key, table in deployment_tables(*classes.take_class(problem, plan, of_class), by=by).items():
+            found.setdefault(key, []).append(table.assign(**{"class": name}))
+    tables = {key: pd.concat(parts, ignore_index=True) for key, parts in found.items()}
+    return tables if plan.weights is None else {**tables, "weights": plan.weights}
 
 
 def has_cycle(problem: Traffic, flow: sp.coo_array) -> Bools:

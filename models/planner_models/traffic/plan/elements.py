@@ -117,7 +117,7 @@ def _list_users(problem: Traffic, flow: VerifiedFlow, links: Bools, starting: Bo
         load = load_by_demand(problem, flow, links) + more
         return _section_of_users(problem.demand_labels, load, "demand")
     by_node = sum_by_index(problem.target, more, len(problem.nodes))
-    by_node[flow.commodity] += passing
+    np.add.at(by_node, flow.commodity % len(problem.nodes), passing)
     return _section_of_users([f"all to {node}" for node in problem.nodes["node"]], by_node, "demands")
 
 

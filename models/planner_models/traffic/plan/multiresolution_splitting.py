@@ -25,6 +25,7 @@ from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
 from planner_models.traffic.plan import deployment
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.classes import merge_classes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -119,11 +120,14 @@ def compile_rules(
     flows      source, target, source_port, target_port: the connections of each demand; each gets
                its own rules. Demands without connections are matched by their two ends alone
 
+    Rules do not tell classes apart: all classes of a demand follow its ratios, taken together.
+
     raises     PlanRejected where the plan does not fit the problem; InputError where too many splits
                in a row leave no bits, routes form a cycle, or match and split_on do not fit
     source     Sen et al. 2013, section 5. Its example, flowlets of 2 and 1 segments at successive
                switches, makes both use the same bit; the tests show the consequence
     """
+    problem, plan = problem.merged, merge_classes(problem, plan)
     on: SplitOn = split_on or ("sequence" if match == "flow" else "source port")
     if match == "flow":
         if on == "source port":

@@ -17,6 +17,8 @@ from planner.contract.tables import Table, abbreviate, label, number, validate
 from planner.errors import PlanRejected
 from planner_models.traffic.problem.problem import Traffic, entries_at, sum_by_index
 
+CLASS: Final = "the demand's class, where demands have classes"
+
 
 def _parallel_column() -> pa.Column:
     about = "which of the links from tail to head, from 1"
@@ -33,6 +35,7 @@ FLOWS: Final = Table(
         "rate_mbps": number("Mbit/s of the demand on this link", at_least=0),
         "source": label("node where the demand starts"),
         "parallel": _parallel_column(),
+        "class": label(CLASS, optional=True),
     },
     may_be_empty=True,
 )
@@ -46,6 +49,7 @@ ROUTES: Final = Table(
         "path": label("its nodes from source to target, as a JSON list"),
         "rate_mbps": number("Mbit/s on this path", at_least=0),
         "parallel": label("which of parallel links each hop takes, as a JSON list; all first if absent"),
+        "class": label(CLASS, optional=True),
     },
     may_be_empty=True,
 )
@@ -68,6 +72,7 @@ SHED: Final = Table(
         "source": label("node where the demand starts"),
         "target": label("node where the demand ends"),
         "rate_mbps": number("Mbit/s that are not sent", at_least=0),
+        "class": label(CLASS, optional=True),
     },
     may_be_empty=True,
 )
@@ -90,11 +95,14 @@ class Routing:
     """Flow of each demand on each link.
 
     flows   source, target, tail, head, parallel, rate_mbps; without the column `source` the flows of
-            all demands to a target are one (then each node's surplus is its own demand)
+            all demands to a target are one (then each node's surplus is its own demand), with classes
+            those of each class
     links   tail, head, parallel, load_mbps, utilization; one row for each link of the network
     routes  source, target, path, rate_mbps where traffic follows whole paths, else None
     shed    source, target, rate_mbps of demand that is left out; None where all is sent
     weights tail, head, parallel, weight of each link where ECMP with these weights makes the flows
+
+    Where demands have classes, flows, routes and shed have the column `class`.
     """
 
     flows: pd.DataFrame
@@ -118,23 +126,30 @@ class Routing:
 def routing_by_demand(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFrame | None = None) -> Routing:
     """Return the plan of a flow per demand and link, (K, E) Mbit/s."""
     flow = _drop_residual_flow(problem, flow_mbps)
-    names = {
-        "source": _node_names(problem, problem.source[flow.row]),
-        "target": _node_names(problem, problem.target[flow.row]),
-    }
     shed = list_shed(problem, _sent_by_demand(problem, flow))
-    return _build_routing(problem, flow, names, routes, shed)
+    return _build_routing(problem, flow, _name_demands(problem, flow.row), routes, shed)
 
 
-def routing_by_target(problem: Traffic, flow_mbps: sp.sparray) -> Routing:
-    """Return the plan of a flow per target and link, (D, E) Mbit/s, for plans too large to list by demand."""
+def routing_by_target(problem: Traffic, flow_mbps: sp.sparray, commodity: Ints | None = None) -> Routing:
+    """Return the plan of a flow per target and link, (D, E) Mbit/s, for plans too large to list by demand.
+
+    commodity  (D,) class and target of each row, as in `problem.commodity`, ascending; needed with classes
+    """
+    if commodity is None:
+        commodity = problem.targets
+        if problem.has_classes and flow_mbps.nnz:
+            raise ValueError("demands have classes: flows per target need the class of each")
     by_target = sp.csr_array(flow_mbps, copy=True)
     by_target.sum_duplicates()
     by_target.data[by_target.data < 0] = 0.0
     by_target.eliminate_zeros()
     flow = by_target.tocoo()
-    shed = list_shed(problem, _sent_by_target(problem, by_target))
-    names = {"target": _node_names(problem, problem.targets[flow.row])}
+    shed = list_shed(problem, _sent_by_target(problem, by_target, commodity))
+    of_class, target = np.divmod(commodity, len(problem.nodes))
+    names = {
+        "target": _node_names(problem, target[flow.row]),
+        **_name_classes(problem, of_class[flow.row]),
+    }
     return _build_routing(problem, flow, names, None, shed)
 
 
@@ -148,7 +163,8 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
     given, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
     if "flows" in tables:
         flows = validate(FLOWS, tables["flows"], where="plan: flows")
-        names = {name: flows[name] for name in ("source", "target") if name in flows}
+        kept = ["source", "target", *(["class"] if problem.has_classes else [])]
+        names = {name: flows[name] for name in kept if name in flows}
         link = require_links(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
         row = np.arange(len(flows))
         rate = flows["rate_mbps"].to_numpy(float)
@@ -168,11 +184,7 @@ def list_shed(problem: Traffic, sent_mbps: Floats) -> pd.DataFrame | None:
     rows = np.flatnonzero(missing > SHED_TOLERANCE * problem.rate_mbps)
     if not len(rows):
         return None
-    ends = {
-        "source": _node_names(problem, problem.source[rows]),
-        "target": _node_names(problem, problem.target[rows]),
-    }
-    return pd.DataFrame({**ends, "rate_mbps": missing[rows]})
+    return pd.DataFrame({**_name_demands(problem, rows), "rate_mbps": missing[rows]})
 
 
 def _sent_by_demand(problem: Traffic, flow: sp.coo_array) -> Floats:
@@ -182,10 +194,16 @@ def _sent_by_demand(problem: Traffic, flow: sp.coo_array) -> Floats:
     return sum_by_index(flow.row, flow.data * sign, len(problem.demands))
 
 
-def _sent_by_target(problem: Traffic, flow: sp.csr_array) -> Floats:
+def _sent_by_target(problem: Traffic, flow: sp.csr_array, commodity: Ints) -> Floats:
     """Return what each demand sends, (K,), of flows per target (D, E); within rounding errors its rate."""
     known = np.flatnonzero(problem.rate_mbps > 0)
-    row, source = problem.target_row[known], problem.source[known]
+    if problem.has_classes:
+        row = np.minimum(np.searchsorted(commodity, problem.commodity[known]), max(len(commodity) - 1, 0))
+        listed = commodity[row] == problem.commodity[known] if len(commodity) else np.zeros(len(row), bool)
+        known, row = known[listed], row[listed]
+    else:
+        row = problem.target_row[known]
+    source = problem.source[known]
     sent = np.zeros(len(problem.demands))
     surplus, passing = (
         entries_at(sp.csr_array(flow @ incidence.T), row, source)
@@ -207,11 +225,23 @@ def flow_by_demand(problem: Traffic, plan: Routing) -> sp.csr_array:
 
 def flow_by_target(problem: Traffic, plan: Routing) -> sp.csr_array:
     """Return the flow to each target on each link, (D, E) Mbit/s, of any plan."""
-    flows = plan.flows
+    flows = plan.flows  # of each class, where demands have classes
     row = np.searchsorted(problem.targets, problem.find_nodes(flows["target"]))
     link = require_links(problem, flows["tail"], flows["head"], flows["parallel"], "flows")
     shape = (len(problem.targets), len(problem.links))
     return sp.csr_array((flows["rate_mbps"].to_numpy(float), (row, link)), shape=shape)
+
+
+def require_classes(problem: Traffic, table: pd.DataFrame, name: str) -> None:
+    """Raise PlanRejected where demands have classes and a plan's table does not say which."""
+    if not problem.has_classes:
+        return
+    if "class" not in table:
+        raise PlanRejected(f"{name}: column 'class' is missing; demands have classes")
+    unknown = np.flatnonzero(problem.find_classes(table) == -1)
+    if len(unknown):
+        row = int(unknown[0])
+        raise PlanRejected(f"{name} row {row + 1}: class '{table['class'].iloc[row]}' is no class of demands")
 
 
 def require_links(
@@ -282,12 +312,29 @@ def _build_routing(
     return Routing(flows=flows, links=links, routes=routes, shed=shed)
 
 
+def _name_demands(problem: Traffic, demands: Ints) -> dict[str, pd.Categorical]:
+    """Return the columns that tell demands apart: source, target and, with classes, class."""
+    ends = {
+        "source": _node_names(problem, problem.source[demands]),
+        "target": _node_names(problem, problem.target[demands]),
+    }
+    return {**ends, **_name_classes(problem, problem.class_of[demands])} if problem.has_classes else ends
+
+
+def _name_classes(problem: Traffic, of_class: Ints) -> dict[str, pd.Categorical]:
+    """Return the column `class` of rows of `class_table`; none without classes."""
+    if not problem.has_classes:
+        return {}
+    return {"class": pd.Categorical.from_codes(of_class, categories=pd.Index(problem.class_table["class"]))}
+
+
 def _node_names(problem: Traffic, places: Ints) -> pd.Categorical:
     return pd.Categorical.from_codes(places, categories=problem.node_index)
 
 
 def flow_on_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
     """Return the flow of each demand on each link, (K, E) Mbit/s, of the table `routes`."""
+    require_classes(problem, routes, "routes")
     demand = problem.find_demands(routes)
     columns = [routes[name].tolist() for name in ("source", "target", "path")]
     rows: list[int] = []

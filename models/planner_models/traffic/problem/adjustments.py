@@ -34,8 +34,8 @@ def adjust(
         Overload,
         Field(
             description="what happens on overloaded links; drop: senders keep their rates, and each link "
-            "drops its excess, the same share of all traffic on it; max-min: TCP slows the senders down to "
-            "max-min fair rates"
+            "drops its excess, the same share of all traffic on it; priority: the same, but links serve "
+            "higher classes first; max-min: TCP slows the senders down to max-min fair rates"
         ),
     ] = "drop",
 ) -> Traffic:

@@ -28,6 +28,7 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
+from planner_models.traffic.problem.classes import CLASSES, find_class_faults, order_classes
 from planner_models.traffic.problem.rules import RULES, Rule, read_rules
 from planner_models.traffic.problem.tunnels import TUNNELS, Tunnels, read_tunnels
 
@@ -111,13 +112,14 @@ DEMANDS: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "class": label("its traffic class; a pair may have a demand in each", optional=True),
     },
-    key=("source", "target"),
+    key=("source", "target", "class"),
 )
-TABLES: Final = (NODES, LINKS, DEMANDS, TUNNELS, RULES)
-OPTIONAL_TABLES: Final = ("nodes", "tunnels", "rules")
+TABLES: Final = (NODES, LINKS, DEMANDS, CLASSES, TUNNELS, RULES)
+OPTIONAL_TABLES: Final = ("nodes", "classes", "tunnels", "rules")
 
-Overload = Literal["drop", "max-min"]
+Overload = Literal["drop", "priority", "max-min"]
 RATE_INDEPENDENT: Final = {
     *(
         "nodes",
@@ -134,6 +136,7 @@ RATE_INDEPENDENT: Final = {
     *("tunnels", "rules", "down", "parsed_tunnels", "parsed_rules", "max_latency_ms"),
     *("parallel", "is_parallel", "link_labels", "demand_labels", "node_index", "link_weights"),
     *("_pairs", "_pair_table", "_triples"),
+    *("classes", "class_table", "class_of", "commodity", "_merging"),
 }
 """Attributes of a problem that stay valid when only its rates change."""
 PRECOMPUTED: Final = ("incidence", "_pairs", "_pair_table", "_triples")
@@ -190,6 +193,15 @@ def _look_up(keys: Ints, known: Ints, row: Ints) -> Ints:
     return np.where(known[place] == keys, row[place], -1).astype(np.int64)
 
 
+def _find_names(known: pd.Index, names: pd.Series) -> Ints:
+    """Return the place of each name among the known ones, -1 where it is none; looks categories up once."""
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        codes = names.cat.codes.to_numpy()
+        found = known.get_indexer(pd.Index(names.cat.categories.astype(str)))
+        return np.where(codes >= 0, np.append(found, -1)[codes], -1).astype(np.int64)
+    return known.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Traffic:
     """Demands over a capacitated directed network.
@@ -197,7 +209,8 @@ class Traffic:
     nodes    one row a node: node, latitude?, longitude?, x?, y?, group?
     links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?, parallel?, upgrade_cost?,
              upgrade_mbps?
-    demands  one row a pair: source, target, rate_mbps, max_latency_ms?
+    demands  one row a pair, or a pair and class: source, target, rate_mbps, max_latency_ms?, class?
+    classes  one row a class of demands: class, priority, weight?; None: all have one priority
     tunnels  configured paths, see `planner_models.traffic.problem.tunnels`; None where there are none
     rules    what routes must use or avoid, see `planner_models.traffic.problem.rules`; None for no rules
     down     links that are down and that tunnels and rules may name; kept for them only
@@ -213,6 +226,7 @@ class Traffic:
     nodes: pd.DataFrame
     links: pd.DataFrame
     demands: pd.DataFrame
+    classes: pd.DataFrame | None = None
     tunnels: pd.DataFrame | None = None
     rules: pd.DataFrame | None = None
     down: pd.DataFrame | None = None
@@ -223,6 +237,7 @@ class Traffic:
         if not faults:
             faults += self._unknown_nodes()
             faults += self._repeated_numbers()
+            faults += find_class_faults(self.demands, self.classes)
             faults += self._missing_latencies()
         if not faults:
             for table, read in (("tunnels", read_tunnels), ("rules", read_rules)):
@@ -253,7 +268,7 @@ class Traffic:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Traffic:
-        """Build the problem from tables nodes, links and demands; without `nodes`, take the links' ends."""
+        """Build the problem from its tables; without `nodes`, take the links' ends."""
         tables = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
         links = tables["links"]
         if links.empty:
@@ -268,6 +283,7 @@ class Traffic:
             nodes=nodes,
             links=links,
             demands=tables["demands"],
+            classes=tables.get("classes"),
             tunnels=tables.get("tunnels"),
             rules=tables.get("rules"),
         )
@@ -309,12 +325,13 @@ class Traffic:
         return make_with_notes(make)
 
     def to_networkx(self) -> nx.MultiDiGraph:
-        """Return the network as a graph; `graph.graph["demands"]` has the rates by pair, Mbit/s."""
+        """Return the network as a graph; `graph.graph["demands"]` has the rates by pair, Mbit/s.
+
+        Of demands with classes it has them by source, target and class.
+        """
         graph = to_graph(self.nodes, self.links)
-        graph.graph["demands"] = {
-            (str(one), str(other)): float(rate)
-            for one, other, rate in self.demands[["source", "target", "rate_mbps"]].itertuples(index=False)
-        }
+        ends = (self.demands[name].astype(str) for name in self.demand_key)
+        graph.graph["demands"] = dict(zip(zip(*ends, strict=True), self.rate_mbps.tolist(), strict=True))
         return graph
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
@@ -325,8 +342,9 @@ class Traffic:
         return {name: frame.reset_index(drop=True) for name, frame in tables.items() if frame is not None}
 
     def size(self) -> dict[str, int]:
-        """Return the number of nodes, links and demands."""
-        return {"nodes": len(self.nodes), "links": len(self.links), "demands": len(self.demands)}
+        """Return the number of nodes, links and demands, and of classes where there are any."""
+        size = {"nodes": len(self.nodes), "links": len(self.links), "demands": len(self.demands)}
+        return {**size, "classes": len(self.class_table)} if self.has_classes else size
 
     def scale_demands(self, factor: float) -> Traffic:
         """Return the same network with every demand's rate times `factor`."""
@@ -479,8 +497,12 @@ class Traffic:
 
     @cached_property
     def demand_labels(self) -> list[str]:
-        """`source->target` for each demand."""
-        return [f"{s}->{t}" for s, t in zip(self.demands["source"], self.demands["target"], strict=True)]
+        """`source->target` for each demand, `source->target (class)` where demands have classes."""
+        pairs = zip(self.demands["source"], self.demands["target"], strict=True)
+        labels = [f"{source}->{target}" for source, target in pairs]
+        if not self.has_classes:
+            return labels
+        return [f"{name} ({of})" for name, of in zip(labels, self.demands["class"], strict=True)]
 
     @cached_property
     def node_index(self) -> pd.Index:
@@ -490,22 +512,100 @@ class Traffic:
 
     def find_nodes(self, names: pd.Series) -> Ints:
         """Return the node of each name; -1 where there is none. Each category is looked up once."""
-        if isinstance(names.dtype, pd.CategoricalDtype):
-            codes = names.cat.codes.to_numpy()
-            known = self.node_index.get_indexer(pd.Index(names.cat.categories.astype(str)))
-            return np.where(codes >= 0, np.append(known, -1)[codes], -1).astype(np.int64)
-        return self.node_index.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+        return _find_names(self.node_index, names)
 
     def find_demands(self, table: pd.DataFrame) -> Ints:
-        """Return the demand of each row's `source` and `target`; -1 where there is none."""
-        return self.demands_between(self.find_nodes(table["source"]), self.find_nodes(table["target"]))
+        """Return the demand of each row's `source`, `target` and, with classes, `class`; -1 for none.
 
-    def demands_between(self, source: Ints, target: Ints) -> Ints:
-        """Return the demand from each source to each target, nodes by row; -1 where there is none."""
+        raises  InputError where demands have classes and the table has none
+        """
+        of_class = self.find_classes(table)
+        return self.demands_between(
+            self.find_nodes(table["source"]), self.find_nodes(table["target"]), of_class
+        )
+
+    def demands_between(self, source: Ints, target: Ints, of_class: Ints | None = None) -> Ints:
+        """Return the demand from each source to each target, nodes by row; -1 where there is none.
+
+        of_class  row of `class_table`, of each; None without classes
+        """
         pair = np.where((source < 0) | (target < 0), -1, source * len(self.nodes) + target)
+        if of_class is not None:
+            pair = np.where((pair < 0) | (of_class < 0), -1, pair * len(self.class_table) + of_class)
         if self._pair_table is not None:
             return self._pair_table[pair].astype(np.int64)
         return _look_up(pair, *self._pairs)
+
+    # --- classes --------------------------------------------------------------------------
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether demands have classes."""
+        return "class" in self.demands
+
+    @property
+    def demand_key(self) -> list[str]:
+        """Columns that tell demands apart: source, target and, with classes, class."""
+        return ["source", "target", *(["class"] if self.has_classes else [])]
+
+    @cached_property
+    def class_table(self) -> pd.DataFrame:
+        """Name, priority and weight of each class, the highest priority first; no rows without classes."""
+        return order_classes(self.demands, self.classes)
+
+    @cached_property
+    def class_of(self) -> Ints:
+        """(K,) row of `class_table` of each demand; 0 without classes."""
+        found = self.find_classes(self.demands)
+        return np.zeros(len(self.demands), dtype=np.int64) if found is None else found
+
+    def find_classes(self, table: pd.DataFrame) -> Ints | None:
+        """Return the row of `class_table` of each row's `class`, -1 for none of them; None without classes.
+
+        raises  InputError where demands have classes and the table has none
+        """
+        if not self.has_classes:
+            return None
+        if "class" not in table:
+            where = file_name(table, "table")
+            raise InputError(f"{where}: column 'class' is missing; demands have classes")
+        return _find_names(pd.Index(self.class_table["class"]), table["class"])
+
+    @cached_property
+    def commodity(self) -> Ints:
+        """(K,) class * N + target of each demand, one number for both; without classes the target."""
+        return self.class_of * len(self.nodes) + self.target if self.has_classes else self.target
+
+    @cached_property
+    def _merging(self) -> tuple[Ints, Traffic]:
+        """(K,) the demand of `merged` that each is in, and the problem that `merged` has other rates of."""
+        pair = self.source * len(self.nodes) + self.target
+        _, first, row = np.unique(pair, return_index=True, return_inverse=True)
+        place = np.empty(len(first), dtype=np.int64)
+        place[np.argsort(first, kind="stable")] = np.arange(len(first))
+        row = place[row]
+        demands = self.demands.iloc[np.sort(first)].drop(columns="class").reset_index(drop=True)
+        rate = sum_by_index(row, self.rate_mbps, len(first))
+        demands = demands.assign(rate_mbps=np.minimum(rate, MOST_MBPS))
+        if "max_latency_ms" in demands:
+            demands["max_latency_ms"] = self.demands["max_latency_ms"].groupby(row).min().to_numpy()
+        return row, replace(self, demands=demands, classes=None)
+
+    @property
+    def merged_row(self) -> Ints:
+        """(K,) the demand of `merged` that each demand is in."""
+        return self._merging[0]
+
+    @cached_property
+    def merged(self) -> Traffic:
+        """The problem without classes, itself where there are none.
+
+        A pair is one demand, with the rates of its classes together and the tightest of their latency limits.
+        """
+        if not self.has_classes:
+            return self
+        row, network = self._merging
+        return network.with_rates(sum_by_index(row, self.rate_mbps, len(network.demands)))
 
     def find_links(self, tail: Ints, head: Ints, nth: Ints) -> Ints:
         """Return the nth of the parallel links from tail to head, nodes by row; -1 where there is none."""
@@ -516,18 +616,26 @@ class Traffic:
 
     @cached_property
     def _pair_table(self) -> Ints32 | None:
-        """(N * N + 1,) the demand of each pair of nodes, -1 for none and last; None where few have one."""
-        pairs = len(self.nodes) ** 2
+        """(N * N + 1,) the demand of each pair of nodes, -1 for none and last; None where few have one.
+
+        With C classes it has N * N * C + 1 entries.
+        """
+        pairs = len(self.nodes) ** 2 * max(len(self.class_table), 1)
         if pairs > PAIRS_PER_DEMAND * len(self.demands):
             return None
         table = np.full(pairs + 1, -1, dtype=np.int32)
-        table[self.source * len(self.nodes) + self.target] = np.arange(len(self.demands))
+        table[self._pair_keys()] = np.arange(len(self.demands))
         return table
+
+    def _pair_keys(self) -> Ints:
+        """Return one number for source, target and class of each demand, shape (K,)."""
+        pair = self.source * len(self.nodes) + self.target
+        return pair * len(self.class_table) + self.class_of if self.has_classes else pair
 
     @cached_property
     def _pairs(self) -> tuple[Ints, Ints]:
         """(K,) key of each demand's source and target, ascending, and (K,) its demand."""
-        pair = self.source * len(self.nodes) + self.target
+        pair = self._pair_keys()
         row = np.argsort(pair, kind="stable")
         return pair[row], row
 

@@ -18,6 +18,7 @@ from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.io.text_files import require_file, require_text
+from planner_models.traffic.problem.classes import CLASSES
 from planner_models.traffic.problem.problem import LINKS, NODES, Traffic
 from planner_models.traffic.problem.readers import sndlib
 from planner_models.traffic.problem.readers.table_building import RateUnit
@@ -34,6 +35,7 @@ STEPS: Final = Table(
         "source": label("node where it starts"),
         "target": label("node where it ends"),
         "rate_mbps": number("offered rate, Mbit/s", at_least=0),
+        "class": label("its traffic class", optional=True),
     },
 )
 
@@ -102,7 +104,7 @@ class Series:
 def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps") -> Series:
     """Read the series in a table, or in a folder of SNDlib files.
 
-    path     CSV or Parquet with the columns step (or time), source, target and rate_mbps, rows of a
+    path     CSV or Parquet with the columns step (or time), source, target, rate_mbps and class?, rows of a
              step consecutive; or a folder with one file for each step, in the order of their names
     network  of the demands: a problem, or its tables links and nodes; default for a folder: the
              network of its first file
@@ -128,12 +130,11 @@ def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps")
         step = frame["step"].to_numpy()
         steps += int((step[1:] != step[:-1]).sum()) + (step[0] != last if len(step) else 0)
         last = step[-1] if len(step) else last
-        part = frame.reset_index(names="row").groupby(["source", "target"], sort=False, as_index=False)
+        key = ["source", "target", *(["class"] if "class" in frame else [])]
+        part = frame.reset_index(names="row").groupby(key, sort=False, as_index=False)
         largest = part.agg({"rate_mbps": "max", "row": "first"})
         if most is not None:
-            both = pd.concat([most, largest], ignore_index=True).groupby(
-                ["source", "target"], sort=False, as_index=False
-            )
+            both = pd.concat([most, largest], ignore_index=True).groupby(key, sort=False, as_index=False)
             largest = both.agg({"rate_mbps": "max", "row": "first"})
         most, name = largest, frame.attrs
     if most is None:
@@ -148,17 +149,18 @@ def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps")
 def read_matrices(
     *,
     path: Annotated[
-        Path, Field(description="a table of step, source, target, rate_mbps, or a folder of SNDlib files")
+        Path,
+        Field(description="a table of step, source, target, rate_mbps, class?, or a folder of SNDlib files"),
     ],
     network: Annotated[
         Path | None,
-        Field(description="folder with links (and nodes); default: the network of the first SNDlib file"),
+        Field(description="folder with links (and nodes, classes); default: that of the first SNDlib file"),
     ] = None,
     unit: Annotated[RateUnit, Field(description="of rates in SNDlib files that declare none")] = "mbps",
 ) -> Series:
     """Read demand matrices over time, step by step."""
-    tables = (NODES, LINKS)
-    given = None if network is None else read_tables(tables, find_tables(tables, network, ("nodes",)))
+    tables, optional = (NODES, LINKS, CLASSES), ("nodes", "classes")
+    given = None if network is None else read_tables(tables, find_tables(tables, network, optional))
     return read(path, network=given, unit=unit)
 
 
@@ -191,7 +193,7 @@ def _read_csv(path: Path) -> Iterator[pd.DataFrame]:
             warnings.catch_warnings(),
             pd.read_csv(
                 path,
-                dtype={"step": str, "time": str, "source": str, "target": str},
+                dtype={"step": str, "time": str, "source": str, "target": str, "class": str},
                 keep_default_na=False,
                 na_values=[""],
                 encoding="utf-8-sig",

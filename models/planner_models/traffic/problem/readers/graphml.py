@@ -328,7 +328,8 @@ def write(
     lines += ["  </graph>", "</graphml>", ""]
     write_text("\n".join(lines), path)
     if demands is not None:
-        flows = tables["demands"][["source", "target", "rate_mbps"]]
+        kept = [name for name in ("source", "target", "rate_mbps", "class") if name in tables["demands"]]
+        flows = tables["demands"][kept]
         write_text(flows.to_csv(index=False, lineterminator="\n"), demands)
 
 

@@ -1,0 +1,104 @@
+"""Traffic classes of demands: their table, their order, and how they share what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats, Ints
+from planner.contract.tables import Table, file_name, label, number, report_unknown_names
+
+MOST_PRIORITY: Final = 1000
+MOST_CLASS_WEIGHT: Final = 1e6
+
+CLASSES: Final = Table(
+    name="classes",
+    about="a traffic class, named in the column class of demands; without the table, all have one priority",
+    columns={
+        "class": label("its name"),
+        "priority": number(
+            "rank; 1 is the highest, and classes with the same one share by weight",
+            at_least=1,
+            at_most=MOST_PRIORITY,
+            whole=True,
+        ),
+        "weight": number(
+            "share among classes of its priority: of an overloaded link, and value of a Mbit/s to designs",
+            at_least=1 / MOST_CLASS_WEIGHT,
+            at_most=MOST_CLASS_WEIGHT,
+            optional=True,
+            default=1.0,
+        ),
+    },
+    key=("class",),
+)
+
+
+def order_classes(demands: pd.DataFrame, classes: pd.DataFrame | None) -> pd.DataFrame:
+    """Return class, priority and weight of each class, the highest priority first; no rows without classes.
+
+    Without the table `classes`, all that demands name have priority 1 and weight 1, in their order there.
+    """
+    if "class" not in demands:
+        return pd.DataFrame({"class": [], "priority": [], "weight": []})
+    if classes is None:
+        names = pd.unique(demands["class"].astype(str))
+        return pd.DataFrame({"class": names, "priority": 1, "weight": 1.0})
+    ordered = classes[["class", "priority", "weight"]].sort_values("priority", kind="stable")
+    return ordered.astype({"priority": int}).reset_index(drop=True)
+
+
+def find_class_faults(demands: pd.DataFrame, classes: pd.DataFrame | None) -> Iterator[str]:
+    """Yield a fault for each demand of an unknown class, and for a table of classes that no demand has."""
+    if classes is None:
+        return
+    if "class" not in demands:
+        yield f"{file_name(demands, 'demands')}: column 'class' is missing; the table classes needs it"
+        return
+    yield from report_unknown_names(
+        demands,
+        "demands",
+        "class",
+        pd.Index(classes["class"]),
+        f"no class of {file_name(classes, 'classes')}",
+    )
+
+
+def share_by_class(available: Floats, wanted: Floats, group: Ints, priority: Ints, weight: Floats) -> Floats:
+    """Return what each of many requests gets of what its group has, shape (R,), in the unit of `wanted`.
+
+    Higher priorities take first. Those of the same priority get shares in proportion to their weights, and
+    what one does not want goes to the others (weighted max-min fairness).
+
+    available        (G,) what each group has
+    wanted           (R,) what each request asks for
+    group            (R,) group of each request
+    priority, weight (R,) of each request; priority 1 is the highest
+    """
+    rest, given = available.astype(float).copy(), np.zeros(len(wanted))
+    for level in np.unique(priority):
+        here = np.flatnonzero(priority == level)
+        # requests by the level at which they are satisfied, wanted / weight, are filled in this order
+        here = here[np.lexsort((wanted[here] / weight[here], group[here]))]
+        if not len(here):
+            continue
+        groups, want, heavy = group[here], wanted[here], weight[here]
+        first = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+        size = np.diff(np.r_[first, len(here)])
+        asked, total = np.cumsum(want), np.cumsum(heavy)
+        asked_before = asked - want - np.repeat(asked[first] - want[first], size)
+        weight_left = np.repeat(total[first + size - 1], size) - (total - heavy)
+        # the water level of a request, once all with lower ones are satisfied
+        water = np.maximum(rest[groups] - asked_before, 0.0) / weight_left
+        is_full = want <= heavy * water
+        # from the first that is not satisfied on, all have the water level of that one
+        place = np.where(is_full, len(here), np.arange(len(here)))
+        stop = np.repeat(np.minimum.reduceat(place, first), size)
+        level_of = water[np.minimum(stop, len(here) - 1)]
+        given[here] = np.where(np.arange(len(here)) < stop, want, np.minimum(want, heavy * level_of))
+        rest -= np.bincount(groups, weights=given[here], minlength=len(rest))
+        rest = np.maximum(rest, 0.0)
+    return given
