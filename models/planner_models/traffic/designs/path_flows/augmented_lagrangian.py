@@ -182,13 +182,14 @@ class TotalFlow:
         flow = self.pool.fit(self.prices)
         value = self.offered - float(flow[: len(self.demands.rate)].sum())
         if value > self.value:
-            self.value, self.best = value, (self.pool.options, flow)
+            # the search goes on to add options, for which `flow` has no values
+            self.value, self.best = value, (self.pool.options, flow[: self.pool.options.used[0]].copy())
 
     def path_flow(self) -> PathFlow:
         """Return the traffic of the incumbent on its paths."""
         count = len(self.demands.rate)
         options, flow = self.best or (self.pool.options, np.zeros(count))
-        used = count + np.flatnonzero(flow[count : options.used[0]] > 0)
+        used = count + np.flatnonzero(flow[count:] > 0)
         return PathFlow(
             demand=options.owner[used].astype(np.int64),
             flow=flow[used],

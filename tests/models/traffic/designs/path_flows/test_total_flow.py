@@ -100,3 +100,28 @@ def test_a_plan_with_many_rows_has_flows_per_target(monkeypatch: pytest.MonkeyPa
 def test_another_solver_is_refused() -> None:
     with pytest.raises(InputError, match="'columns' is a solver of its own"):
         total_flow.route(generators.abilene(), options=Options(backend="ortools:glop"))
+
+
+def test_the_incumbent_stays_a_flow_while_the_search_goes_on() -> None:
+    problem = generators.germany50().scale_demands(1.2)
+    ends = problem.links["tail"] + "-" + problem.links["head"]
+    is_later_best = 0
+    for failed in ("Koblenz-Koeln", "Berlin-Hannover", "Leipzig-Nuernberg", "Frankfurt-Mannheim"):
+        links = problem.links[~ends.isin([failed, "-".join(reversed(failed.split("-")))])]
+        part = Traffic(nodes=problem.nodes, links=links, demands=problem.demands)
+        search, value = TotalFlow(part), 0.0
+        for state in search.run(gap=0.0):
+            found = search.path_flow()
+            hops = found.end - found.start
+            path = np.repeat(np.arange(len(hops)), hops)
+            place = np.arange(len(path)) - np.repeat(np.cumsum(hops) - hops, hops) + found.start[path]
+            load = np.bincount(found.link[place], weights=found.flow[path], minlength=len(links))
+            served = np.bincount(search.order[found.demand], weights=found.flow, minlength=len(part.demands))
+            assert (load <= part.capacity_mbps * (1 + 1e-9)).all()
+            assert (served <= part.rate_mbps * (1 + 1e-9)).all()
+            assert found.flow.sum() == pytest.approx(state.value, rel=1e-9)
+            is_later_best += state.value > value
+            value = state.value
+            if state.passes >= 60:
+                break
+    assert is_later_best, "incumbents are replaced, and kept while others are no better"
