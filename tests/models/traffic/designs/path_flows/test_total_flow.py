@@ -35,7 +35,7 @@ def test_incumbent_and_bound_enclose_the_linear_program(problem: Traffic, factor
     assert decision.proof.objective <= best * (1 + 1e-6)
     assert decision.proof.bound >= best * (1 - 1e-6)
     assert decision.proof.gap <= 1e-3
-    check(problem, decision.plan)
+    assert check(problem, decision.plan).frame.empty
     assert measure(problem, decision.plan, None)["delivered_mbps"] == pytest.approx(decision.proof.objective)
 
 
@@ -54,7 +54,7 @@ def test_a_real_network_is_solved_to_the_gap(factor: float) -> None:
     problem = generators.germany50().scale_demands(factor)
     decision = total_flow.route(problem, options=Options(gap=1e-4))
     assert decision.proof.status is Status.OPTIMAL
-    check(problem, decision.plan)
+    assert check(problem, decision.plan).frame.empty
     assert decision.proof.objective == pytest.approx(largest_total(problem), rel=1.1e-4)
     loads = decision.plan.links["load_mbps"].to_numpy() / problem.capacity_mbps
     assert loads.max() <= 1 + 1e-9
@@ -66,7 +66,7 @@ def test_few_sources_are_the_roots() -> None:
     assert len(TotalFlow(problem).demands.roots) == 1
     decision = total_flow.route(problem)
     assert decision.proof.objective == pytest.approx(6.0, rel=1e-6)
-    check(problem, decision.plan)
+    assert check(problem, decision.plan).frame.empty
 
 
 def test_a_time_limit_leaves_an_incumbent_and_a_bound() -> None:
@@ -74,7 +74,7 @@ def test_a_time_limit_leaves_an_incumbent_and_a_bound() -> None:
     decision = total_flow.route(problem, options=Options(time_limit_s=0.01))
     assert decision.proof.status is Status.FEASIBLE
     assert 0 < decision.proof.objective < decision.proof.bound <= problem.rate_mbps.sum()
-    check(problem, decision.plan)
+    assert check(problem, decision.plan).frame.empty
 
 
 def test_every_evaluation_narrows_the_gap() -> None:
