@@ -29,7 +29,8 @@ weight?, name?)` and `rules(source?, target?, rule, node?, tail?, head?, path?)`
 with the same ends, and a link with capacity 0 is down. A plan is
 `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel, load_mbps,
 utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
-`weights(tail, head, parallel, weight)` and, where demand is left out, `shed(source, target, rate_mbps)`.
+`weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,
+share)` and, where demand is left out, `shed(source, target, rate_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic

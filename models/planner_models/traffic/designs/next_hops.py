@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
 
-from planner.arrays import Ints
+from planner.arrays import Floats, Ints
 from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
 from planner_models.traffic.problem.problem import Traffic
 
@@ -42,21 +43,41 @@ class NextHops(NamedTuple):
 def find_next_hops(problem: Traffic) -> NextHops:
     """Return the next hops by `weight` of all nodes on shortest paths of demands with a rate."""
     wanted = np.flatnonzero(problem.rate_mbps > 0)
-    demand = wanted[np.argsort(problem.target[wanted], kind="stable")]
-    first_demand = np.r_[np.searchsorted(problem.target[demand], problem.targets), len(demand)]
-    row = np.full(len(problem.demands), -1)
-    row[demand] = problem.target_row[demand]
+    return _find(problem, problem.source, problem.target, wanted, problem.targets, problem.distance)
+
+
+def next_hops_of_legs(problem: Traffic, source: Ints, target: Ints) -> NextHops:
+    """Return the next hops on shortest paths from each source to its target, nodes (P,), as of P demands.
+
+    Legs without a path, and those from a node to itself, have none.
+    """
+    targets = np.unique(target)
+    distance = dijkstra(problem.link_weights.T, indices=targets)
+    wanted = np.flatnonzero(
+        np.isfinite(distance[np.searchsorted(targets, target), source]) & (source != target)
+    )
+    return _find(problem, source, target, wanted, targets, distance)
+
+
+def _find(
+    problem: Traffic, source: Ints, target: Ints, wanted: Ints, targets: Ints, distance: Floats
+) -> NextHops:
+    """Return the next hops of the wanted demands; `distance` (D, N) is to each of `targets` (D,)."""
+    demand = wanted[np.argsort(target[wanted], kind="stable")]
+    first_demand = np.r_[np.searchsorted(target[demand], targets), len(demand)]
+    row = np.full(len(source), -1)
+    row[demand] = np.searchsorted(targets, target[demand])
     leaving = np.argsort(problem.tail, kind="stable")
     first_leaving = np.searchsorted(problem.tail[leaving], np.arange(len(problem.nodes) + 1))
     node, first_node, link, first_link = _search(
-        problem.distance,
+        distance,
         problem.weight,
         problem.head,
         leaving,
         first_leaving.astype(np.int64),
-        problem.source[demand],
+        source[demand],
         first_demand.astype(np.int64),
-        problem.targets,
+        targets,
         WEIGHT_TOLERANCE,
     )
     return NextHops(
@@ -67,9 +88,9 @@ def find_next_hops(problem: Traffic) -> NextHops:
         first_node=first_node,
         link=link,
         first_link=first_link,
-        source=problem.source,
+        source=source,
         head=problem.head,
-        targets=problem.targets,
+        targets=targets,
         nodes=len(problem.nodes),
     )
 

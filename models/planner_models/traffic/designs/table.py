@@ -19,6 +19,7 @@ from planner_models.traffic.designs import (
     utility_maximization,
     valiant,
 )
+from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
 
@@ -85,6 +86,14 @@ DESIGNS: Final = (
         signalling=signalling.signal_weights,
         messages=REPORTS + "planner, which configures link weights, which nodes flood",
         source="Fortz and Thorup 2000",
+    ),
+    _central(
+        name="segment_routing",
+        decide=segment_routing.route,
+        signalling=signalling.signal_segments,
+        messages=REPORTS + "controller, which sends the source of each demand off its shortest paths its "
+        "segment lists",
+        source="RFC 8402; Bhatia et al. 2015",
     ),
     _central(
         name="utility",

@@ -49,7 +49,7 @@ def route(
     share = sp.csr_array((len(problem.demands), len(problem.links)))
     random = np.random.default_rng(seed)
     remaining = problem.rate_mbps > 0
-    among = _match_nodes(problem, via)
+    among = match_nodes(problem, via)
     while remaining.any():
         part = problem.with_rates(np.where(remaining, problem.rate_mbps, 0.0))
         served, middle = _intermediate_nodes(part, among, is_free=not via)
@@ -61,7 +61,7 @@ def route(
     return tcp.route_shares(problem, sp.csr_array(share), rates)
 
 
-def _match_nodes(problem: Traffic, via: tuple[str, ...]) -> Bools:
+def match_nodes(problem: Traffic, via: tuple[str, ...]) -> Bools:
     """Return the nodes that match one of the patterns, (N,): all where there are none."""
     names = problem.nodes["node"].tolist()
     chosen = np.full(len(names), not via)
@@ -111,8 +111,8 @@ def _even_shares(problem: Traffic, middle: Ints) -> sp.csr_array:
         end, mid = np.repeat(ends, len(middle)), np.tile(middle, len(ends))
         distinct = end != mid  # a leg from a node to itself has no links
         end, mid = end[distinct], mid[distinct]
-        legs = _leg_problem(problem, end, mid) if is_first_leg else _leg_problem(problem, mid, end)
-        each = next_hops.even_shares(next_hops.find_next_hops(legs))
+        ends_of_legs = (end, mid) if is_first_leg else (mid, end)
+        each = next_hops.even_shares(next_hops.next_hops_of_legs(problem, *ends_of_legs))
         # from demands to the legs of their end, each a share of 1 / len(middle)
         place = np.searchsorted(ends, demand_end[wanted])
         rows = np.flatnonzero(wanted)
@@ -137,21 +137,14 @@ def _hashed_shares(problem: Traffic, middle: Ints, random: np.random.Generator) 
         row = np.searchsorted(key, origin[distinct] * len(problem.nodes) + destination[distinct])
         if not len(row):
             continue
-        legs = _leg_problem(problem, pairs[:, 0], pairs[:, 1])
+        legs = next_hops.next_hops_of_legs(problem, pairs[:, 0], pairs[:, 1])
         # demands that share a leg draw paths of their own
         nth = pd.Series(row).groupby(row).cumcount().to_numpy()
         copies = int(nth.max()) + 1
-        paths = next_hops.draw_paths(next_hops.find_next_hops(legs), random, copies=copies)
+        paths = next_hops.draw_paths(legs, random, copies=copies)
         leg_paths = paths[row * copies + nth]
         place = sp.csr_array(
             (np.ones(len(row)), (wanted[distinct], np.arange(len(row)))), shape=(demands, len(row))
         )
         share = share + place @ leg_paths
     return sp.csr_array(share)
-
-
-def _leg_problem(problem: Traffic, source: Ints, target: Ints) -> Traffic:
-    """Return the same network with a demand of 1 for each leg."""
-    names = problem.nodes["node"].to_numpy()
-    legs = pd.DataFrame({"source": names[source], "target": names[target], "rate_mbps": 1.0})
-    return Traffic(nodes=problem.nodes, links=problem.links, demands=legs)

@@ -5,6 +5,8 @@ The network is known already: link states are flooded when links change, not whe
 
 from __future__ import annotations
 
+import json
+
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
@@ -43,6 +45,17 @@ def signal_weights(problem: Traffic, plan: Routing) -> Signalling:  # noqa: ARG0
     figures = links * (NAME + FIGURE)
     return _with_reports(
         problem, messages=announcers + announcers * links, sent_bytes=figures + links * figures
+    )
+
+
+def signal_segments(problem: Traffic, plan: Routing) -> Signalling:
+    """Count the reports of demands' rates, and the segment lists sent to the sources of their demands."""
+    table = plan.segments
+    if table is None or table.empty:
+        return _with_reports(problem, messages=0, sent_bytes=0)
+    nodes = sum(len(json.loads(text)) for text in table["segments"])
+    return _with_reports(
+        problem, messages=table["source"].nunique(), sent_bytes=len(table) * (NAME + FIGURE) + nodes * NAME
     )
 
 

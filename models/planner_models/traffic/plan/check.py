@@ -16,6 +16,7 @@ from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.plan import Routing, flow_on_routes, require_classes, require_links
+from planner_models.traffic.plan.segments import flow_on_segments
 from planner_models.traffic.problem.problem import Traffic, entries_at, index_distinct, sum_by_index
 
 TOLERANCE: Final = 1e-6  # relative to a link's capacity, a demand, the flow to a target
@@ -60,7 +61,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
 
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
             appears from nowhere or circles where no demand passes, more traffic than a demand's rate; or
-            where its tables contradict each other: link totals, routes, weights, what is shed
+            where its tables contradict each other: link totals, routes, weights, segments, what is shed
     """
     flow = verify_flow(problem, plan)
     _refuse_idle_cycles(problem, flow)
@@ -68,6 +69,8 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         _require_routes(problem, plan.routes, flow)
     if plan.weights is not None:
         _require_weights(problem, plan.weights, flow)
+    if plan.segments is not None:
+        _require_segments(problem, plan.segments, flow)
     allowed = problem.capacity_mbps
     over = flow.load_mbps > allowed * (1 + TOLERANCE)
     capacity = Violations.of(
@@ -186,6 +189,15 @@ def _require_weights(problem: Traffic, weights: pd.DataFrame, flow: VerifiedFlow
     ratios = split_ratios.split_evenly(tuned, split_ratios.shortest_path_links(tuned))
     expected = split_ratios.apply_ratios(tuned, ratios, np.where(problem.unreachable, 0.0, flow.served_mbps))
     _require_same_flow(problem, sp.csr_array(expected), flow, "weights")
+
+
+def _require_segments(problem: Traffic, segments: pd.DataFrame, flow: VerifiedFlow) -> None:
+    """Raise PlanRejected where these segment lists over shortest paths do not make the flows."""
+    if not flow.by_demand:
+        raise PlanRejected("segments: need flows with the column 'source'")
+    require_classes(problem, segments, "segments")
+    expected = flow_on_segments(problem, segments, np.where(problem.unreachable, 0.0, flow.served_mbps))
+    _require_same_flow(problem, expected, flow, "segments")
 
 
 def _require_same_flow(problem: Traffic, expected: sp.csr_array, flow: VerifiedFlow, table: str) -> None:

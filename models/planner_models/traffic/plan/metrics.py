@@ -10,6 +10,7 @@ from planner.contract.metrics import Headline, Metric
 from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.segments import count_segments
 from planner_models.traffic.problem.problem import Traffic
 
 SHARES = "of the demands with a path"
@@ -51,6 +52,8 @@ METRICS: Final = (
     ),
     _less("mean_latency_ms", "ms", "mean delay of the paths, averaged by traffic"),
     _less("cost", "", "cost of the traffic on all links"),
+    _less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
+    _less("mean_segments", "", "segments of a demand's path, mean over the demands that are sent"),
     _more(
         "mean_rate_share",
         "",
@@ -105,6 +108,9 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
     smallest_share = float((served[counted] / rate[counted]).min()) if counted.any() else None
     sent, offered, arrived = float(served.sum()), float(rate.sum()), float(delivered.sum())
     shortest = _shortest_weight(problem, served)
+    detoured, segments = (
+        (None, None) if plan.segments is None else count_segments(problem, plan.segments, served)
+    )
     return {
         "delivered_mbps": arrived,
         "offered_mbps": offered,
@@ -117,6 +123,8 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "mean_path_stretch": float(problem.weight @ load) / shortest if shortest > 0 else None,
         "mean_latency_ms": _per_link(problem, "latency_ms", load, sent),
         "cost": _per_link(problem, "cost", load, 1.0),
+        "detoured_demands": detoured,
+        "mean_segments": segments,
         **_shares(delivered[counted] / rate[counted]),
     }
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, abbreviate, label, number, validate
 from planner.errors import PlanRejected
+from planner_models.traffic.plan.segments import SEGMENTS
 from planner_models.traffic.problem.problem import Traffic, entries_at, sum_by_index
 
 CLASS: Final = "the demand's class, where demands have classes"
@@ -86,7 +87,7 @@ WEIGHTS: Final = Table(
         "weight": number("routing metric", more_than=0),
     },
 )
-PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS)
 SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
 
@@ -101,8 +102,9 @@ class Routing:
     routes  source, target, path, rate_mbps where traffic follows whole paths, else None
     shed    source, target, rate_mbps of demand that is left out; None where all is sent
     weights tail, head, parallel, weight of each link where ECMP with these weights makes the flows
+    segments source, target, segments, share where demands follow segment lists; others shortest paths
 
-    Where demands have classes, flows, routes and shed have the column `class`.
+    Where demands have classes, flows, routes, shed and segments have the column `class`.
     """
 
     flows: pd.DataFrame
@@ -110,15 +112,17 @@ class Routing:
     routes: pd.DataFrame | None = None
     shed: pd.DataFrame | None = None
     weights: pd.DataFrame | None = None
+    segments: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables flows, links and, where there are any, routes, shed and weights."""
+        """Return the tables flows, links and, where there are any, routes, shed, weights and segments."""
         tables = {
             "flows": self.flows,
             "links": self.links,
             "routes": self.routes,
             "shed": self.shed,
             "weights": self.weights,
+            "segments": self.segments,
         }
         return {name: table for name, table in tables.items() if table is not None}
 
@@ -161,6 +165,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         return None if given is None else validate(table, given, where=f"plan: {table.name}")
 
     given, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
+    segments = read(SEGMENTS)
     if "flows" in tables:
         flows = validate(FLOWS, tables["flows"], where="plan: flows")
         kept = ["source", "target", *(["class"] if problem.has_classes else [])]
@@ -175,7 +180,9 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         shed = plan.shed if shed is None else shed
     else:
         raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
-    return replace(plan, links=plan.links if given is None else given, shed=shed, weights=weights)
+    return replace(
+        plan, links=plan.links if given is None else given, shed=shed, weights=weights, segments=segments
+    )
 
 
 def list_shed(problem: Traffic, sent_mbps: Floats) -> pd.DataFrame | None:

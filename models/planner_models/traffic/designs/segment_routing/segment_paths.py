@@ -1,0 +1,197 @@
+"""Segment lists: the load of each, and the best ones under prices of links.
+
+A segment list of a demand is its intermediate nodes, at most `max_segments` - 1, and then its target; between
+consecutive nodes traffic follows all shortest paths (ECMP). A list is padded with its target, so that the
+lists of P demands are an array (P, max_segments - 1), in which every entry is the target where traffic stays
+on its shortest paths.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.traffic.designs import next_hops
+from planner_models.traffic.problem.problem import Traffic
+
+PRICE_TOLERANCE = 1e-9  # relative; a list with another node must be cheaper by more
+
+
+class Legs(NamedTuple):
+    """Link shares of traffic on shortest paths between all nodes.
+
+    start, link, share  shares on links from node u to node v: link[start[i]:start[i + 1]] with i = u * N + v
+    exists              (N, N) whether v can be reached from u; from a node to itself with no links
+    middle              (M,) nodes that may be intermediate
+    """
+
+    start: Ints
+    link: Ints
+    share: Floats
+    exists: np.ndarray
+    middle: Ints
+
+
+def find_legs(problem: Traffic, middle: Ints) -> Legs:
+    """Return the link shares of ECMP between all nodes where demands start, may pass (`middle`) and end."""
+    count = len(problem.nodes)
+    wanted = problem.rate_mbps > 0
+    starts, ends = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+    starts[problem.source[wanted]] = ends[problem.target[wanted]] = True
+    starts[middle] = ends[middle] = True
+    source, target = (
+        axis.ravel() for axis in np.meshgrid(starts.nonzero()[0], ends.nonzero()[0], indexing="ij")
+    )
+    shares = next_hops.even_shares(next_hops.next_hops_of_legs(problem, source, target))
+    shares.sort_indices()
+    size = np.zeros(count * count, dtype=np.int64)
+    size[source * count + target] = np.diff(shares.indptr)
+    exists = (size > 0).reshape(count, count)
+    np.fill_diagonal(exists, True)
+    return Legs(
+        start=np.r_[0, np.cumsum(size)].astype(np.int64),
+        link=shares.indices.astype(np.int64),
+        share=shares.data,
+        exists=exists,
+        middle=np.asarray(middle, dtype=np.int64),
+    )
+
+
+@numba.njit(cache=True)
+def price_legs(legs, price):  # type: ignore[no-untyped-def]
+    """Return the price of each leg, (N, N), for prices of links (E,); inf where there is none."""
+    count = len(legs.exists)
+    found = np.full((count, count), np.inf)
+    for u in range(count):
+        for v in range(count):
+            if legs.exists[u, v]:
+                total = 0.0
+                for i in range(legs.start[u * count + v], legs.start[u * count + v + 1]):
+                    total += legs.share[i] * price[legs.link[i]]
+                found[u, v] = total
+    return found
+
+
+@numba.njit(cache=True)
+def cheapest_lists(leg_price, middle, max_segments):  # type: ignore[no-untyped-def]
+    """Return the price of the cheapest list with at most j + 1 segments, and its first node, (k, N, N).
+
+    The first node is the target where the leg to it is as cheap.
+    """
+    count = len(leg_price)
+    price = np.empty((max_segments, count, count))
+    first = np.empty((max_segments, count, count), dtype=np.int32)
+    price[0] = leg_price
+    for u in range(count):
+        for v in range(count):
+            first[0, u, v] = v
+    for j in range(1, max_segments):
+        price[j], first[j] = price[j - 1], first[j - 1]
+        for u in range(count):
+            for m in middle:
+                to_m = leg_price[u, m]
+                if m == u or to_m == np.inf:
+                    continue
+                for v in range(count):
+                    total = to_m + price[j - 1, m, v]
+                    if total < price[j, u, v]:
+                        if total < price[j, u, v] * (1 - PRICE_TOLERANCE):
+                            first[j, u, v] = m
+                        price[j, u, v] = total
+    return price, first
+
+
+@numba.njit(cache=True)
+def follow(first, u, v, row):  # type: ignore[no-untyped-def]
+    """Write the cheapest list from u to v into `row`, (max_segments - 1,)."""
+    j = len(first) - 1
+    for place in range(len(row)):
+        row[place] = v
+    place = 0
+    while j > 0:
+        m = first[j, u, v]
+        if m == v:
+            return
+        row[place] = m
+        place += 1
+        u = m
+        j -= 1
+
+
+@numba.njit(cache=True)
+def follow_all(first, source, target):  # type: ignore[no-untyped-def]
+    """Return the cheapest list of each demand, (K, max_segments - 1)."""
+    lists = np.empty((len(source), len(first) - 1), dtype=np.int32)
+    for k in range(len(source)):
+        follow(first, source[k], target[k], lists[k])
+    return lists
+
+
+@numba.njit(cache=True)
+def add_list(legs, u, row, v, amount, load):  # type: ignore[no-untyped-def]
+    """Add `amount` times the link shares of a list from u to v to `load`, (E,)."""
+    count = len(legs.exists)
+    for place in range(len(row) + 1):
+        m = row[place] if place < len(row) else v
+        if m != u:
+            for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
+                load[legs.link[i]] += amount * legs.share[i]
+        u = m
+
+
+@numba.njit(cache=True)
+def load_of_lists(legs, source, target, amount, lists, links):  # type: ignore[no-untyped-def]
+    """Return the load (E,) of amounts (K,) on their lists."""
+    load = np.zeros(links)
+    for k in range(len(source)):
+        if amount[k] > 0:
+            add_list(legs, source[k], lists[k], target[k], amount[k], load)
+    return load
+
+
+@numba.njit(cache=True)
+def load_by_group(legs, source, target, amount, lists, group, groups, links):  # type: ignore[no-untyped-def]
+    """Return the load of each group of demands, (G, E)."""
+    load = np.zeros((groups, links))
+    for k in range(len(source)):
+        if amount[k] > 0:
+            add_list(legs, source[k], lists[k], target[k], amount[k], load[group[k]])
+    return load
+
+
+@numba.njit(cache=True)
+def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyped-def]
+    """Return where the links of each list begin, the links, and the traffic on them; links may repeat."""
+    count = len(legs.exists)
+    start = np.zeros(len(source) + 1, dtype=np.int64)
+    link, flow = np.empty(0, dtype=np.int64), np.empty(0)
+    for is_counted in range(2):
+        if is_counted:
+            link, flow = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
+        size = 0
+        for k in range(len(source)):
+            u = source[k]
+            for place in range(lists.shape[1] + 1):
+                m = lists[k, place] if place < lists.shape[1] else target[k]
+                if m != u:
+                    for i in range(legs.start[u * count + m], legs.start[u * count + m + 1]):
+                        if is_counted:
+                            link[size], flow[size] = legs.link[i], amount[k] * legs.share[i]
+                        size += 1
+                u = m
+            start[k + 1] = size
+    return start, link, flow
+
+
+@numba.njit(cache=True)
+def follow_through(first, node, target):  # type: ignore[no-untyped-def]
+    """Return the list of each target that goes to a node, and on by the cheapest list, (P, k - 1)."""
+    lists = np.empty((len(node), len(first) - 1), dtype=np.int32)
+    for i in range(len(node)):
+        lists[i, 0] = node[i]
+        if lists.shape[1] > 1:
+            follow(first[: len(first) - 1], node[i], target[i], lists[i, 1:])
+    return lists
