@@ -29,7 +29,7 @@ from planner_models.traffic.problem.readers import topohub
 TOPOLOGIES: Final = (
     *("topozoo/Bellsouth", "topozoo/Dfn", "topozoo/HiberniaGlobal", "topozoo/Iris", "topozoo/Latnet"),
     *("topozoo/Surfnet", "topozoo/TataNld", "topozoo/Ulaknet", "topozoo/Uninett2010", "topozoo/Uninett2011"),
-    *("topozoo/VtlWavenet2008", "sndlib/germany50", "sndlib/zib54", "sndlib/ta2", "sndlib/brain"),
+    *("topozoo/VtlWavenet2008", "backbone/africa_nosc", "sndlib/germany50", "sndlib/brain"),
     *("gabriel/50/0", "gabriel/100/0", "gabriel/150/0", "gabriel/200/0"),
 )
 BACKBONES: Final = ((50, 75), (80, 120), (113, 161), (150, 225), (197, 243))
