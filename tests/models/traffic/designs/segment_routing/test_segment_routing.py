@@ -19,7 +19,7 @@ from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators
-from tests.models.traffic.networks import as_graph, both_ways, network, problems
+from tests.models.traffic.networks import as_graph, both_ways, class_problems, network, problems
 
 SMALL = problems(max_nodes=5, max_demands=3)
 # the shortest way has little capacity, two ways around it have more
@@ -158,6 +158,16 @@ def test_one_segment_is_equal_cost_multipath(problem: Traffic) -> None:
     assert bound == value
     assert plan.segments is not None
     assert plan.segments.empty
+
+
+@settings(max_examples=10)
+@given(class_problems())
+def test_each_class_of_a_pair_has_its_own_list(problem: Traffic) -> None:
+    plan, _, _ = plan_of(problem, rounds=2)
+    assert plan.segments is not None
+    assert not plan.segments.duplicated(problem.demand_key).any()
+    again = routing_from_tables(problem, plan.to_tables())
+    assert check(problem, again).of_limits({"demand"}).frame.empty
 
 
 def test_a_demand_takes_the_way_around() -> None:
