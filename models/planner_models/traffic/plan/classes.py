@@ -37,7 +37,10 @@ def merge_classes(problem: Traffic, plan: Routing) -> Routing:
         routes = merge(routes, ["source", "target", "path", *numbers])
     if shed is not None:
         shed = merge(shed, ["source", "target"])
-    return replace(plan, flows=flows, routes=routes, shed=shed)
+    segments = plan.segments
+    if segments is not None:
+        segments = segments.drop(columns="class").drop_duplicates(["source", "target", "segments"])
+    return replace(plan, flows=flows, routes=routes, shed=shed, segments=segments)
 
 
 def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
@@ -58,7 +61,9 @@ def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
     else:
         ratios = ratios_by_class(problem.merged, flow)[0]
         divided = routing_by_class(problem, [ratios] * len(problem.class_table), sent)
-    return replace(divided, shed=routing.list_shed(problem, sent), weights=plan.weights)
+    segments = None if plan.segments is None else _divide_segments(problem, plan.segments, sent)
+    shed = routing.list_shed(problem, sent)
+    return replace(divided, shed=shed, weights=plan.weights, segments=segments)
 
 
 def divide_served(problem: Traffic, served_mbps: Floats) -> Floats:
@@ -74,19 +79,31 @@ def divide_served(problem: Traffic, served_mbps: Floats) -> Floats:
 
 def _divide_routes(problem: Traffic, routes: pd.DataFrame, share: Floats) -> pd.DataFrame:
     """Return the routes of each pair for each of its classes, with the class's share (K,) of their rates."""
-    pair = problem.merged.find_demands(routes)
+    divided, taken, demand = _repeat_by_class(problem, routes)
+    rate = routes["rate_mbps"].to_numpy(float)[taken] * share[demand]
+    kept: pd.DataFrame = divided.assign(rate_mbps=rate)[rate > 0]
+    return kept.reset_index(drop=True)
+
+
+def _divide_segments(problem: Traffic, segments: pd.DataFrame, sent_mbps: Floats) -> pd.DataFrame:
+    """Return the segment lists of each pair for each of its classes that sends any traffic, (K,) Mbit/s."""
+    divided, _, demand = _repeat_by_class(problem, segments)
+    kept: pd.DataFrame = divided[sent_mbps[demand] > 0]
+    return kept.reset_index(drop=True)
+
+
+def _repeat_by_class(problem: Traffic, table: pd.DataFrame) -> tuple[pd.DataFrame, Ints, Ints]:
+    """Return the rows about a pair once for each of its classes, the row each is from, and its demand."""
+    pair = problem.merged.find_demands(table)
     order = np.argsort(problem.merged_row, kind="stable")
     start = np.searchsorted(problem.merged_row[order], np.arange(len(problem.merged.demands) + 1))
     count = start[pair + 1] - start[pair]
-    taken: Ints = np.repeat(np.arange(len(routes)), count)
+    taken: Ints = np.repeat(np.arange(len(table)), count)
     within = np.arange(len(taken)) - np.repeat(np.cumsum(count) - count, count)
     demand = order[np.repeat(start[pair], count) + within]
-    rate = routes["rate_mbps"].to_numpy(float)[taken] * share[demand]
-    names = problem.demands["class"].astype(str).to_numpy()[demand]
-    divided = routes.iloc[taken].assign(rate_mbps=rate)
-    divided.insert(2, "class", names)
-    kept: pd.DataFrame = divided[rate > 0]
-    return kept.reset_index(drop=True)
+    divided = table.iloc[taken].copy()
+    divided.insert(2, "class", problem.demands["class"].astype(str).to_numpy()[demand])
+    return divided, taken, demand
 
 
 def routing_by_class(problem: Traffic, ratios: list[sp.coo_array], sent_mbps: Floats) -> Routing:

@@ -162,7 +162,7 @@ def test_one_segment_is_equal_cost_multipath(problem: Traffic) -> None:
 
 @settings(max_examples=10)
 @given(class_problems())
-def test_each_class_of_a_pair_has_its_own_list(problem: Traffic) -> None:
+def test_all_classes_of_a_pair_take_its_list(problem: Traffic) -> None:
     plan, _, _ = plan_of(problem, rounds=2)
     assert plan.segments is not None
     assert not plan.segments.duplicated(problem.demand_key).any()
