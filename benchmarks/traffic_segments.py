@@ -3,10 +3,9 @@
     python -m benchmarks.traffic_segments [--quick] [--limit 60] [--segments 2] [--only NAME] [--moved N]
 
 Networks of topohub with 50 to 200 nodes, gravity demands between all nodes, capacity classes that fit the
-shortest-path load, and link lengths as weights; and random backbones as in
-`benchmarks.traffic_total`. Each gets --limit seconds, one thread, after a first run that compiles. The bound is
-that of the linear program over all lists of at most --segments segments, the optimum beside it that over all
-routes.
+shortest-path load, and link lengths as weights; and random backbones as in `benchmarks.traffic_total`. Each
+gets --limit seconds, one thread, after a first run that compiles. The bound is that of the linear program
+over all lists of at most --segments segments; beside it is the bound for all routes.
 
 Asserted: valid plans with the claimed utilization, and no plan below a bound.
 """
