@@ -56,12 +56,26 @@ class RankProof(NamedTuple):
     bound: float
 
 
+class LevelProof(NamedTuple):
+    """Objective value and bound of one level of a lexicographic objective, such as one priority.
+
+    name       of the level, e.g. "gold"
+    objective  value of the plan
+    bound      no plan that reaches the values of the levels before is better
+    """
+
+    name: str
+    objective: float
+    bound: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Proof:
     """Status, objective value and bound of a plan, for the problem as the design observed it.
 
     objective    value of the plan in `metric`; None without a plan or without an objective
     bound        dual bound of `metric`: no plan is better; None for unknown
+    levels       proofs of the levels of a lexicographic objective, the first level first
     bound_scope  the plans that the bound covers, where not all, e.g. "the 4 shortest paths of each
                  demand"
     metric       the system's metric that objective and bound measure; None where the design optimizes
@@ -80,6 +94,7 @@ class Proof:
     bound: float | None = None
     metric: str | None = None
     ranks: tuple[RankProof, ...] = ()
+    levels: tuple[LevelProof, ...] = ()
     bound_scope: str | None = None
     seconds: float | None = None
     compile_s: float | None = None
@@ -95,8 +110,9 @@ class Proof:
 
     @property
     def gap(self) -> float | None:
-        """Relative distance of objective and bound, in the first rank where they differ; 0: optimal."""
-        gaps = [relative_gap(rank.objective, rank.bound) for rank in self.ranks]
+        """Relative distance of objective and bound, in the first rank or level where they differ."""
+        proven: tuple[RankProof | LevelProof, ...] = (*self.ranks, *self.levels)
+        gaps = [relative_gap(one.objective, one.bound) for one in proven]
         if gaps:
             return next((gap for gap in gaps if gap), 0.0)
         return relative_gap(self.objective, self.bound)

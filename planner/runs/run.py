@@ -226,6 +226,7 @@ class Run(Result):
             "bound": proof.bound,
             "gap": proof.gap,
             **({"ranks": [rank._asdict() for rank in proof.ranks]} if proof.ranks else {}),
+            **({"levels": [level._asdict() for level in proof.levels]} if proof.levels else {}),
             **({"bound_scope": proof.bound_scope} if proof.bound_scope else {}),
             "seconds": proof.seconds,
             "compile_s": proof.compile_s,

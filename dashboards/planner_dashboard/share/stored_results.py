@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planner import __version__
 from planner.contract.design import Decision
 from planner.contract.plan import Violations
-from planner.contract.proof import Proof, RankProof, Status
+from planner.contract.proof import LevelProof, Proof, RankProof, Status
 from planner.errors import InputError, PlannerError, SolverFailure
 from planner.io.file_replacement import replace_folder
 from planner_dashboard import comparisons
@@ -182,6 +182,7 @@ def _run_record(run: Run) -> dict[str, Any]:
     """Return what a run's plan does not tell: its proof, its error, and figures of signalling."""
     proof = {**asdict(run.proof), "status": run.proof.status.name}
     proof["ranks"] = [rank._asdict() for rank in run.proof.ranks]
+    proof["levels"] = [level._asdict() for level in run.proof.levels]
     return {
         "label": run.label,
         "proof": proof,
@@ -229,6 +230,7 @@ def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folde
     given = dict(record["proof"])
     given["status"] = Status[given["status"]]
     given["ranks"] = tuple(RankProof(**rank) for rank in given["ranks"])
+    given["levels"] = tuple(LevelProof(**level) for level in given["levels"])
     given["reasons"] = tuple(given["reasons"])
     violations, metrics = Violations(), {}
     if plan is not None:

@@ -19,7 +19,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options, Service
-from planner_models.traffic.designs import link_flow_program, path_flow_program
+from planner_models.traffic.designs import class_priorities, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
@@ -27,8 +27,8 @@ from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objectiv
 from planner_models.traffic.designs.path_flows import interior_point, total_flow
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
-from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic, sum_by_index
@@ -42,7 +42,6 @@ MAX_FALLBACK_FLOWS: Final = 50_000  # flow variables up to which the linear prog
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
 
-NOISE: Final = 1e-9  # of the largest flow to a target; smaller flows of a solver are rounding
 OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
 ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
 FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
@@ -77,7 +76,6 @@ HopLimit = Annotated[
 ]
 
 
-@shed_unreachable
 def route(
     problem: Traffic,
     *,
@@ -86,6 +84,7 @@ def route(
     path_choice: Choice = "shortest",
     max_hops: HopLimit = None,
     method: Method = "auto",
+    classes: class_priorities.Order = "strict",
     options: Options = Options(),
 ) -> Decision[Routing]:
     """Solve for the best routing for one objective, by linear programming.
@@ -101,12 +100,68 @@ def route(
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on,
     where it was 4 to 100 times faster, unless a backend or an algorithm is chosen.
 
+    Where demands have classes and not all fits, `delivered`, `total` and `cost` serve them in the order of
+    their priorities (`class_priorities`), with a proof for each; `cost` then takes the cheapest of these
+    plans. From the size on where `columns` are used, levels are routed on what those before leave, and
+    bounds are of all plans. `concurrent` and `utilization` treat all classes alike.
+
     A demand without a path within `max_hops` is shed too; with one, the concurrent flow of all is 0.
 
     returns  Decision with a Routing; its bound holds for all routings with paths="any"
     raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
+    by_class = problem.has_classes and classes != "ignored" and objective in ("delivered", "total", "cost")
+    started, first = time.perf_counter(), options
+    if by_class and options.time_limit_s is not None:
+        first = replace(options, time_limit_s=options.time_limit_s / 3)
+    decision = _route_alike(
+        problem,
+        objective=objective,
+        paths=paths,
+        path_choice=path_choice,
+        max_hops=max_hops,
+        method=method,
+        options=first,
+    )
+    if not by_class or decision.plan is None or not len(problem.routable.targets) or not len(problem.links):
+        return decision
+    left = options
+    if options.time_limit_s is not None:
+        left = replace(options, time_limit_s=max(options.time_limit_s + started - time.perf_counter(), 1e-3))
+    levels = class_priorities.make_levels(problem, classes)
+    if decision.plan.shed is None:
+        return class_priorities.prove_all_served(decision, levels, problem.rate_mbps)
+    search = _Search(problem.routable, paths, path_choice, max_hops, method, left)
+    routable = search.problem
+    if search.uses_columns(objective):
+        found = class_priorities.route_by_columns(routable, levels, merged=decision, options=left)
+    elif search.is_too_large(objective):
+        found = class_priorities.judge_plan(routable, decision, levels, options=left)
+    else:
+        found = class_priorities.route_by_program(
+            routable,
+            levels,
+            found=search.found,
+            scope=search.scope,
+            has_least_cost=objective == "cost",
+            options=left,
+        )
+    return found if routable is problem else shed_demands(problem, problem.unreachable, found)
+
+
+@shed_unreachable
+def _route_alike(
+    problem: Traffic,
+    *,
+    objective: Objective,
+    paths: int | Literal["any"],
+    path_choice: PathChoice,
+    max_hops: int | None,
+    method: Method,
+    options: Options,
+) -> Decision[Routing]:
+    """Route demands without regard to classes, see `route`."""
     _require_paths(paths, max_hops)
     _require_method(method, paths, objective)
     if not len(problem.targets):
@@ -342,13 +397,16 @@ def model(
     path_choice: PathChoice = "shortest",
     max_hops: int | None = None,
     method: Method = "auto",  # noqa: ARG001 - the same program, whatever solves it
+    classes: class_priorities.ClassOrder = "strict",  # noqa: ARG001 - the program of all classes together
     service: Service = "best",
 ) -> LinearProgram:
     """Return the linear program of which `route` finds the optimum with the same parameters.
 
-    With service "all" every demand must be served at its rate, within the capacities.
+    With service "all" every demand must be served at its rate, within the capacities. Classes count as one:
+    the levels of a problem with classes are programs of their own.
     """
     _require_paths(paths, max_hops)
+    problem = problem.merged
     if service == "all":
         return _require_all(_model(problem, objective, paths, path_choice, max_hops))
     return _model(problem.routable, objective, paths, path_choice, max_hops)
@@ -521,7 +579,7 @@ def _solve_over_links(
     if flow is None:
         return solution, None
     rate = np.clip(served / unit, 0.0, problem.rate_mbps)
-    ratios = _split_ratios(problem, sp.coo_array(flow / unit))
+    ratios = split_ratios.ratios_of_solution(problem, sp.coo_array(flow / unit))
     return solution, _SolvedFlows(
         rate,
         lambda share: routing.routing_by_demand(
@@ -607,22 +665,6 @@ def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats)
     rate = np.where(first & (sent[demand] <= 0), 1.0, rate)
     sent = sum_by_index(demand, rate, len(problem.demands))
     return rate / sent[demand] * wanted[demand]
-
-
-def _split_ratios(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
-    """Return the split ratios, (D, E), of the solver's flow per target.
-
-    Solvers keep flow conservation to about 1e-7 only. Applying their split ratios makes it exact, and
-    demands below their tolerance use the shortest path.
-    """
-    flow = flow_mbps.copy()
-    largest = np.zeros(len(problem.targets))
-    np.maximum.at(largest, flow.row, flow.data)
-    flow.data[flow.data <= NOISE * largest[flow.row]] = 0.0
-    ratios = split_ratios.compute_ratios(
-        problem, split_ratios.drop_stranded_flow(problem, cycle_removal.remove_cycles(problem, flow))
-    )
-    return split_ratios.complete_ratios(problem, ratios)
 
 
 def _is_column_generation_faster(problem: Traffic, options: Options) -> bool:

@@ -159,6 +159,8 @@ def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> p
             "rate_mbps": rate_mbps[used],
         }
     )
+    if problem.has_classes:
+        frame.insert(2, "class", problem.demands["class"].to_numpy()[demand])
     if (problem.parallel > 1).any():
         frame["parallel"] = [
             json.dumps([int(problem.parallel[link]) for link in paths.links_of(p)]) for p in used.tolist()

@@ -212,7 +212,13 @@ def _open_session(
     design = decided.design
     over_links = decided.parameters.get("paths", "any") == "any"
     size = len(problem.targets) * len(problem.links) if over_links else len(problem.demands)
-    if design.model is not None and options.backend == "highs" and 0 < size <= MAX_VARIABLES:
+    is_by_class = bool(decided.decision.proof.levels)  # the program is that of all classes together
+    if (
+        design.model is not None
+        and not is_by_class
+        and options.backend == "highs"
+        and 0 < size <= MAX_VARIABLES
+    ):
         program = design.model(problem, **{**decided.parameters, **parameters})
         block = [block for block in program.row_blocks if block.name == "capacity"]
         if block and not program.is_integer:

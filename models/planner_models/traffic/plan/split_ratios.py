@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.traffic.plan.cycle_removal import cyclic_entries
+from planner_models.traffic.plan.cycle_removal import cyclic_entries, remove_cycles
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 WEIGHT_TOLERANCE: Final = 1e-9  # relative; paths whose weights differ by less are equally short
+NOISE: Final = 1e-9  # of the largest flow to a target; smaller flows of a solver are rounding
 MAX_HOPS: Final = 20_000  # ratios with cycles need many hops until all traffic has arrived
 MIN_SHARE: Final = 1e-15  # of a demand's rate; ratios with cycles send ever smaller rests around
 
@@ -95,6 +96,21 @@ def complete_ratios(problem: Traffic, ratios: sp.coo_array) -> sp.coo_array:
         joined = _append(problem, rest, shortest, np.isin(_keys(problem, shortest), in_cycle))
         if np.array_equal(before.col, joined.col) and np.array_equal(before.row, joined.row):
             return joined
+
+
+def ratios_of_solution(problem: Traffic, flow_mbps: sp.coo_array) -> sp.coo_array:
+    """Return the split ratios, (D, E), of a solver's flow per target.
+
+    Solvers keep flow conservation to about 1e-7 only. Applying their split ratios makes it exact, and
+    demands below their tolerance use the shortest path.
+    """
+    flow = flow_mbps.copy()
+    largest = np.zeros(len(problem.targets))
+    np.maximum.at(largest, flow.row, flow.data)
+    flow.data[flow.data <= NOISE * largest[flow.row]] = 0.0
+    return complete_ratios(
+        problem, compute_ratios(problem, drop_stranded_flow(problem, remove_cycles(problem, flow)))
+    )
 
 
 def _keys(problem: Traffic, entries: sp.coo_array) -> Ints:
