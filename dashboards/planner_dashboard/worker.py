@@ -24,7 +24,7 @@ from planner.reports import run_pages
 from planner.reports.document import Part, Text, no_drawings
 from planner.reports.run_pages import DesignFigures
 from planner.runs.verdict import Sentence
-from planner.scenarios.scenario import Entry, Scenario
+from planner.scenarios.scenario import Entry, Scenario, without_failures
 from planner_dashboard import comparisons
 from planner_dashboard.question import Question
 
@@ -212,7 +212,8 @@ def answer_of(
         designs.append(_design_answer(one, replace(figures, compile_s=own_s)))
     all_s = sum(one.figures.compile_s or 0.0 for one in designs)
     best = verdict.best_run(result)
-    whole = _whole_problem(question, tables, scenario)
+    unfailed = without_failures(scenario)
+    whole = None if unfailed is None else unfailed.make_problem()
     return Answer(
         question=question,
         system=result.system.name,
@@ -225,26 +226,11 @@ def answer_of(
             *notes_of(result.problem),
         ],
         references=run_pages.references_of(result),
-        whole=None if whole is None else _first(result.system.problem.draw, whole),
+        whole=None if whole is None else run_pages.draw_problem(result.system, whole),
         elements=_element_names(result.system, result.problem if whole is None else whole),
         folder=out,
         seconds=0.0,
         compile_s=all_s,
-    )
-
-
-def _whole_problem(question: Question, tables: Path, scenario: Scenario) -> Any:
-    """Return the problem of a scenario without its failures; None where nothing has failed."""
-    actions = [action for kind in scenario.system.problem.elements for action in kind.with_role("failure")]
-    failed = {f"problem.{action.parameter}" for action in actions if action.value is None}
-    raw = scenario.raw["problem"]
-    given = [key for key in sorted(failed) if raw.get(key.removeprefix("problem."))]
-    if not given:
-        return None
-    return (
-        replace(question, changes={**question.changes, **dict.fromkeys(given, ())})
-        .load(tables)
-        .make_problem()
     )
 
 
@@ -377,7 +363,10 @@ def details(folder: Path, label: str, before: Path | None) -> DesignDetails:
     from planner.runs.plan_diff import compare_plans
 
     one = comparisons.load(folder)[label]
+    from planner.reports import charts as plots
+
     part = run_pages.plan_part(one, is_alone=True)
+    drawings = part.drawings()[1:]  # the page shows the first one above
     tables = {} if one.plan is None else one.plan.to_tables()
     differences: Mapping[str, pd.DataFrame] = {}
     if before is not None and one.plan is not None:
@@ -386,7 +375,7 @@ def details(folder: Path, label: str, before: Path | None) -> DesignDetails:
             differences = compare_plans(one.system, earlier.to_tables(), tables)
     return DesignDetails(
         sentences=part.sentences,
-        charts=[figure.to_json() for figure in part.charts],
+        charts=[plots.chart(drawing).to_json() for drawing in drawings],
         tables={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in tables.items()},
         changes={name: (frame.head(MAX_ROWS), len(frame)) for name, frame in differences.items()},
     )

@@ -62,6 +62,7 @@ class NetworkMap:
     link_kind     kind of the elements that links are (`ElementKind.name`); "" for none, such as flows: one
                   that only the plan before has is left out then, not shown as failed
     node_kind     kind of the elements that nodes are, see `nodes`; "" for none
+    whole         the same network without its failures: links and nodes that only it has are drawn as failed
     """
 
     title: str
@@ -74,6 +75,7 @@ class NetworkMap:
     lost_unit: str = ""
     link_kind: str = ""
     node_kind: str = ""
+    whole: NetworkMap | None = None
 
     @property
     def frame(self) -> pd.DataFrame:

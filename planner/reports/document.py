@@ -106,6 +106,20 @@ class Part:
     side_by_side: bool = False
 
     @cached_property
+    def pictures_and_charts(self) -> tuple[list[Drawing], list[go.Figure]]:
+        """The part's pictures of plans, which are shown as SVG, and its other charts."""
+        if self.figures is not None:
+            return [], self.figures()
+        drawings = self.drawings()
+        if not drawings:
+            return [], []
+        from planner.reports import charts
+        from planner.reports.drawing_svg import is_wide
+
+        others = [charts.chart(drawing) for drawing in drawings if not is_wide(drawing)]
+        return [drawing for drawing in drawings if is_wide(drawing)], others
+
+    @cached_property
     def charts(self) -> list[go.Figure]:
         """The part's charts, made once."""
         if self.figures is not None:

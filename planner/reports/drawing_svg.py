@@ -17,16 +17,17 @@ def has_svg(drawing: Drawing) -> bool:
     return isinstance(drawing, Curve | Points | Distribution | NetworkMap | Timeline)
 
 
-def drawing_svg(drawing: Drawing, width: int, *, title: bool = False) -> str:
+def drawing_svg(drawing: Drawing, width: int, *, title: bool = False, dark: bool = False) -> str:
     """Return a drawing as SVG text; a picture of a plan is `width` pixels wide.
 
     title  whether the picture of a plan has its title; a chart always has
+    dark   whether the ground is dark; of the picture of a plan
     """
     match drawing:
         case NetworkMap():
-            return network_svg(drawing, width=width, title=title)
+            return network_svg(drawing, width=width, title=title, dark=dark)
         case Timeline():
-            return timeline_svg(drawing, width=width, title=title)
+            return timeline_svg(drawing, width=width, title=title, dark=dark)
         case Curve() | Points() | Distribution():
             return chart_svg(drawing)
     raise TypeError(f"{type(drawing).__name__} has no SVG text")

@@ -16,17 +16,22 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from planner import __version__
+from planner.contract.drawing import Drawing
 from planner.errors import InputError
 from planner.io.file_replacement import replace_text
 from planner.io.names import require_report_name
 from planner.reports import charts
 from planner.reports.document import Page, Text, lines
+from planner.reports.drawing_svg import drawing_svg, has_svg
+from planner.reports.storyline import is_same
 from planner.runs.files import make_folder, slug
 
 MOST_ROWS: Final = 30
 """Rows of a table in a notebook."""
 MOST_NOTES: Final = 5
 """Notes below such a table."""
+PICTURE_WIDTH: Final = 1080
+"""Pixels of the picture of a plan."""
 
 
 def write(page: Page, path: Path) -> None:
@@ -39,17 +44,28 @@ def write(page: Page, path: Path) -> None:
         raise InputError(f"{path}: is a folder, must be a file")
     figures: dict[str, Any] = {}
     parts = []
+    made = page.picture() if page.picture is not None else None
+    picture = None if made is None or not has_svg(made[1]) else made[1]
     for part in page.parts:
         names = []
-        for figure in part.charts:
+        pictures, part_charts = part.pictures_and_charts
+        for figure in part_charts:
             names.append(f"chart{len(figures)}")
             figures[names[-1]] = json.loads(figure.to_json())
-        given = {"sentences": lines(part.sentences), "notes": lines(part.notes), "names": names}
+        given = {
+            "sentences": lines(part.sentences),
+            "notes": lines(part.notes),
+            "names": names,
+            "pictures": [
+                _picture(one, one.title) for one in pictures if picture is None or not is_same(one, picture)
+            ],
+        }
         parts.append({**vars(part), **given})
     text = _template("report").render(
         title=page.title,
         about=page.about,
         warnings=page.warnings,
+        picture=None if made is None or picture is None else _picture(picture, made[0]),
         parts=parts,
         version=__version__,
         machine=f"{os.cpu_count()} cores",
@@ -71,11 +87,20 @@ def save_pictures(page: Page, folder: Path) -> int:
     """
     make_folder(folder)
     count = 0
+
+    def next_path(title: str) -> Path:
+        nonlocal count
+        count += 1
+        return folder / f"{count:02}_{slug(title)}.svg"
+
     for part in page.parts:
-        for figure in part.charts if part.pictures is None else part.pictures():
-            count += 1
+        pictures, figures = part.pictures_and_charts
+        for drawing in pictures:
+            path = next_path(f"{part.title} {drawing.title}")
+            path.write_text(drawing_svg(drawing, PICTURE_WIDTH, title=True), encoding="utf-8")
+        for figure in figures if part.pictures is None else part.pictures():
             title = re.sub(r"<[^>]*>", " ", f"{part.title} {figure.layout.title.text}")
-            charts.save_picture(figure, folder / f"{count:02}_{slug(title)}.svg")
+            charts.save_picture(figure, next_path(title))
     return count
 
 
@@ -98,6 +123,12 @@ def fragment(page: Page) -> str:
         notes=notes[:MOST_NOTES],
         chart=Markup(chart),
     )
+
+
+def _picture(drawing: Drawing, title: str) -> dict[str, str | Markup]:
+    """Return the title of a picture of a plan, and the picture on a light and on a dark ground."""
+    light, dark = (Markup(drawing_svg(drawing, PICTURE_WIDTH, dark=is_dark)) for is_dark in (False, True))
+    return {"title": title, "light": light, "dark": dark}
 
 
 @cache

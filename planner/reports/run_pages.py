@@ -6,16 +6,19 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from planner import __version__
+from planner.contract.drawing import NetworkMap
 from planner.contract.notes import notes_of
 from planner.formatting import amount_or_number, heading, number, percent, phrase, scale_of, sizes
 from planner.reports.document import Column, Highlight, Kind, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better, differ
 from planner.runs.verdict import PROVEN, best_run, headline_values, windows_verdict
 from planner.scenarios.commands import command_line, python_lines, value_text
+from planner.scenarios.scenario import without_failures
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go
@@ -62,12 +65,13 @@ def comparison_page(
     if len(chosen) < len(system.metrics):
         table = metrics_table(figures, system.metrics, references=references)
         parts.append(Part(title="All metrics", tables=[table], detail=True, folded=True))
-    parts += [plan_part(run, is_alone=len(runs) == 1) for run in runs]
+    whole = cache(lambda: draw_whole(scenario))
+    parts += [plan_part(run, is_alone=len(runs) == 1, whole=whole) for run in runs]
     return Page(
         title=f"{system.name}: {scenario.name}" if scenario else system.name,
         about=f"{system.question} {sizes(result.problem.size())}.{_changes_in_words(scenario)}",
         parts=[*parts, *_data_parts(result.problem), *_scenario_parts(scenario)],
-        picture=lambda: _picture(result),
+        picture=lambda: _picture(result, whole()),
         highlights=_highlights(result),
         assumptions=_assumptions(result, scenario),
     )
@@ -587,10 +591,10 @@ def trade_off(result: Comparison) -> list[Drawing]:
     return [Points(title=title, frame=frame, units=units)] if len(frame) > 1 else []
 
 
-def _picture(result: Comparison) -> tuple[str, Drawing] | None:
+def _picture(result: Comparison, whole: Drawing | None) -> tuple[str, Drawing] | None:
     """Return the picture of the best design's plan, and what it shows."""
     best = best_run(result)
-    drawings = [] if best is None else _drawings(best.system, best.problem, best.plan)
+    drawings = [] if best is None else _drawings(best.system, best.problem, best.plan, whole)
     return (f"{best.label}: {drawings[0].title}", drawings[0]) if best is not None and drawings else None
 
 
@@ -689,8 +693,11 @@ def what_is_proven(run: Run) -> str:
     return says if run.omniscient else f"{says}, by the information that it has"
 
 
-def plan_part(run: Run, *, is_alone: bool) -> Part:
-    """Return what one design decided: drawings, violations and the plan's tables."""
+def plan_part(run: Run, *, is_alone: bool, whole: Callable[[], Drawing | None] = lambda: None) -> Part:
+    """Return what one design decided: drawings, violations and the plan's tables.
+
+    whole  makes the picture of the problem without its failures; None where nothing has failed
+    """
     tables: list[Table] = []
     if len(run.violations):
         tables.append(table_of(run.violations.frame, title="Constraint violations"))
@@ -708,15 +715,42 @@ def plan_part(run: Run, *, is_alone: bool) -> Part:
         title="The plan" if is_alone else f"{run.label}: what it decides",
         sentences=[run.verdict, run.entry.design.about, says, *run.violations.sentences()],
         tables=tables,
-        drawings=lambda: _drawings(run.system, run.problem, run.plan),
+        drawings=lambda: _drawings(run.system, run.problem, run.plan, whole()),
         detail=True,
         folded=not is_alone,
     )
 
 
-def _drawings(system: System, problem: Any, plan: Any) -> list[Drawing]:
-    """Return the drawings of a plan; none where there is no plan or the system draws none."""
-    return [] if plan is None or system.plan.draw is None else list(system.plan.draw(problem, plan))
+def _drawings(system: System, problem: Any, plan: Any, whole: Drawing | None = None) -> list[Drawing]:
+    """Return the drawings of a plan; none where there is no plan or the system draws none.
+
+    whole  the picture of the problem without its failures, against which the first drawing shows them
+    """
+    if plan is None or system.plan.draw is None:
+        return []
+    drawings = list(system.plan.draw(problem, plan))
+    return [*(show_failures(one, whole) for one in drawings[:1]), *drawings[1:]]
+
+
+def show_failures(drawing: Drawing, whole: Drawing | None) -> Drawing:
+    """Return the picture of a plan with what has failed, where it is a network.
+
+    whole  the picture of the problem without its failures; None where nothing has failed
+    """
+    if isinstance(drawing, NetworkMap) and isinstance(whole, NetworkMap):
+        return replace(drawing, whole=whole)
+    return drawing
+
+
+def draw_problem(system: System, problem: Any) -> Drawing | None:
+    """Return the picture of a problem without a plan; None where the system draws none."""
+    return next(iter(system.problem.draw(problem)), None) if system.problem.draw else None
+
+
+def draw_whole(scenario: Scenario | None) -> Drawing | None:
+    """Return the picture of a scenario's problem without its failures; None where nothing has failed."""
+    whole = None if scenario is None else without_failures(scenario)
+    return None if whole is None else draw_problem(whole.system, whole.make_problem())
 
 
 def _data_parts(problem: Any) -> list[Part]:

@@ -92,13 +92,14 @@ def _section(part: Part, verdict: str, picture: tuple[str, Drawing] | None) -> S
         sentences=[line for line in lines(part.sentences) if line.text != verdict],
         tables=[] if part.detail else part.tables,
         notes=lines(part.notes),
-        pictures=[one for one in wide if picture is None or not _is_same(one, picture[1])],
+        pictures=[one for one in wide if picture is None or not is_same(one, picture[1])],
         charts=[one for one in drawings if not is_wide(one)],
         texts=part.texts,
     )
 
 
-def _is_same(one: Drawing, other: Drawing) -> bool:
+def is_same(one: Drawing, other: Drawing) -> bool:
+    """Return whether two drawings show the same."""
     return type(one) is type(other) and one.title == other.title and one.frame.equals(other.frame)
 
 

@@ -40,7 +40,6 @@ Box = tuple[float, float, float, float]
 def network_svg(
     drawing: NetworkMap,
     *,
-    before: NetworkMap | None = None,
     dark: bool = False,
     width: int = 1000,
     title: bool = True,
@@ -49,11 +48,10 @@ def network_svg(
 ) -> str:
     """Return the picture of a network as SVG.
 
-    before    the picture of another plan: links and nodes that only it has are drawn as failed
     width     pixels; the height follows from the network's shape
     base_map  draw coasts and borders, where nodes have coordinates
     """
-    network = join(drawing) if before is None else join(before, drawing)
+    network = join(drawing) if drawing.whole is None else join(drawing.whole, drawing)
     nodes = network.nodes.rename_axis("node").reset_index()
     layout = lay_out(nodes, network.links)
     top = 58.0 if title or legend else 0.0

@@ -149,6 +149,17 @@ def with_options(scenario: Scenario, options: Options | Mapping[str, Any] | None
     return with_document(scenario, document, _solver_changes(options))
 
 
+def without_failures(scenario: Scenario) -> Scenario | None:
+    """Return the scenario without the elements that it fails; None where it fails none."""
+    adjusted = scenario.raw.get("problem", {})
+    actions = [one for kind in scenario.system.problem.elements for one in kind.with_role("failure")]
+    failed = {one.parameter for one in actions if one.value is None and adjusted.get(one.parameter)}
+    if not failed:
+        return None
+    kept = {key: value for key, value in adjusted.items() if key not in failed}
+    return with_document(scenario, {**scenario.raw, "problem": kept})
+
+
 def with_document(
     scenario: Scenario, document: Mapping[str, Any], changes: Mapping[str, Any] | None = None
 ) -> Scenario:

@@ -86,6 +86,7 @@ def page_of(folder: Path, question: Question) -> Page:
 
 def _picture(folder: Path, label: str) -> Drawing:
     """Return the picture of a design's plan; raise InputError where there is none."""
+    from planner.reports.run_pages import draw_whole, show_failures
     from planner.runs.verdict import best_run
 
     result = comparisons.load(folder)
@@ -94,7 +95,7 @@ def _picture(folder: Path, label: str) -> Drawing:
     drawings = [] if run is None or run.plan is None or draw is None else draw(run.problem, run.plan)
     if not drawings:
         raise InputError("there is no picture: no design has a plan, or the system draws none")
-    return drawings[0]
+    return show_failures(drawings[0], draw_whole(comparisons.load_scenario(folder)))
 
 
 def _plans(folder: Path, key: str) -> bytes:

@@ -15,7 +15,10 @@ import pandas as pd
 import pytest
 
 from planner.contract.drawing import Curve, Distribution, NetworkMap, Points, Timeline
-from planner.reports import charts
+from planner.reports import charts, run_pages
+from planner.reports.html import write
+from planner.runs.run import compare
+from planner.scenarios.scenario import load
 from tests.commands import planner
 
 HOSTILE = "<script>alert(1)</script>"
@@ -72,7 +75,8 @@ def test_a_report_is_whole_and_reads_without_scripts(scenario: Path, tmp_path: P
     for words in ("optimum", "Max utilization", "0.8", "1.2", "Constraint violations", "plan: flows"):
         assert words in text.cells, words
     figures = json.loads(re.findall(r'id="figures">(.*?)</script>', page, re.DOTALL)[0])
-    assert len(figures) == 6
+    assert len(figures) == 4
+    assert page.count("<figcaption>") == 2, "the picture of the best plan first, those of the others below"
     assert all(figure["data"] for figure in figures.values())
 
 
@@ -205,3 +209,14 @@ def test_a_sweep_draws_its_figures_along_its_axes(tmp_path: Path) -> None:
     lines = titles["Max utilization by problem.scale"]["data"]
     assert [line["name"] for line in lines] == ["ecmp", "shortest_path"]
     assert "problem.scale" in Text(page).cells
+
+
+def test_a_failed_link_is_dotted_in_the_picture(tmp_path: Path) -> None:
+    link = "ATLAng<->HSTNng"
+    for name, changes in (("whole", {}), ("failed", {"problem.fail_links": [link]})):
+        scenario = load("traffic/abilene", changes=changes)
+        result = compare(scenario, designs=["ecmp"])
+        write(run_pages.comparison_page(result, scenario), tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        # on the light and on the dark ground
+        assert page.count('stroke-dasharray="2 4"') == (2 if changes else 0)

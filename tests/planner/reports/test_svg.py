@@ -71,7 +71,7 @@ def test_links_tell_their_values() -> None:
 def test_links_that_only_the_plan_before_has_are_dotted() -> None:
     whole = network()
     failed = replace(whole, links=whole.links.iloc[2:].reset_index(drop=True))
-    text = network_svg(failed, before=whole)
+    text = network_svg(replace(failed, whole=whole))
     assert text.count('stroke-dasharray="2 4"') == 1
     assert 'stroke-dasharray="2 4"' not in network_svg(whole)
 
@@ -79,7 +79,7 @@ def test_links_that_only_the_plan_before_has_are_dotted() -> None:
 def test_flows_that_only_the_plan_before_has_are_left_out() -> None:
     before = network(link_kind="")
     after = network(link_kind="", links=before.links.iloc[2:])
-    assert "stroke-dasharray" not in network_svg(after, before=before, base_map=False)
+    assert "stroke-dasharray" not in network_svg(replace(after, whole=before), base_map=False)
 
 
 def test_light_and_dark_differ_in_colours_only() -> None:
