@@ -1,0 +1,675 @@
+"""Linear programs over all paths of many demands, by a primal simplex method that generates columns.
+
+    min  sum of h x - t    subject to    load <= capacity,    x >= 0,
+                                         traffic of demand k = fixed_k + slope_k t
+
+x is the traffic on paths, h the cost of a path's links, and t, up to a limit, raises the traffic of demands
+together. The last link stands behind the A links of the network, has no capacity, and leaves traffic out.
+
+Every demand has a key path, which takes what its other paths leave (generalized upper bounds). So a basis has
+as many columns as there are links: slacks, t, and paths that are not keys. Its inverse is dense and kept in
+the rows of links. Under the prices of links each root prices its demands by one tree of shortest paths, and
+their shorter paths enter one by one. Key paths that leave are replaced, which most often changes no basis.
+
+source  Dantzig and Van Slyke, "Generalized upper bounding techniques" (1967);
+        Ford and Fulkerson, "A suggested computation for maximal multi-commodity network flows" (1958)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.arrays import Floats, Ints, Ints32
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.designs.path_flows.path_pool import Demands
+
+PIVOTS_PER_CALL: Final = 300  # between two of which the basis is inverted anew
+FEASIBILITY: Final = 1e-12  # of the largest capacity: amounts below it count as 0 in the ratio test
+LEAST_PIVOT: Final = 1e-8
+COST_TOLERANCE: Final = 1e-9  # relative: a path must be shorter by that much to enter
+NOISE: Final = 1e-12  # of the largest price; smaller prices are rounding
+
+SLACK, PATH, RISE = 0, 1, 2  # kinds of basic columns
+
+
+class Stop(IntEnum):
+    """Why the search stopped: an optimum, the end of a call, t at its limit, or nothing limits t."""
+
+    OPTIMAL = 0
+    CALL = 1
+    LIMIT = 2
+    UNBOUNDED = 3
+
+
+class State(NamedTuple):
+    """The basis, of M = A columns, with the paths of K demands.
+
+    capacity, cost  (A,) and (A + 1,) of links
+    inverse  (A, A) the inverse of the basis: row by link, column by place in the basis
+    kind, item  (A,) basic columns: slack of link `item`, path `item`, or t
+    value    (A,) of the basic columns
+    place_of (A,) place of the slack of each link, -1 where the link is full
+    price    (A,) of links
+    key      (K,) path; first (K,) place of the first other basic path of a demand, -1 for none
+    after    (A,) place of the next one
+    fixed, slope (K,)
+    owner, start, end, link  paths, as in `path_pool`; used (2,) how many, and how many entries of `link`
+    number   (6,) place of t in the basis (-1 none), next root, roots since the last pivot, pivots, degenerate
+    amount   (2,) t and its limit
+    """
+
+    capacity: Floats
+    cost: Floats
+    inverse: Floats
+    kind: NDArray[np.int8]
+    item: Ints
+    value: Floats
+    place_of: Ints
+    price: Floats
+    key: Ints
+    first: Ints
+    after: Ints
+    fixed: Floats
+    slope: Floats
+    owner: Ints32
+    start: Ints
+    end: Ints
+    link: Ints32
+    used: Ints
+    number: Ints
+    amount: Floats
+
+
+@dataclass(eq=False)
+class PathSimplex:
+    """A linear program over the paths of demands with its basis, which stays when rates and costs change."""
+
+    graph: Graph
+    demands: Demands
+    state: State
+
+    @classmethod
+    def of(cls, graph: Graph, demands: Demands, capacity: Floats) -> PathSimplex:
+        """Return the program in which no demand has traffic; keys are shortest paths by 1 / capacity."""
+        links, count = len(capacity), len(demands.rate)
+        hops = np.zeros(count, dtype=np.int64)
+        length = capacity.max() / capacity
+        _first_hops(graph, demands, length, hops)
+        end = np.cumsum(hops)
+        paths, entries = cls._sizes(graph, count, int(end[-1]))
+        state = State(
+            capacity=capacity.astype(float),
+            cost=np.zeros(links + 1),
+            inverse=np.eye(links),
+            kind=np.zeros(links, dtype=np.int8),
+            item=np.arange(links),
+            value=capacity.astype(float),
+            place_of=np.arange(links),
+            price=np.zeros(links),
+            key=np.arange(count),
+            first=np.full(count, -1),
+            after=np.full(links, -1),
+            fixed=np.zeros(count),
+            slope=np.zeros(count),
+            owner=np.r_[np.arange(count), np.zeros(paths - count, dtype=np.int64)].astype(np.int32),
+            start=np.r_[end - hops, np.zeros(paths - count, dtype=np.int64)],
+            end=np.r_[end, np.zeros(paths - count, dtype=np.int64)],
+            link=np.zeros(entries, dtype=np.int32),
+            used=np.array([count, end[-1]], dtype=np.int64),
+            number=np.array([-1, 0, 0, 0, 0, 0], dtype=np.int64),
+            amount=np.array([0.0, np.inf]),
+        )
+        _first_links(graph, demands, length, state.start, state.link)
+        return cls(graph, demands, state)
+
+    @staticmethod
+    def _sizes(graph: Graph, paths: int, entries: int) -> tuple[int, int]:
+        new = PIVOTS_PER_CALL + len(graph.tail) + 2
+        return paths + new, entries + new * graph.nodes
+
+    def run(self) -> Stop:
+        """Run up to `PIVOTS_PER_CALL` pivots from a fresh inverse; t is in the basis, or enters."""
+        self._compact()
+        self._invert()
+        return Stop(_run(self.graph, self.demands, self.state, PIVOTS_PER_CALL))
+
+    def _compact(self) -> None:
+        """Keep the keys and the basic paths only, and make the arrays long enough for one call."""
+        old = self.state
+        used = np.concatenate([old.key, old.item[old.kind == PATH]])
+        hops = (old.end - old.start)[used]
+        end = np.cumsum(hops)
+        paths, entries = self._sizes(self.graph, len(used), int(end[-1]))
+        owner, link = np.zeros(paths, dtype=np.int32), np.zeros(entries, dtype=np.int32)
+        start, last = np.zeros(paths, dtype=np.int64), np.zeros(paths, dtype=np.int64)
+        owner[: len(used)] = old.owner[used]
+        start[: len(used)], last[: len(used)] = end - hops, end
+        at = np.arange(end[-1]) + np.repeat(old.start[used] - (end - hops), hops)
+        link[: end[-1]] = old.link[at]
+        item = old.item.copy()
+        item[old.kind == PATH] = len(old.key) + np.arange(len(used) - len(old.key))
+        self.state = old._replace(
+            item=item,
+            key=np.arange(len(old.key)),
+            owner=owner,
+            start=start,
+            end=last,
+            link=link,
+            used=np.array([len(used), end[-1]], dtype=np.int64),
+        )
+
+    def _invert(self) -> None:
+        """Compute the inverse, the values and the prices anew."""
+        state = self.state
+        links = len(state.capacity)
+        full = np.flatnonzero(state.place_of < 0)
+        slack = np.flatnonzero(state.place_of >= 0)
+        place = np.flatnonzero(state.kind != SLACK)
+        columns = np.zeros((len(place), links))
+        cost = np.zeros(len(place))
+        right = state.capacity.copy()
+        _basic_columns(state, place, columns, cost, right)
+        core = np.linalg.inv(columns[:, full].T) if len(place) else np.zeros((0, 0))  # (place, full)
+        state.inverse[:] = 0.0
+        state.inverse[slack, state.place_of[slack]] = 1.0
+        state.inverse[np.ix_(full, place)] = core.T
+        state.inverse[np.ix_(full, state.place_of[slack])] = -(columns[:, slack].T @ core).T
+        state.value[:] = right @ state.inverse
+        state.price[:] = 0.0
+        state.price[full] = -(cost @ core)
+        if state.number[0] >= 0:
+            state.amount[0] = state.value[state.number[0]]
+
+    def release_rise(self) -> None:
+        """Take t out of the basis, at its value; a full link gets a slack instead."""
+        state = self.state
+        if state.number[0] < 0:
+            return
+        full = state.place_of < 0
+        link = int(np.argmax(np.where(full, np.abs(state.inverse[:, state.number[0]]), -1.0)))
+        _enter_slack(state, link)
+
+    def flows(self) -> tuple[Ints, Floats]:
+        """Return the paths in use, and their traffic."""
+        state = self.state
+        flow = np.zeros(state.used[0])
+        _list_flows(state, flow)
+        used = np.flatnonzero(flow > 0)
+        return used, flow[used]
+
+    def distances(self) -> Floats:
+        """Return the length of the shortest path of each demand under the prices, (K,)."""
+        length = np.r_[np.maximum(self.state.price, 0.0), 0.0] + self.state.cost
+        distance = np.empty(len(self.demands.rate))
+        _distances(self.graph, self.demands, length, distance)
+        return distance
+
+
+# --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _first_hops(graph, demands, length, hops):  # type: ignore[no-untyped-def]
+    work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
+    for r in range(len(demands.roots)):
+        dijkstra(graph, length, demands.roots[r], work, parent)
+        for k in range(demands.begin[r], demands.begin[r + 1]):
+            v = demands.node[k]
+            while v != demands.roots[r]:
+                v = graph.head[parent[v]]
+                hops[k] += 1
+
+
+@numba.njit(cache=True)
+def _first_links(graph, demands, length, start, link):  # type: ignore[no-untyped-def]
+    work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
+    for r in range(len(demands.roots)):
+        dijkstra(graph, length, demands.roots[r], work, parent)
+        for k in range(demands.begin[r], demands.begin[r + 1]):
+            v, i = demands.node[k], start[k]
+            while v != demands.roots[r]:
+                link[i] = parent[v]
+                v = graph.head[parent[v]]
+                i += 1
+
+
+@numba.njit(cache=True)
+def _distances(graph, demands, length, distance):  # type: ignore[no-untyped-def]
+    work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
+    ceiling = length[len(graph.tail)]
+    for r in range(len(demands.roots)):
+        dijkstra(graph, length, demands.roots[r], work, parent)
+        for k in range(demands.begin[r], demands.begin[r + 1]):
+            distance[k] = work.distance[demands.node[k]]
+            if ceiling > 0.0:
+                distance[k] = min(distance[k], ceiling)
+
+
+@numba.njit(cache=True)
+def _basic_columns(state, place, columns, cost, right):  # type: ignore[no-untyped-def]
+    """Write the columns (P, A) of the basis that are no slacks, their costs, and the right-hand side."""
+    links = len(state.capacity)
+    for i in range(len(place)):
+        p = place[i]
+        if state.kind[p] == 1:
+            q = state.item[p]
+            key = state.key[state.owner[q]]
+            for j in range(state.start[q], state.end[q]):
+                e = state.link[j]
+                cost[i] += state.cost[e]
+                if e < links:
+                    columns[i, e] += 1.0
+            for j in range(state.start[key], state.end[key]):
+                e = state.link[j]
+                cost[i] -= state.cost[e]
+                if e < links:
+                    columns[i, e] -= 1.0
+        else:
+            cost[i] -= 1.0
+            for k in range(len(state.key)):
+                if state.slope[k] > 0.0:
+                    for j in range(state.start[state.key[k]], state.end[state.key[k]]):
+                        e = state.link[j]
+                        cost[i] += state.slope[k] * state.cost[e]
+                        if e < links:
+                            columns[i, e] += state.slope[k]
+    t = state.amount[0] if state.number[0] < 0 else 0.0
+    for k in range(len(state.key)):
+        amount = state.fixed[k] + state.slope[k] * t
+        if amount > 0.0:
+            for j in range(state.start[state.key[k]], state.end[state.key[k]]):
+                e = state.link[j]
+                if e < links:
+                    right[e] -= amount
+
+
+@numba.njit(cache=True)
+def _key_flow(state, k):  # type: ignore[no-untyped-def]
+    flow = state.fixed[k] + state.slope[k] * state.amount[0]
+    i = state.first[k]
+    while i >= 0:
+        flow -= state.value[i]
+        i = state.after[i]
+    return flow
+
+
+@numba.njit(cache=True)
+def _list_flows(state, flow):  # type: ignore[no-untyped-def]
+    for k in range(len(state.key)):
+        flow[state.key[k]] = _key_flow(state, k)
+        i = state.first[k]
+        while i >= 0:
+            flow[state.item[i]] = state.value[i]
+            i = state.after[i]
+
+
+@numba.njit(cache=True)
+def _add_row(state, e, factor, change):  # type: ignore[no-untyped-def]
+    """Add factor times the row of link e of the inverse to `change`."""
+    i = state.place_of[e]
+    if i >= 0:
+        change[i] += factor
+    else:
+        row = state.inverse[e]
+        for j in range(len(change)):
+            change[j] += factor * row[j]
+
+
+@numba.njit(cache=True)
+def _path_direction(state, q, key, side, change):  # type: ignore[no-untyped-def]
+    """Write what a unit of path q instead of the key takes from each basic column."""
+    links = len(state.capacity)
+    for j in range(len(change)):
+        change[j] = 0.0
+    for j in range(state.start[q], state.end[q]):
+        side[state.link[j]] += 1
+    for j in range(state.start[key], state.end[key]):
+        side[state.link[j]] -= 1
+    for p in (q, key):
+        for j in range(state.start[p], state.end[p]):
+            e = state.link[j]
+            if side[e] != 0 and e < links:
+                _add_row(state, e, float(side[e]), change)
+            side[e] = 0
+
+
+@numba.njit(cache=True)
+def _rise_direction(state, change):  # type: ignore[no-untyped-def]
+    """Write what a unit of t takes from each basic column; return its reduced cost."""
+    links = len(state.capacity)
+    column = np.zeros(links)
+    cost = -1.0
+    for k in range(len(state.key)):
+        if state.slope[k] > 0.0:
+            for j in range(state.start[state.key[k]], state.end[state.key[k]]):
+                e = state.link[j]
+                cost += state.slope[k] * state.cost[e]
+                if e < links:
+                    column[e] += state.slope[k]
+    for j in range(len(change)):
+        change[j] = 0.0
+    for e in range(links):
+        if column[e] > 0.0:
+            _add_row(state, e, column[e], change)
+            cost += column[e] * state.price[e]
+    return cost
+
+
+@numba.njit(cache=True)
+def _ratio_test(state, change, entering, is_rise, rate, seen):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Return (kind, index, step): 0 a place of the basis leaves, 1 the key of a demand, 2 t at its limit, 3 none.
+
+    entering  demand of the entering path, -1 for none; rate (K,) is scratch space, 0 before and after
+    """
+    place = state.number[0]
+    rise = 1.0 if is_rise else (-change[place] if place >= 0 else 0.0)
+    count = 0
+    if entering >= 0:
+        seen[0] = entering
+        count = 1
+    for i in range(len(change)):
+        if state.kind[i] == 1:
+            k = state.owner[state.item[i]]
+            if state.first[k] == i and k != entering:
+                seen[count] = k
+                count += 1
+            rate[k] -= change[i]
+    for j in range(count):
+        k = seen[j]
+        rate[k] -= state.slope[k] * rise
+        if k == entering:
+            rate[k] += 1.0
+    most = np.inf
+    tolerance = 1e-12
+    if rise > 1e-14:
+        most = max(state.amount[1] - state.amount[0], 0.0) / rise
+    for i in range(len(change)):
+        if change[i] > 1e-8 and state.kind[i] != 2:
+            most = min(most, (max(state.value[i], 0.0) + tolerance) / change[i])
+    for j in range(count):
+        k = seen[j]
+        if rate[k] > 1e-8:
+            most = min(most, (max(_key_flow(state, k), 0.0) + tolerance) / rate[k])
+    kind, index, step, largest = 3, -1, np.inf, 0.0
+    for i in range(len(change)):
+        if change[i] > largest and change[i] > 1e-8 and state.kind[i] != 2:
+            limit = max(state.value[i], 0.0) / change[i]
+            if limit <= most:
+                kind, index, step, largest = 0, i, limit, change[i]
+    for j in range(count):
+        k = seen[j]
+        if rate[k] > largest and rate[k] > 1e-8:
+            limit = max(_key_flow(state, k), 0.0) / rate[k]
+            if limit <= most:
+                kind, index, step, largest = 1, k, limit, rate[k]
+    if rise > 1e-14:
+        limit = max(state.amount[1] - state.amount[0], 0.0) / rise
+        if limit <= most and (kind == 3 or limit <= step):
+            kind, index, step = 2, place, limit
+    for j in range(count):
+        rate[seen[j]] = 0.0
+    for i in range(len(change)):
+        if state.kind[i] == 1:
+            rate[state.owner[state.item[i]]] = 0.0
+    return kind, index, step
+
+
+@numba.njit(cache=True)
+def _remove_path(state, i):  # type: ignore[no-untyped-def]
+    """Take the path in place i off the list of its demand."""
+    k = state.owner[state.item[i]]
+    if state.first[k] == i:
+        state.first[k] = state.after[i]
+    else:
+        j = state.first[k]
+        while state.after[j] != i:
+            j = state.after[j]
+        state.after[j] = state.after[i]
+    state.after[i] = -1
+
+
+@numba.njit(cache=True)
+def _swap_key(state, k, change, own):  # type: ignore[no-untyped-def]
+    """Make the basic path of demand k with most traffic its key; return the place where the old key is.
+
+    own  what a unit of the entering column takes from the key itself
+    """
+    best, i = state.first[k], state.first[k]
+    while i >= 0:
+        if state.value[i] > state.value[best]:
+            best = i
+        i = state.after[i]
+    flow = _key_flow(state, k)
+    place, slope = state.number[0], state.slope[k]
+    with_rise = place >= 0 and slope > 0.0
+    for e in range(len(state.price)):
+        total = 0.0
+        row = state.inverse[e]
+        i = state.first[k]
+        while i >= 0:
+            total -= row[i]
+            i = state.after[i]
+        if with_rise:
+            total += slope * row[place]
+        row[best] = total
+    total = own
+    i = state.first[k]
+    while i >= 0:
+        total -= change[i]
+        i = state.after[i]
+    if with_rise:
+        total += slope * change[place]
+    change[best] = total
+    old = state.key[k]
+    state.key[k] = state.item[best]
+    state.item[best] = old
+    state.value[best] = flow
+    return best
+
+
+@numba.njit(cache=True)
+def _eliminate(state, change, r, reduced_cost):  # type: ignore[no-untyped-def]
+    """Update inverse and prices where the entering column replaces the one in place r."""
+    pivot = change[r]
+    for e in range(len(state.price)):
+        row = state.inverse[e]
+        if row[r] != 0.0:
+            factor = row[r] / pivot
+            for j in range(len(change)):
+                row[j] -= factor * change[j]
+            row[r] = factor
+            state.price[e] -= reduced_cost * factor
+
+
+@numba.njit(cache=True)
+def _leave(state, r):  # type: ignore[no-untyped-def]
+    if state.kind[r] == 0:
+        state.place_of[state.item[r]] = -1
+    elif state.kind[r] == 1:
+        _remove_path(state, r)
+    else:
+        state.number[0] = -1
+
+
+@numba.njit(cache=True)
+def _move(state, change, step):  # type: ignore[no-untyped-def]
+    for i in range(len(change)):
+        state.value[i] -= step * change[i]
+    if state.number[0] >= 0:
+        state.amount[0] = state.value[state.number[0]]
+
+
+@numba.njit(cache=True)
+def _pivot(state, change, kind, item, entering, reduced_cost, test):  # type: ignore[no-untyped-def]
+    """Let a column of this kind enter as the ratio test says; return whether t is at its limit."""
+    what, index, step = test
+    state.number[3] += 1
+    if step <= 0.0:
+        state.number[4] += 1
+    if what == 1 and index == entering and state.first[index] < 0:  # the path replaces its demand's key
+        _move(state, change, step)
+        state.key[entering] = item
+        place, slope = state.number[0], state.slope[entering]
+        if place >= 0 and slope > 0.0:
+            for i in range(len(change)):
+                change[i] *= slope
+            change[place] += 1.0
+            _eliminate(state, change, place, slope * reduced_cost)
+        return False
+    r = index
+    if what == 1:
+        own = 1.0 if index == entering else 0.0
+        if kind == 2:
+            own = -state.slope[index]
+        r = _swap_key(state, index, change, own)
+    _move(state, change, step)
+    if kind == 2:
+        step += state.amount[0]
+    at_limit = what == 2
+    _leave(state, r)
+    if at_limit:
+        state.amount[0] = state.amount[1]
+    _eliminate(state, change, r, reduced_cost)
+    state.kind[r], state.item[r], state.value[r] = kind, item, step
+    if kind == 0:
+        state.place_of[item] = r
+    elif kind == 1:
+        k = state.owner[item]
+        state.after[r] = state.first[k]
+        state.first[k] = r
+    else:
+        state.number[0] = r
+        state.amount[0] = step
+    return at_limit
+
+
+@numba.njit(cache=True)
+def _enter_slack(state, e):  # type: ignore[no-untyped-def]
+    """Let the slack of link e replace t in the basis, at its value."""
+    change = state.inverse[e].copy()
+    r = state.number[0]
+    _leave(state, r)
+    _eliminate(state, change, r, state.price[e])
+    state.kind[r], state.item[r], state.value[r] = 0, e, 0.0
+    state.place_of[e] = r
+
+
+@numba.njit(cache=True)
+def _enter_full_links(state, change, rate, seen, most):  # type: ignore[no-untyped-def]
+    """Let slacks of negative price enter; return the number of pivots, negative where t came to its limit."""
+    count = 0
+    while count < most:
+        worst, scale = -1, 0.0
+        for e in range(len(state.price)):
+            scale = max(scale, abs(state.price[e]))
+        least = -COST_TOLERANCE * scale
+        for e in range(len(state.price)):
+            if state.place_of[e] < 0 and state.price[e] < least:
+                worst, least = e, state.price[e]
+        if worst < 0:
+            return count
+        for j in range(len(change)):
+            change[j] = state.inverse[worst, j]
+        test = _ratio_test(state, change, -1, False, rate, seen)
+        if test[0] == 3:
+            return count
+        count += 1
+        if _pivot(state, change, 0, worst, -1, state.price[worst], test):
+            return -count
+    return count
+
+
+@numba.njit(cache=True)
+def _length_of(state, path):  # type: ignore[no-untyped-def]
+    total, links = 0.0, len(state.price)
+    for j in range(state.start[path], state.end[path]):
+        e = state.link[j]
+        total += state.cost[e]
+        if e < links:
+            total += state.price[e]
+    return total
+
+
+@numba.njit(cache=True)
+def _add_path(state, graph, k, root, node, parent):  # type: ignore[no-untyped-def]
+    """Write the path of the tree behind the known ones, without counting it in; return its number."""
+    p, i, v = state.used[0], state.used[1], node
+    state.owner[p] = k
+    state.start[p] = i
+    while v != root:
+        state.link[i] = parent[v]
+        i += 1
+        v = graph.head[parent[v]]
+    state.end[p] = i
+    return p
+
+
+@numba.njit(cache=True)
+def _run(graph, demands, state, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    links, nodes = len(state.price), graph.nodes
+    work, parent = allocate(nodes), np.empty(nodes, np.int32)
+    change, side = np.empty(links), np.zeros(links + 1, np.int8)
+    rate, seen = np.zeros(len(state.key)), np.empty(links + 2, np.int64)
+    length = np.empty(links)
+    done = 0
+    state.number[2] = 0
+    if state.number[0] < 0 and state.amount[0] < state.amount[1]:
+        reduced_cost = _rise_direction(state, change)
+        test = _ratio_test(state, change, -1, True, rate, seen)
+        if test[0] == 3:
+            return 3
+        if test[0] == 2:
+            _move(state, change, test[2])
+            state.amount[0] = state.amount[1]
+            return 2
+        _pivot(state, change, 2, -1, -1, reduced_cost, test)
+        done = 1
+    while state.number[2] < len(demands.roots):
+        made = _enter_full_links(state, change, rate, seen, most - done)
+        if made != 0:
+            state.number[2] = 0
+        if made < 0:
+            return 2
+        done += made
+        if done >= most:
+            return 1
+        scale = 0.0
+        for e in range(links):
+            scale = max(scale, state.price[e])
+        for e in range(links):
+            price = state.price[e]
+            length[e] = state.cost[e] + (price if price > NOISE * scale else 0.0)
+        r = state.number[1]
+        root = demands.roots[r]
+        dijkstra(graph, length, root, work, parent)
+        state.number[2] += 1
+        for k in range(demands.begin[r], demands.begin[r + 1]):
+            if state.fixed[k] <= 0.0 and state.slope[k] <= 0.0:
+                continue
+            now = _length_of(state, state.key[k])
+            least = COST_TOLERANCE * now + 10.0 * NOISE * scale
+            if work.distance[demands.node[k]] >= now - least:
+                continue
+            q = _add_path(state, graph, k, root, demands.node[k], parent)
+            reduced_cost = _length_of(state, q) - now
+            if reduced_cost >= -least:
+                continue
+            _path_direction(state, q, state.key[k], side, change)
+            test = _ratio_test(state, change, k, False, rate, seen)
+            if test[0] == 3:
+                return 3
+            state.used[0], state.used[1] = q + 1, state.end[q]
+            state.number[2] = 0
+            done += 1
+            if _pivot(state, change, 1, q, k, reduced_cost, test):
+                return 2
+            if done >= most:
+                return 1
+        state.number[1] = (r + 1) % len(demands.roots)
+    return 0
