@@ -28,15 +28,14 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.path_flows.path_pool import (
-    Demands,
     Options,
     PathPool,
     Prices,
+    order_demands,
     sum_reduced_cost,
 )
-from planner_models.traffic.problem.problem import Traffic, index_distinct
+from planner_models.traffic.problem.problem import Traffic
 
 INITIAL_PENALTY: Final = (
     0.5  # price of a load of twice the capacity, as a share of the price of traffic left out
@@ -94,25 +93,10 @@ class TotalFlow:
     """
 
     def __init__(self, problem: Traffic) -> None:
-        wanted = np.flatnonzero(problem.rate_mbps > 0)
-        count = len(problem.nodes)
-        here, there = problem.source[wanted], problem.target[wanted]
-        tail, head = problem.tail, problem.head
-        if 2 * len(index_distinct(here, count)[0]) < len(index_distinct(there, count)[0]):
-            here, there, tail, head = there, here, head, tail
-        order = np.lexsort((here, there))
-        roots, row = index_distinct(there[order], count)
-        self.order = wanted[order]
-        self.graph = Graph.of(count, tail, head)
-        self.demands = Demands(
-            roots=roots.astype(np.int32),
-            begin=np.searchsorted(row, np.arange(len(roots) + 1)),
-            node=here[order].astype(np.int32),
-            rate=problem.rate_mbps[self.order],
-        )
+        self.graph, self.demands, self.order = order_demands(problem)
         self.offered = float(self.demands.rate.sum())
         self.pool = PathPool.of(self.graph, self.demands)
-        links = len(tail)
+        links = len(problem.links)
         self.capacity = problem.capacity_mbps
         self.prices = Prices(
             capacity=np.r_[self.capacity, 0.0],

@@ -16,6 +16,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.problem.problem import Traffic, index_distinct
 
 GROWING: Final = ("after", "owner", "start", "end", "flow", "idle")  # arrays with an entry for each option
 MAX_OPTIONS: Final = 48  # of one demand
@@ -34,6 +35,28 @@ class Demands(NamedTuple):
     begin: Ints
     node: Ints32
     rate: Floats
+
+
+def order_demands(problem: Traffic) -> tuple[Graph, Demands, Ints]:
+    """Return the network, its demands in the order of roots, and the demand of the problem for each of them.
+
+    Roots are the targets, or the sources where these are far fewer; then the network is reversed.
+    """
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    count = len(problem.nodes)
+    here, there = problem.source[wanted], problem.target[wanted]
+    tail, head = problem.tail, problem.head
+    if 2 * len(index_distinct(here, count)[0]) < len(index_distinct(there, count)[0]):
+        here, there, tail, head = there, here, head, tail
+    order = np.lexsort((here, there))
+    roots, row = index_distinct(there[order], count)
+    demands = Demands(
+        roots=roots.astype(np.int32),
+        begin=np.searchsorted(row, np.arange(len(roots) + 1)),
+        node=here[order].astype(np.int32),
+        rate=problem.rate_mbps[wanted[order]],
+    )
+    return Graph.of(count, tail, head), demands, wanted[order]
 
 
 class Prices(NamedTuple):

@@ -29,9 +29,13 @@ from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 
-PIVOTS_PER_CALL: Final = 300  # between two of which the basis is inverted anew
+PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
 FEASIBILITY: Final = 1e-12  # of the largest capacity: amounts below it count as 0 in the ratio test
 LEAST_PIVOT: Final = 1e-8
+LEAST_SLOPE: Final = 1e-3  # on the link with the largest one, below which the unit of t is too small
+FIRST_TOLERANCE: Final = 0.1  # the same while prices are smoothed
+SMOOTHING: Final = 0.1  # price of a full link without one, as a share of the largest, to find good paths first
+SMOOTHING_SLACK: Final = 20.0  # by which the slack of a link weighs more than its capacity
 COST_TOLERANCE: Final = 1e-9  # relative: a path must be shorter by that much to enter
 NOISE: Final = 1e-12  # of the largest price; smaller prices are rounding
 
@@ -39,12 +43,23 @@ SLACK, PATH, RISE = 0, 1, 2  # kinds of basic columns
 
 
 class Stop(IntEnum):
-    """Why the search stopped: an optimum, the end of a call, t at its limit, or nothing limits t."""
+    """Why the search stopped: an optimum, the end of a call, all demands at their rates, or nothing limits t."""
 
     OPTIMAL = 0
     CALL = 1
-    LIMIT = 2
+    SERVED = 2
     UNBOUNDED = 3
+
+
+class GivenPaths(NamedTuple):
+    """The paths that demands may take: path p goes over link[start[p] : start[p + 1]].
+
+    first  (K + 1,) those of demand k are first[k] to first[k + 1]; without entries all paths are allowed
+    """
+
+    first: Ints
+    start: Ints
+    link: Ints32
 
 
 class State(NamedTuple):
@@ -60,8 +75,11 @@ class State(NamedTuple):
     after    (A,) place of the next one
     fixed, slope (K,)
     owner, start, end, link  paths, as in `path_pool`; used (2,) how many, and how many entries of `link`
-    number   (6,) place of t in the basis (-1 none), next root, roots since the last pivot, pivots, degenerate
-    amount   (2,) t and its limit
+    rise     (A,) column of t: slopes on the key paths
+    queue    (K,) demands by the value of t at which they reach their rates
+    number   (7,) place of t in the basis (-1 none), next root, roots since the last pivot, pivots, degenerate
+             pivots, stage of the search, place in `queue`
+    amount   (2,) t and its limit, the next value at which a demand reaches its rate
     """
 
     capacity: Floats
@@ -82,6 +100,8 @@ class State(NamedTuple):
     end: Ints
     link: Ints32
     used: Ints
+    rise: Floats
+    queue: Ints
     number: Ints
     amount: Floats
 
@@ -92,15 +112,20 @@ class PathSimplex:
 
     graph: Graph
     demands: Demands
+    given: GivenPaths
     state: State
 
     @classmethod
-    def of(cls, graph: Graph, demands: Demands, capacity: Floats) -> PathSimplex:
+    def of(
+        cls, graph: Graph, demands: Demands, capacity: Floats, given: GivenPaths | None = None
+    ) -> PathSimplex:
         """Return the program in which no demand has traffic; keys are shortest paths by 1 / capacity."""
         links, count = len(capacity), len(demands.rate)
+        if given is None:
+            given = GivenPaths(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
         hops = np.zeros(count, dtype=np.int64)
         length = capacity.max() / capacity
-        _first_hops(graph, demands, length, hops)
+        _first_hops(graph, demands, given, length, hops)
         end = np.cumsum(hops)
         paths, entries = cls._sizes(graph, count, int(end[-1]))
         state = State(
@@ -122,11 +147,40 @@ class PathSimplex:
             end=np.r_[end, np.zeros(paths - count, dtype=np.int64)],
             link=np.zeros(entries, dtype=np.int32),
             used=np.array([count, end[-1]], dtype=np.int64),
-            number=np.array([-1, 0, 0, 0, 0, 0], dtype=np.int64),
-            amount=np.array([0.0, np.inf]),
+            rise=np.zeros(links),
+            queue=np.arange(count),
+            number=np.array([-1, 0, 0, 0, 0, 1, count], dtype=np.int64),
+            amount=np.array([0.0, 0.0]),
         )
-        _first_links(graph, demands, length, state.start, state.link)
-        return cls(graph, demands, state)
+        _first_links(graph, demands, given, length, state.start, state.link)
+        return cls(graph, demands, given, state)
+
+    def restart(self, fixed: Floats, slope: Floats, t: float) -> None:
+        """Set the traffic of demands to fixed + slope t, (K,) each, of which the present flows are a solution.
+
+        A slope of 0 fixes a demand; the others rise up to their rates.
+        """
+        self._release_rise()
+        state = self.state
+        state.fixed[:], state.slope[:] = fixed, slope
+        rising = np.flatnonzero(slope > 0)
+        limit = self.demands.rate[rising] / slope[rising]
+        order = np.argsort(limit, kind="stable")
+        state.queue[: len(rising)] = rising[order]
+        state.queue[len(rising) :] = -1
+        state.amount[:] = t, limit.min(initial=np.inf)
+        state.number[5:7] = 0
+
+    def leave_out(self, price: float) -> None:
+        """Give every demand its rate, and the option to leave traffic out at this price; all is left out."""
+        state = self.state
+        links, count = len(state.capacity), len(self.demands.rate)
+        state.cost[links] = price
+        state.fixed[:], state.slope[:] = self.demands.rate, 0.0
+        state.start[:count], state.end[:count] = np.arange(count), np.arange(count) + 1
+        state.link[:count] = links
+        state.used[:] = count
+        state.number[5] = 0
 
     @staticmethod
     def _sizes(graph: Graph, paths: int, entries: int) -> tuple[int, int]:
@@ -137,7 +191,7 @@ class PathSimplex:
         """Run up to `PIVOTS_PER_CALL` pivots from a fresh inverse; t is in the basis, or enters."""
         self._compact()
         self._invert()
-        return Stop(_run(self.graph, self.demands, self.state, PIVOTS_PER_CALL))
+        return Stop(_run(self.graph, self.demands, self.given, self.state, PIVOTS_PER_CALL))
 
     def _compact(self) -> None:
         """Keep the keys and the basic paths only, and make the arrays long enough for one call."""
@@ -171,6 +225,8 @@ class PathSimplex:
         full = np.flatnonzero(state.place_of < 0)
         slack = np.flatnonzero(state.place_of >= 0)
         place = np.flatnonzero(state.kind != SLACK)
+        state.rise[:] = 0.0
+        _add_slopes(state)
         columns = np.zeros((len(place), links))
         cost = np.zeros(len(place))
         right = state.capacity.copy()
@@ -186,7 +242,7 @@ class PathSimplex:
         if state.number[0] >= 0:
             state.amount[0] = state.value[state.number[0]]
 
-    def release_rise(self) -> None:
+    def _release_rise(self) -> None:
         """Take t out of the basis, at its value; a full link gets a slack instead."""
         state = self.state
         if state.number[0] < 0:
@@ -196,7 +252,7 @@ class PathSimplex:
         _enter_slack(state, link)
 
     def flows(self) -> tuple[Ints, Floats]:
-        """Return the paths in use, and their traffic."""
+        """Return the paths in use, and their traffic; these are the paths of `state`."""
         state = self.state
         flow = np.zeros(state.used[0])
         _list_flows(state, flow)
@@ -207,7 +263,7 @@ class PathSimplex:
         """Return the length of the shortest path of each demand under the prices, (K,)."""
         length = np.r_[np.maximum(self.state.price, 0.0), 0.0] + self.state.cost
         distance = np.empty(len(self.demands.rate))
-        _distances(self.graph, self.demands, length, distance)
+        _distances(self.graph, self.demands, self.given, length, distance)
         return distance
 
 
@@ -215,8 +271,26 @@ class PathSimplex:
 
 
 @numba.njit(cache=True)
-def _first_hops(graph, demands, length, hops):  # type: ignore[no-untyped-def]
+def _shortest_given(given, k, length):  # type: ignore[no-untyped-def]
+    """Return the shortest of the given paths of a demand, and its length."""
+    best, least = -1, np.inf
+    for p in range(given.first[k], given.first[k + 1]):
+        total = 0.0
+        for j in range(given.start[p], given.start[p + 1]):
+            total += length[given.link[j]]
+        if total < least:
+            best, least = p, total
+    return best, least
+
+
+@numba.njit(cache=True)
+def _first_hops(graph, demands, given, length, hops):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
+    if len(given.first) > 0:
+        for k in range(len(hops)):
+            p, _ = _shortest_given(given, k, length)
+            hops[k] = given.start[p + 1] - given.start[p]
+        return
     for r in range(len(demands.roots)):
         dijkstra(graph, length, demands.roots[r], work, parent)
         for k in range(demands.begin[r], demands.begin[r + 1]):
@@ -227,8 +301,14 @@ def _first_hops(graph, demands, length, hops):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _first_links(graph, demands, length, start, link):  # type: ignore[no-untyped-def]
+def _first_links(graph, demands, given, length, start, link):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
+    if len(given.first) > 0:
+        for k in range(len(demands.rate)):
+            p, _ = _shortest_given(given, k, length)
+            for j in range(given.start[p], given.start[p + 1]):
+                link[start[k] + j - given.start[p]] = given.link[j]
+        return
     for r in range(len(demands.roots)):
         dijkstra(graph, length, demands.roots[r], work, parent)
         for k in range(demands.begin[r], demands.begin[r + 1]):
@@ -240,15 +320,35 @@ def _first_links(graph, demands, length, start, link):  # type: ignore[no-untype
 
 
 @numba.njit(cache=True)
-def _distances(graph, demands, length, distance):  # type: ignore[no-untyped-def]
+def _distances(graph, demands, given, length, distance):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
     ceiling = length[len(graph.tail)]
     for r in range(len(demands.roots)):
-        dijkstra(graph, length, demands.roots[r], work, parent)
+        if len(given.first) == 0:
+            dijkstra(graph, length, demands.roots[r], work, parent)
         for k in range(demands.begin[r], demands.begin[r + 1]):
-            distance[k] = work.distance[demands.node[k]]
+            if len(given.first) > 0:
+                _, distance[k] = _shortest_given(given, k, length)
+            else:
+                distance[k] = work.distance[demands.node[k]]
             if ceiling > 0.0:
                 distance[k] = min(distance[k], ceiling)
+
+
+@numba.njit(cache=True)
+def _add_slope(state, k, factor):  # type: ignore[no-untyped-def]
+    """Add factor times the slope of demand k on its key path to the column of t."""
+    key = state.key[k]
+    for j in range(state.start[key], state.end[key]):
+        if state.link[j] < len(state.rise):
+            state.rise[state.link[j]] += factor * state.slope[k]
+
+
+@numba.njit(cache=True)
+def _add_slopes(state):  # type: ignore[no-untyped-def]
+    for k in range(len(state.key)):
+        if state.slope[k] > 0.0:
+            _add_slope(state, k, 1.0)
 
 
 @numba.njit(cache=True)
@@ -272,13 +372,9 @@ def _basic_columns(state, place, columns, cost, right):  # type: ignore[no-untyp
                     columns[i, e] -= 1.0
         else:
             cost[i] -= 1.0
-            for k in range(len(state.key)):
-                if state.slope[k] > 0.0:
-                    for j in range(state.start[state.key[k]], state.end[state.key[k]]):
-                        e = state.link[j]
-                        cost[i] += state.slope[k] * state.cost[e]
-                        if e < links:
-                            columns[i, e] += state.slope[k]
+            for e in range(links):
+                columns[i, e] = state.rise[e]
+                cost[i] += state.rise[e] * state.cost[e]
     t = state.amount[0] if state.number[0] < 0 else 0.0
     for k in range(len(state.key)):
         amount = state.fixed[k] + state.slope[k] * t
@@ -342,22 +438,13 @@ def _path_direction(state, q, key, side, change):  # type: ignore[no-untyped-def
 @numba.njit(cache=True)
 def _rise_direction(state, change):  # type: ignore[no-untyped-def]
     """Write what a unit of t takes from each basic column; return its reduced cost."""
-    links = len(state.capacity)
-    column = np.zeros(links)
     cost = -1.0
-    for k in range(len(state.key)):
-        if state.slope[k] > 0.0:
-            for j in range(state.start[state.key[k]], state.end[state.key[k]]):
-                e = state.link[j]
-                cost += state.slope[k] * state.cost[e]
-                if e < links:
-                    column[e] += state.slope[k]
     for j in range(len(change)):
         change[j] = 0.0
-    for e in range(links):
-        if column[e] > 0.0:
-            _add_row(state, e, column[e], change)
-            cost += column[e] * state.price[e]
+    for e in range(len(state.rise)):
+        if state.rise[e] > 0.0:
+            _add_row(state, e, state.rise[e], change)
+            cost += state.rise[e] * (state.cost[e] + state.price[e])
     return cost
 
 
@@ -386,25 +473,24 @@ def _ratio_test(state, change, entering, is_rise, rate, seen):  # type: ignore[n
         if k == entering:
             rate[k] += 1.0
     most = np.inf
-    tolerance = 1e-12
     if rise > 1e-14:
         most = max(state.amount[1] - state.amount[0], 0.0) / rise
     for i in range(len(change)):
-        if change[i] > 1e-8 and state.kind[i] != 2:
-            most = min(most, (max(state.value[i], 0.0) + tolerance) / change[i])
+        if change[i] > LEAST_PIVOT and state.kind[i] != 2:
+            most = min(most, (max(state.value[i], 0.0) + FEASIBILITY) / change[i])
     for j in range(count):
         k = seen[j]
-        if rate[k] > 1e-8:
-            most = min(most, (max(_key_flow(state, k), 0.0) + tolerance) / rate[k])
+        if rate[k] > LEAST_PIVOT:
+            most = min(most, (max(_key_flow(state, k), 0.0) + FEASIBILITY) / rate[k])
     kind, index, step, largest = 3, -1, np.inf, 0.0
     for i in range(len(change)):
-        if change[i] > largest and change[i] > 1e-8 and state.kind[i] != 2:
+        if change[i] > largest and change[i] > LEAST_PIVOT and state.kind[i] != 2:
             limit = max(state.value[i], 0.0) / change[i]
             if limit <= most:
                 kind, index, step, largest = 0, i, limit, change[i]
     for j in range(count):
         k = seen[j]
-        if rate[k] > largest and rate[k] > 1e-8:
+        if rate[k] > largest and rate[k] > LEAST_PIVOT:
             limit = max(_key_flow(state, k), 0.0) / rate[k]
             if limit <= most:
                 kind, index, step, largest = 1, k, limit, rate[k]
@@ -467,7 +553,11 @@ def _swap_key(state, k, change, own):  # type: ignore[no-untyped-def]
         total += slope * change[place]
     change[best] = total
     old = state.key[k]
+    if slope > 0.0:
+        _add_slope(state, k, -1.0)
     state.key[k] = state.item[best]
+    if slope > 0.0:
+        _add_slope(state, k, 1.0)
     state.item[best] = old
     state.value[best] = flow
     return best
@@ -514,8 +604,12 @@ def _pivot(state, change, kind, item, entering, reduced_cost, test):  # type: ig
         state.number[4] += 1
     if what == 1 and index == entering and state.first[index] < 0:  # the path replaces its demand's key
         _move(state, change, step)
-        state.key[entering] = item
         place, slope = state.number[0], state.slope[entering]
+        if slope > 0.0:
+            _add_slope(state, entering, -1.0)
+        state.key[entering] = item
+        if slope > 0.0:
+            _add_slope(state, entering, 1.0)
         if place >= 0 and slope > 0.0:
             for i in range(len(change)):
                 change[i] *= slope
@@ -597,66 +691,143 @@ def _length_of(state, path):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _add_path(state, graph, k, root, node, parent):  # type: ignore[no-untyped-def]
-    """Write the path of the tree behind the known ones, without counting it in; return its number."""
-    p, i, v = state.used[0], state.used[1], node
+def _add_path(state, graph, given, k, root, node, parent, chosen):  # type: ignore[no-untyped-def]
+    """Write a path behind the known ones, without counting it in; return its number.
+
+    chosen  -2: leave traffic out; -1: the path of the tree; else a given path
+    """
+    p, i = state.used[0], state.used[1]
     state.owner[p] = k
     state.start[p] = i
-    while v != root:
-        state.link[i] = parent[v]
+    if chosen == -2:
+        state.link[i] = len(state.price)
         i += 1
-        v = graph.head[parent[v]]
+    elif chosen >= 0:
+        for j in range(given.start[chosen], given.start[chosen + 1]):
+            state.link[i] = given.link[j]
+            i += 1
+    else:
+        v = node
+        while v != root:
+            state.link[i] = parent[v]
+            i += 1
+            v = graph.head[parent[v]]
     state.end[p] = i
     return p
 
 
 @numba.njit(cache=True)
-def _run(graph, demands, state, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
-    links, nodes = len(state.price), graph.nodes
-    work, parent = allocate(nodes), np.empty(nodes, np.int32)
-    change, side = np.empty(links), np.zeros(links + 1, np.int8)
-    rate, seen = np.zeros(len(state.key)), np.empty(links + 2, np.int64)
-    length = np.empty(links)
-    done = 0
-    state.number[2] = 0
-    if state.number[0] < 0 and state.amount[0] < state.amount[1]:
+def _fix_served(demands, state):  # type: ignore[no-untyped-def]
+    """Fix the demands that are at their rates, and set the next limit of t; return whether none is left."""
+    t, at = state.amount[1] * (1.0 + 1e-12), state.number[6]
+    while at < len(state.queue) and state.queue[at] >= 0:
+        k = state.queue[at]
+        if demands.rate[k] > t * state.slope[k]:
+            break
+        _add_slope(state, k, -1.0)
+        state.fixed[k], state.slope[k] = demands.rate[k], 0.0
+        at += 1
+    state.number[6] = at
+    if at == len(state.queue) or state.queue[at] < 0:
+        return True
+    k = state.queue[at]
+    state.amount[1] = demands.rate[k] / state.slope[k]
+    return False
+
+
+@numba.njit(cache=True)
+def _enter_rise(demands, state, change, rate, seen):  # type: ignore[no-untyped-def]
+    """Let t enter the basis, past all limits at which demands are served; return -1 where it has."""
+    while True:
         reduced_cost = _rise_direction(state, change)
         test = _ratio_test(state, change, -1, True, rate, seen)
         if test[0] == 3:
             return 3
-        if test[0] == 2:
-            _move(state, change, test[2])
-            state.amount[0] = state.amount[1]
+        if test[0] != 2:
+            _pivot(state, change, 2, -1, -1, reduced_cost, test)
+            return -1
+        _move(state, change, test[2])
+        state.amount[0] = state.amount[1]
+        if _fix_served(demands, state):
             return 2
-        _pivot(state, change, 2, -1, -1, reduced_cost, test)
-        done = 1
-    while state.number[2] < len(demands.roots):
-        made = _enter_full_links(state, change, rate, seen, most - done)
-        if made != 0:
+        largest = 0.0
+        for e in range(len(state.rise)):
+            largest = max(largest, state.rise[e])
+        if largest < LEAST_SLOPE:
+            return 1
+
+
+@numba.njit(cache=True)
+def _run(graph, demands, given, state, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    links, nodes = len(state.price), graph.nodes
+    work, parent = allocate(nodes), np.empty(nodes, np.int32)
+    change, side = np.empty(links), np.zeros(links + 1, np.int8)
+    rate, seen = np.zeros(len(state.key)), np.empty(links + 2, np.int64)
+    length, exact, distance = np.empty(links + 1), np.empty(links + 1), np.empty(nodes)
+    ceiling = state.cost[links]
+    done = 0
+    state.number[2] = 0
+    is_rising = state.amount[1] > 0.0
+    while True:
+        if is_rising and state.number[0] < 0:
+            if state.amount[0] >= state.amount[1] and _fix_served(demands, state):
+                return 2
+            stop = _enter_rise(demands, state, change, rate, seen)
+            if stop >= 0:
+                return stop
+            done += 1
             state.number[2] = 0
-        if made < 0:
-            return 2
-        done += made
         if done >= most:
             return 1
+        if state.number[2] >= len(demands.roots):
+            if state.number[5] == 1:
+                return 0
+            state.number[5], state.number[2] = 1, 0
+        is_exact = state.number[5] == 1
+        share = COST_TOLERANCE if is_exact else FIRST_TOLERANCE
+        made = _enter_full_links(state, change, rate, seen, most - done)
+        done += abs(made)
+        if made != 0:
+            state.number[2] = 0
+        if made < 0 or done >= most:
+            continue
         scale = 0.0
         for e in range(links):
             scale = max(scale, state.price[e])
+        length[links] = exact[links] = ceiling
         for e in range(links):
             price = state.price[e]
-            length[e] = state.cost[e] + (price if price > NOISE * scale else 0.0)
+            exact[e] = state.cost[e] + (price if price > NOISE * scale else 0.0)
+            length[e] = exact[e]
+            if not is_exact:
+                slack = max(state.value[state.place_of[e]], 0.0) if state.place_of[e] >= 0 else 0.0
+                length[e] += SMOOTHING * max(scale, ceiling) / (state.capacity[e] + SMOOTHING_SLACK * slack)
         r = state.number[1]
         root = demands.roots[r]
-        dijkstra(graph, length, root, work, parent)
+        if len(given.first) == 0:
+            reached = dijkstra(graph, length, root, work, parent)
+            distance[root] = 0.0
+            for i in range(1, reached):
+                v = work.order[i]
+                distance[v] = distance[graph.head[parent[v]]] + exact[parent[v]]
         state.number[2] += 1
         for k in range(demands.begin[r], demands.begin[r + 1]):
             if state.fixed[k] <= 0.0 and state.slope[k] <= 0.0:
                 continue
             now = _length_of(state, state.key[k])
-            least = COST_TOLERANCE * now + 10.0 * NOISE * scale
-            if work.distance[demands.node[k]] >= now - least:
+            least = share * now + 10.0 * NOISE * scale
+            chosen = -1
+            if len(given.first) > 0:
+                chosen, shortest = _shortest_given(given, k, length)
+                if not is_exact:
+                    shortest = 0.0  # the length of the chosen path follows
+            else:
+                shortest = distance[demands.node[k]]
+            if 0.0 < ceiling < shortest:
+                chosen, shortest = -2, ceiling
+            if shortest >= now - least:
                 continue
-            q = _add_path(state, graph, k, root, demands.node[k], parent)
+            q = _add_path(state, graph, given, k, root, demands.node[k], parent, chosen)
             reduced_cost = _length_of(state, q) - now
             if reduced_cost >= -least:
                 continue
@@ -667,9 +838,6 @@ def _run(graph, demands, state, most):  # type: ignore[no-untyped-def]  # noqa: 
             state.used[0], state.used[1] = q + 1, state.end[q]
             state.number[2] = 0
             done += 1
-            if _pivot(state, change, 1, q, k, reduced_cost, test):
-                return 2
-            if done >= most:
-                return 1
+            if _pivot(state, change, 1, q, k, reduced_cost, test) or done >= most:
+                break
         state.number[1] = (r + 1) % len(demands.roots)
-    return 0

@@ -1,0 +1,156 @@
+"""Max-min fair rates of many demands over all paths, or over given ones, with a proof for every level.
+
+A level is the largest t such that each demand that is not fixed yet gets t times its weight, or its whole rate.
+Link prices p prove it: for the distances d of the demands under p,
+
+    sum of weight d t over the others   <=   sum of capacity p - sum of rate d over fixed demands.
+
+A demand with d > 0 cannot have more than its level while the others keep theirs: it is fixed at it, and the
+next level is that of the others. The basis of the simplex method (`simplex`) stays: to fix demands only takes
+t out of it.
+
+source  Bertsekas and Gallager, "Data Networks" (1992), 6.5.2; Nace and Pioro, "Max-min fairness and its
+        applications to routing and load-balancing in communication networks" (2008)
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Bools, Floats
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
+from planner_models.traffic.designs.path_flows.path_pool import order_demands
+from planner_models.traffic.designs.path_flows.simplex import GivenPaths, PathSimplex, Stop
+from planner_models.traffic.designs.path_search import take
+from planner_models.traffic.problem.problem import Traffic
+
+FIXED_GAP: Final = 1e-7  # relative: demands are fixed whose level is proven to that
+ROUNDING: Final = 1e-13  # of the sum of capacity times price
+LEAST_DISTANCE: Final = 1e-9  # of the largest price; shorter distances count as 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """One level: no demand that is fixed at `value`, or later, can have more than `bound` of all those.
+
+    value, bound  rate over weight
+    demands       fixed at it
+    """
+
+    value: float
+    bound: float
+    demands: int
+
+
+class MaxMinFlow:
+    """The search: levels so far, and the rates of the demands.
+
+    order   (K',) demand of the problem for each demand of the search
+    weight  (K',) in the same order
+    """
+
+    def __init__(self, problem: Traffic, weight: Floats, paths: CandidatePaths | None = None) -> None:
+        self.graph, demands, self.order = order_demands(problem)
+        self.unit = float(problem.capacity_mbps.max())
+        self.demands = demands._replace(rate=demands.rate / self.unit)
+        self.weight = weight[self.order] / self.unit
+        self.simplex = PathSimplex.of(
+            self.graph,
+            self.demands,
+            problem.capacity_mbps / self.unit,
+            None if paths is None else _given_paths(paths, self.order),
+        )
+        self.rising: Bools = np.ones(len(self.order), dtype=bool)
+        self.level = 0.0
+        self.levels: list[Level] = []
+        self.bound = np.inf  # of the present level
+
+    def run(self, until: float | None = None) -> bool:
+        """Find all levels, or those up to a time of time.perf_counter(); return whether all were found."""
+        while self.rising.any():
+            self._restart()
+            while (stop := self.simplex.run()) is Stop.CALL:
+                self._take_level()
+                if until is not None and time.perf_counter() >= until:
+                    self._find_bound()
+                    return False
+                if self.simplex.state.number[0] < 0:  # t has a new unit
+                    break
+            self._take_level()
+            if stop is Stop.UNBOUNDED:
+                raise ArithmeticError("no link limits the demands")
+            if stop is Stop.OPTIMAL:
+                self._fix(*self._find_bound())
+            if until is not None and time.perf_counter() >= until:
+                return not self.rising.any()
+        return True
+
+    def _restart(self) -> None:
+        """Let the demands that are not fixed rise; t has a unit in which its largest column entry is 1."""
+        state, chosen = self.simplex.state, np.flatnonzero(self.rising)
+        path = state.key[chosen]
+        hops = state.end[path] - state.start[path]
+        at = np.arange(hops.sum()) + np.repeat(state.start[path] - np.cumsum(hops) + hops, hops)
+        load = np.bincount(state.link[at], weights=np.repeat(self.weight[chosen], hops))
+        self.per_t = 1.0 / float(load.max())
+        slope = np.where(self.rising, self.weight * self.per_t, 0.0)
+        self.simplex.restart(state.fixed, slope, self.level / self.per_t)
+
+    def _take_level(self) -> None:
+        """Take the present level, and note the demands that are at their rates."""
+        state = self.simplex.state
+        self.level = float(state.amount[0]) * self.per_t
+        self.rising &= state.slope > 0
+
+    def _find_bound(self) -> tuple[Floats, float]:
+        """Return the shares of demands in the bound on the present level, (K',), and the rounding error of it."""
+        state = self.simplex.state
+        price, distance = np.maximum(state.price, 0.0), self.simplex.distances()
+        paid = float(price @ state.capacity)
+        rest = paid - float(distance @ state.fixed)
+        weight = np.where(self.rising, self.weight * distance, 0.0)
+        total = float(weight.sum())
+        if total <= 0:
+            self.bound = np.inf
+            return weight, 0.0
+        self.bound = max(rest / total, self.level)
+        weight[distance <= LEAST_DISTANCE * price.max(initial=0.0)] = 0.0
+        return weight / total, ROUNDING * paid / total
+
+    def _fix(self, share: Floats, rounding: float) -> None:
+        """Fix the demands that are proven to be at the present level; at least those of the largest share."""
+        distance = self.bound - self.level
+        if distance <= rounding:
+            distance, self.bound = 0.0, self.level
+        new = (share > 0) & (share * FIXED_GAP * self.level >= distance)
+        if not new.any():
+            new = share >= 0.5 * share.max()
+        self.simplex.state.fixed[new] = self.weight[new] * self.level
+        self.rising &= ~new
+        self.levels.append(Level(value=self.level, bound=self.bound, demands=int(new.sum())))
+
+    def path_flow(self) -> PathFlow:
+        """Return the traffic on paths, Mbit/s."""
+        used, flow = self.simplex.flows()
+        state = self.simplex.state
+        return PathFlow(
+            demand=state.owner[used].astype(np.int64),
+            flow=flow * self.unit,
+            start=state.start[used],
+            end=state.end[used],
+            link=state.link,
+        )
+
+
+def _given_paths(paths: CandidatePaths, order: np.ndarray) -> GivenPaths:
+    """Return the candidate paths in the order of the demands of the search."""
+    place = np.full(int(max(order.max(), paths.demand.max())) + 1, -1)
+    place[order] = np.arange(len(order))
+    found = take(paths.found, np.argsort(place[paths.demand], kind="stable"))
+    first = np.searchsorted(place[found.demand], np.arange(len(order) + 1))
+    return GivenPaths(first, found.start, found.link)
