@@ -147,7 +147,7 @@ def compare(name: str, instance: Instance, gap: float, limit: float) -> tuple[in
         for goal in GAPS:
             if 1 - step.value / step.bound <= goal:
                 reached.setdefault(goal, seconds)
-    plan = total_flow.make_plan(problem, search, search.path_flow())
+    plan = total_flow.make_plan(problem, search.order, search.path_flow())
     check(problem, plan)
     delivered = measure(problem, plan, None)["delivered_mbps"]
     assert delivered is not None

@@ -24,13 +24,13 @@ Demand that is not sent, for want of capacity or of a path, is shed and listed.
 
 Tables: `nodes(node, latitude?, longitude?, x?, y?, group?)`, `links(tail, head, capacity_mbps, weight?,
 cost?, latency_ms?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target, rate_mbps,
-max_latency_ms?)`; what operators write down of routes: `tunnels(source?, target?, path, parallel?, kind?,
-weight?, name?)` and `rules(source?, target?, rule, node?, tail?, head?, path?)`. Parallel links are rows
-with the same ends, and a link with capacity 0 is down. A plan is
-`flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel, load_mbps,
-utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
-`weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,
-share)` and, where demand is left out, `shed(source, target, rate_mbps)`.
+max_latency_ms?, weight?)`; what operators write down of routes: `tunnels(source?, target?, path,
+parallel?, kind?, weight?, name?)` and `rules(source?, target?, rule, node?, tail?, head?, path?)`.
+Parallel links are rows with the same ends, and a link with capacity 0 is down. A plan is `flows(source,
+target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel, load_mbps, utilization)`, over
+given paths `routes(source, target, path, rate_mbps)`, of design `weights` `weights(tail, head, parallel,
+weight)`, of design `segment_routing` `segments(source, target, segments, share)`, of max-min fairness
+`levels(level, value, bound, demands)` and, where demand is left out, `shed(source, target, rate_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic

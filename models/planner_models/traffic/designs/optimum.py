@@ -162,7 +162,7 @@ def _route_alike(
     options: Options,
 ) -> Decision[Routing]:
     """Route demands without regard to classes, see `route`."""
-    _require_paths(paths, max_hops)
+    require_paths(paths, max_hops)
     _require_method(method, paths, objective)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
@@ -268,7 +268,7 @@ class _Search:
         self.found: path_flow_program.CandidatePaths | None = None
         if paths != "any":
             self.found = path_flow_program.find_paths(problem, count=paths, choice=choice, max_hops=max_hops)
-            self.scope = _bound_scope(paths, choice, max_hops)
+            self.scope = describe_paths(paths, choice, max_hops)
 
     def solve(self, objective: Objective, *, least_mbps: float | None = None) -> Decision[Routing]:
         """Return the decision for an objective other than `delivered`, in the time that is left.
@@ -405,7 +405,7 @@ def model(
     With service "all" every demand must be served at its rate, within the capacities. Classes count as one:
     the levels of a problem with classes are programs of their own.
     """
-    _require_paths(paths, max_hops)
+    require_paths(paths, max_hops)
     problem = problem.merged
     if service == "all":
         return _require_all(_model(problem, objective, paths, path_choice, max_hops))
@@ -682,7 +682,8 @@ def _is_column_generation_faster(problem: Traffic, options: Options) -> bool:
     return not is_solver_chosen and len(problem.targets) * len(problem.links) >= COLUMN_GENERATION_FLOWS
 
 
-def _require_paths(paths: int | Literal["any"], max_hops: int | None) -> None:
+def require_paths(paths: int | Literal["any"], max_hops: int | None) -> None:
+    """Raise InputError for a hop limit without a number of paths."""
     if paths == "any" and max_hops is not None:
         raise InputError(f"max_hops is {max_hops}, but paths is 'any': a hop limit needs a number of paths")
 
@@ -693,7 +694,8 @@ def _require_method(method: Method, paths: int | Literal["any"], objective: Obje
         raise InputError(f"method is 'columns', which does not know {other}: leave it at 'auto'")
 
 
-def _bound_scope(paths: int, choice: PathChoice, max_hops: int | None) -> str:
+def describe_paths(paths: int, choice: PathChoice, max_hops: int | None) -> str:
+    """Return the scope of a bound over given paths."""
     kind = "shortest paths" if choice == "shortest" else "link-disjoint paths"
     limit = f" of at most {max_hops} links" if max_hops is not None else ""
     return f"the {paths} {kind} of each demand{limit}"

@@ -11,14 +11,17 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner import backends
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import link_flow_program
 from planner_models.traffic.designs.link_flow_program import LinkFlowModel
+from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
+from planner_models.traffic.designs.optimum import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
@@ -41,7 +44,6 @@ INITIAL_TANGENTS: Final = (
     0.8,
     1.0,
 )  # shares with tangents from the start
-SHARE_TOLERANCE: Final = 1e-7  # of a demand that counts as fully served
 
 
 @shed_unreachable
@@ -55,26 +57,37 @@ def route(
             "max-min: the largest smallest share, then the next smallest, and so on"
         ),
     ] = "proportional",
+    of: Measure = "share",
+    paths: PathCount = "any",
+    path_choice: Choice = "shortest",
+    max_hops: HopLimit = None,
     options: Options = Options(),
 ) -> Decision[Routing]:
     """Solve for routes and rates of elastic demands of largest utility, alpha-fair with alpha 1 or infinite.
 
     The rate of a demand is a cap, and utilities are of the served share of it. Proportional fairness
     replaces utilities by tangents above them (outer approximation): each linear program bounds the
-    utility of all routings, and tangents at its rates are added. Max-min fairness solves a linear
-    program for each level; demands with a positive dual price cannot rise further and are fixed. The
-    bound is that of the first, lowest level.
+    utility of all routings, and tangents at its rates are added. Max-min fairness (`max_min_fairness`) proves
+    every level of rates; other measures than the share, and numbers of paths, are for it alone.
 
     returns  Decision with rates that fit all capacities; its metric is `geometric_rate_share` or
              `min_rate_share`
+    raises   InputError for a measure or a number of paths under proportional fairness, and for a backend or
+             an algorithm under max-min fairness, which is its own solver
     source   Sen et al. 2013, equation (1); Mo and Walrand 2000 (alpha-fairness)
     """
     start = time.perf_counter()
     if not len(problem.targets):
         empty = sp.coo_array((len(problem.demands), len(problem.links)))
         return Decision(plan=routing.routing_by_demand(problem, empty), proof=Proof(status=Status.OPTIMAL))
-    solve = _solve_proportional if fairness == "proportional" else _solve_max_min
-    return solve(problem, options, start)
+    if fairness == "max-min":
+        return share_fairly(
+            problem, of=of, paths=paths, path_choice=path_choice, max_hops=max_hops, options=options
+        )
+    for name, value, default in (("of", of, "share"), ("paths", paths, "any"), ("max_hops", max_hops, None)):
+        if value != default:
+            raise InputError(f"{name} is {value!r}, but fairness is 'proportional': only 'max-min' knows it")
+    return _solve_proportional(problem, options, start)
 
 
 def _solve_proportional(problem: Traffic, options: Options, start: float) -> Decision[Routing]:
@@ -167,91 +180,6 @@ def _tangent_program(model: LinkFlowModel, rate: Floats, demand: Ints, point: Fl
         lower=np.r_[base.lower, np.full(count, -np.inf)],
         upper=np.r_[base.upper, np.zeros(count)],
         name="traffic proportional",
-    )
-
-
-def _solve_max_min(problem: Traffic, options: Options, start: float) -> Decision[Routing]:
-    model = link_flow_program.build(problem, "total")
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    rate = problem.rate_mbps[wanted]
-    count, flows = len(wanted), len(model.link)
-    level = np.zeros(count)
-    fixed = np.zeros(count, dtype=bool)
-    solution: Solution | None = None
-    first: Solution | None = None
-    complete = True
-    while not fixed.all():
-        left = _remaining_s(options, start)
-        if solution is not None and left is not None and left <= 0:
-            complete = False
-            break
-        new = backends.solve(_level_program(model, rate, level, fixed), _program_options(options, left))
-        first = new if first is None else first
-        if new.x is None or new.row_duals is None:
-            complete = False
-            break
-        solution = new
-        new_level = float(np.clip(new.x[-1], 0.0, 1.0))
-        rising = np.flatnonzero(~fixed)
-        price = np.abs(new.row_duals[-count:][rising])
-        level[rising] = new_level
-        # demands with a positive dual price are at this level in every optimum; at level 1 all are served
-        is_fixed_now = (price > 1e-7) | (new_level >= 1 - SHARE_TOLERANCE)
-        is_fixed_now |= price >= price.max() * 0.5
-        fixed[rising[is_fixed_now]] = True
-    if solution is None or solution.x is None or first is None:
-        failed = first
-        proof = Proof(
-            status=Status.UNDECIDED if failed is None else failed.status,
-            metric="min_rate_share",
-            seconds=time.perf_counter() - start,
-        )
-        return Decision(plan=None, proof=proof)
-    found = np.clip(solution.x[flows : flows + count] / rate, 0.0, 1.0)
-    value = float(found.min())
-    bound = None if first.bound is None else min(float(first.bound), 1.0)
-    optimal = complete and bound is not None and bound - value <= max(_gap(options), 1e-9) * bound
-    return _decision(
-        problem,
-        model.flow_mbps(solution.x),
-        wanted,
-        found,
-        Proof(
-            status=Status.OPTIMAL if optimal else Status.FEASIBLE,
-            objective=value,
-            bound=bound,
-            metric="min_rate_share",
-            seconds=time.perf_counter() - start,
-            backend=solution.backend,
-        ),
-    )
-
-
-def _level_program(model: LinkFlowModel, rate: Floats, level: Floats, fixed: Bools) -> LinearProgram:
-    """Maximize t: demands that are not fixed get at least the share t, the fixed ones their level."""
-    base, count = model.program, len(rate)
-    flows, size = len(model.link), base.cost.size
-    row = np.arange(count)
-    at_least = sp.coo_array(
-        (
-            np.r_[1 / rate, -(~fixed).astype(float)],
-            (np.r_[row, row], np.r_[flows + row, np.full(count, size)]),
-        ),
-        shape=(count, size + 1),
-    )
-    wide = base.matrix.copy()
-    wide.resize((wide.shape[0], size + 1))
-    return LinearProgram.build(
-        sense="max",
-        cost=np.r_[np.zeros(size), 1.0],
-        rows=[
-            Rows("network", wide, lower=base.row_lower, upper=base.row_upper),
-            # slightly less, or rounding could make the next level infeasible
-            Rows("level", at_least, lower=np.where(fixed, level * (1 - 1e-9), 0.0)),
-        ],
-        columns=[Columns(name="network", count=size), Columns(name="level", count=1)],
-        upper=np.r_[base.upper, 1.0],
-        name="traffic max-min",
     )
 
 

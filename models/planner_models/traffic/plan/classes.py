@@ -63,7 +63,7 @@ def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
         divided = routing_by_class(problem, [ratios] * len(problem.class_table), sent)
     segments = None if plan.segments is None else _divide_segments(problem, plan.segments, sent)
     shed = routing.list_shed(problem, sent)
-    return replace(divided, shed=shed, weights=plan.weights, segments=segments)
+    return replace(divided, shed=shed, weights=plan.weights, segments=segments, levels=plan.levels)
 
 
 def divide_served(problem: Traffic, served_mbps: Floats) -> Floats:

@@ -87,7 +87,18 @@ WEIGHTS: Final = Table(
         "weight": number("routing metric", more_than=0),
     },
 )
-PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS)
+LEVELS: Final = Table(
+    name="levels",
+    about="a level of max-min fairness: its demands can have no more while those of lower levels keep theirs",
+    columns={
+        "level": number("from 1, the lowest", at_least=1, whole=True),
+        "value": number("share of the demand, Mbit/s, or Mbit/s over its weight", at_least=0),
+        "bound": number("proven: the level is no higher", at_least=0),
+        "demands": number("demands at this level", at_least=0, whole=True),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS, LEVELS)
 SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
 
@@ -103,6 +114,7 @@ class Routing:
     shed    source, target, rate_mbps of demand that is left out; None where all is sent
     weights tail, head, parallel, weight of each link where ECMP with these weights makes the flows
     segments source, target, segments, share where demands follow segment lists; others shortest paths
+    levels  level, value, bound, demands of the levels of max-min fairness, of a design that proves them
 
     Where demands have classes, flows, routes, shed and segments have the column `class`.
     """
@@ -113,9 +125,10 @@ class Routing:
     shed: pd.DataFrame | None = None
     weights: pd.DataFrame | None = None
     segments: pd.DataFrame | None = None
+    levels: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables flows, links and, where there are any, routes, shed, weights and segments."""
+        """Return the tables flows, links and, where there are any, those that `PLAN_TABLES` has besides."""
         tables = {
             "flows": self.flows,
             "links": self.links,
@@ -123,6 +136,7 @@ class Routing:
             "shed": self.shed,
             "weights": self.weights,
             "segments": self.segments,
+            "levels": self.levels,
         }
         return {name: table for name, table in tables.items() if table is not None}
 
@@ -166,6 +180,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
 
     given, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
     segments = read(SEGMENTS)
+    levels = read(LEVELS)
     if "flows" in tables:
         flows = validate(FLOWS, tables["flows"], where="plan: flows")
         kept = ["source", "target", *(["class"] if problem.has_classes else [])]
@@ -181,7 +196,12 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
     else:
         raise PlanRejected("plan: has neither a table 'flows' nor 'routes'")
     return replace(
-        plan, links=plan.links if given is None else given, shed=shed, weights=weights, segments=segments
+        plan,
+        links=plan.links if given is None else given,
+        shed=shed,
+        weights=weights,
+        segments=segments,
+        levels=levels,
     )
 
 

@@ -112,6 +112,13 @@ DEMANDS: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "weight": number(
+            "its part of scarce capacity, against other demands, under max-min fairness; blank: 1",
+            more_than=0,
+            at_most=MOST_WEIGHT,
+            optional=True,
+            may_be_blank=True,
+        ),
         "class": label("its traffic class; a pair may have a demand in each", optional=True),
     },
     key=("source", "target", "class"),
@@ -209,7 +216,7 @@ class Traffic:
     nodes    one row a node: node, latitude?, longitude?, x?, y?, group?
     links    one row a link: tail, head, capacity_mbps, weight, cost?, latency_ms?, parallel?, upgrade_cost?,
              upgrade_mbps?
-    demands  one row a pair, or a pair and class: source, target, rate_mbps, max_latency_ms?, class?
+    demands  one row a pair, or a pair and class: source, target, rate_mbps, max_latency_ms?, weight?, class?
     classes  one row a class of demands: class, priority, weight?; None: all have one priority
     tunnels  configured paths, see `planner_models.traffic.problem.tunnels`; None where there are none
     rules    what routes must use or avoid, see `planner_models.traffic.problem.rules`; None for no rules
@@ -463,6 +470,13 @@ class Traffic:
         return np.where(np.isnan(limit), np.inf, limit)
 
     @cached_property
+    def demand_weight(self) -> Floats:
+        """(K,) weight of each demand under max-min fairness; 1 where none is given."""
+        if "weight" not in self.demands:
+            return np.ones(len(self.demands))
+        return self.demands["weight"].fillna(1.0).to_numpy(float)
+
+    @cached_property
     def parsed_tunnels(self) -> Tunnels | None:
         """The tunnels as arrays; None without the table."""
         return None if self.tunnels is None else read_tunnels(self)[0]
@@ -589,6 +603,8 @@ class Traffic:
         demands = demands.assign(rate_mbps=np.minimum(rate, MOST_MBPS))
         if "max_latency_ms" in demands:
             demands["max_latency_ms"] = self.demands["max_latency_ms"].groupby(row).min().to_numpy()
+        if "weight" in demands:
+            demands["weight"] = sum_by_index(row, self.demand_weight, len(first))
         return row, replace(self, demands=demands, classes=None)
 
     @property
@@ -600,7 +616,8 @@ class Traffic:
     def merged(self) -> Traffic:
         """The problem without classes, itself where there are none.
 
-        A pair is one demand, with the rates of its classes together and the tightest of their latency limits.
+        A pair is one demand, with the rates of its classes together, the tightest of their latency limits and
+        the sum of their weights.
         """
         if not self.has_classes:
             return self

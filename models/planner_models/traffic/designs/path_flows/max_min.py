@@ -1,7 +1,7 @@
 """Max-min fair rates of many demands over all paths, or over given ones, with a proof for every level.
 
-A level is the largest t such that each demand that is not fixed yet gets t times its weight, or its whole rate.
-Link prices p prove it: for the distances d of the demands under p,
+A level is the largest t such that each demand that is not fixed yet gets t times its weight, or its whole
+rate. Link prices p prove it: for the distances d of the demands under p,
 
     sum of weight d t over the others   <=   sum of capacity p - sum of rate d over fixed demands.
 
@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats
+from planner.contract.progress import report
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
@@ -70,12 +71,18 @@ class MaxMinFlow:
         self.levels: list[Level] = []
         self.bound = np.inf  # of the present level
 
-    def run(self, until: float | None = None) -> bool:
-        """Find all levels, or those up to a time of time.perf_counter(); return whether all were found."""
+    def run(self, until: float | None = None, *, report_as: str | None = None) -> bool:
+        """Find all levels, or those up to a time of time.perf_counter(); return whether all were found.
+
+        report_as  metric of which the lowest level is reported while it rises
+        """
         while self.rising.any():
             self._restart()
             while (stop := self.simplex.run()) is Stop.CALL:
                 self._take_level()
+                if report_as is not None and not self.levels:
+                    self._find_bound()
+                    report(report_as, min(self.level, 1.0), min(self.bound, 1.0))
                 if until is not None and time.perf_counter() >= until:
                     self._find_bound()
                     return False
@@ -108,7 +115,7 @@ class MaxMinFlow:
         self.rising &= state.slope > 0
 
     def _find_bound(self) -> tuple[Floats, float]:
-        """Return the shares of demands in the bound on the present level, (K',), and the rounding error of it."""
+        """Return the shares of demands in the bound on the present level, (K',), and its rounding error."""
         state = self.simplex.state
         price, distance = np.maximum(state.price, 0.0), self.simplex.distances()
         paid = float(price @ state.capacity)
@@ -130,7 +137,8 @@ class MaxMinFlow:
         new = (share > 0) & (share * FIXED_GAP * self.level >= distance)
         if not new.any():
             new = share >= 0.5 * share.max()
-        self.simplex.state.fixed[new] = self.weight[new] * self.level
+        state = self.simplex.state
+        state.fixed[new], state.slope[new] = self.weight[new] * self.level, 0.0
         self.rising &= ~new
         self.levels.append(Level(value=self.level, bound=self.bound, demands=int(new.sum())))
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numba
 import numpy as np
@@ -34,7 +34,9 @@ FEASIBILITY: Final = 1e-12  # of the largest capacity: amounts below it count as
 LEAST_PIVOT: Final = 1e-8
 LEAST_SLOPE: Final = 1e-3  # on the link with the largest one, below which the unit of t is too small
 FIRST_TOLERANCE: Final = 0.1  # the same while prices are smoothed
-SMOOTHING: Final = 0.1  # price of a full link without one, as a share of the largest, to find good paths first
+SMOOTHING: Final = (
+    0.1  # price of a full link without one, as a share of the largest, to find good paths first
+)
 SMOOTHING_SLACK: Final = 20.0  # by which the slack of a link weighs more than its capacity
 COST_TOLERANCE: Final = 1e-9  # relative: a path must be shorter by that much to enter
 NOISE: Final = 1e-12  # of the largest price; smaller prices are rounding
@@ -43,7 +45,7 @@ SLACK, PATH, RISE = 0, 1, 2  # kinds of basic columns
 
 
 class Stop(IntEnum):
-    """Why the search stopped: an optimum, the end of a call, all demands at their rates, or nothing limits t."""
+    """Why the search stopped: an optimum, the end of a call, all demands served, or nothing limits t."""
 
     OPTIMAL = 0
     CALL = 1
@@ -156,7 +158,7 @@ class PathSimplex:
         return cls(graph, demands, given, state)
 
     def restart(self, fixed: Floats, slope: Floats, t: float) -> None:
-        """Set the traffic of demands to fixed + slope t, (K,) each, of which the present flows are a solution.
+        """Set the traffic of demands to fixed + slope t, (K,) each; the present flows are a solution.
 
         A slope of 0 fixes a demand; the others rise up to their rates.
         """
@@ -352,7 +354,7 @@ def _add_slopes(state):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _basic_columns(state, place, columns, cost, right):  # type: ignore[no-untyped-def]
+def _basic_columns(state, place, columns, cost, right):  # type: ignore[no-untyped-def]  # noqa: C901
     """Write the columns (P, A) of the basis that are no slacks, their costs, and the right-hand side."""
     links = len(state.capacity)
     for i in range(len(place)):
@@ -450,7 +452,7 @@ def _rise_direction(state, change):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _ratio_test(state, change, entering, is_rise, rate, seen):  # type: ignore[no-untyped-def]  # noqa: C901
-    """Return (kind, index, step): 0 a place of the basis leaves, 1 the key of a demand, 2 t at its limit, 3 none.
+    """Return (kind, index, step): place leaves (0), key leaves (1), t at its limit (2), no limit (3).
 
     entering  demand of the entering path, -1 for none; rate (K,) is scratch space, 0 before and after
     """
@@ -596,7 +598,7 @@ def _move(state, change, step):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _pivot(state, change, kind, item, entering, reduced_cost, test):  # type: ignore[no-untyped-def]
+def _pivot(state, change, kind, item, entering, reduced_cost, test):  # type: ignore[no-untyped-def]  # noqa: C901
     """Let a column of this kind enter as the ratio test says; return whether t is at its limit."""
     what, index, step = test
     state.number[3] += 1

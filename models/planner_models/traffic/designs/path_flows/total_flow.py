@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options
@@ -43,7 +43,7 @@ def route(problem: Traffic, *, options: Options = Options()) -> Decision[Routing
     for _ in search.run(gap=gap, until=until):
         pass
     flow = search.path_flow()
-    plan = make_plan(problem, search, flow)
+    plan = make_plan(problem, search.order, flow)
     value, bound = float(flow.flow.sum()), search.bound
     if bound <= value * (1 + MIN_GAP):  # rounding may put it on the wrong side of the value
         bound = value
@@ -59,9 +59,12 @@ def route(problem: Traffic, *, options: Options = Options()) -> Decision[Routing
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
 
 
-def make_plan(problem: Traffic, search: TotalFlow, flow: PathFlow) -> Routing:
-    """Return the routing of traffic on paths: per demand up to `MAX_PAIR_ROWS` rows, else per target."""
-    demand = search.order[flow.demand]
+def make_plan(problem: Traffic, order: Ints, flow: PathFlow) -> Routing:
+    """Return the routing of traffic on paths: per demand up to `MAX_PAIR_ROWS` rows, else per target.
+
+    order  demand of the problem for each demand of the flow
+    """
+    demand = order[flow.demand]
     if int((flow.end - flow.start).sum()) <= MAX_PAIR_ROWS:
         hops = flow.end - flow.start
         which = np.repeat(np.arange(len(hops)), hops)

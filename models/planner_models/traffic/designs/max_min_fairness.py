@@ -1,0 +1,144 @@
+"""Max-min fairness as a design: measures, given paths, and the plan with its levels."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final, Literal
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner.arrays import Floats
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.options import Options
+from planner_models.traffic.designs import path_flow_program
+from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
+from planner_models.traffic.designs.optimum import describe_paths, require_paths
+from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
+from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.designs.routable import refuse_demands, shed_demands
+from planner_models.traffic.plan.plan import Routing, routing_by_target
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+DEFAULT_GAP: Final = 1e-6  # relative, of every level, where options give none
+PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
+
+Measure = Annotated[
+    Literal["share", "rate", "weighted"],
+    Field(
+        description="with max-min, what is shared fairly: the served share of demands (share), Mbit/s "
+        "(rate), or Mbit/s over the weight of each demand (weighted)"
+    ),
+]
+
+
+def share_fairly(
+    problem: Traffic,
+    *,
+    of: Measure,
+    paths: int | Literal["any"],
+    path_choice: PathChoice,
+    max_hops: int | None,
+    options: Options,
+) -> Decision[Routing]:
+    """Search for the max-min fair rates of all demands, with a bound on every level.
+
+    The plan has the table `levels`. At a time limit, demands that are not fixed have the present level.
+
+    returns  Decision with rates that fit all capacities; with the measure "share" its metric is
+             `min_rate_share`, with value and bound of the lowest level. It is optimal where every level is
+    raises   InputError for a backend or an algorithm: it is its own solver
+    """
+    require_paths(paths, max_hops)
+    refuse_solver_options("max-min", options)
+    until = None
+    if options.time_limit_s is not None:
+        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
+        until = time.perf_counter() + options.time_limit_s - reserved
+    found, scope = None, None
+    if paths != "any":
+        scope = describe_paths(paths, path_choice, max_hops)
+        found = path_flow_program.find_paths(problem, count=paths, choice=path_choice, max_hops=max_hops)
+        left_out = found.without_path(problem)
+        if left_out.any():
+            if options.service == "all":
+                return refuse_demands(problem, left_out, f"has no path within max_hops {max_hops}")
+            rest = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
+            return shed_demands(problem, left_out, _search(rest, of, found, scope, until, options))
+    return _search(problem, of, found, scope, until, options)
+
+
+def _search(
+    problem: Traffic,
+    of: Measure,
+    found: path_flow_program.CandidatePaths | None,
+    scope: str | None,
+    until: float | None,
+    options: Options,
+) -> Decision[Routing]:
+    if not (problem.rate_mbps > 0).any():
+        empty = sp.csr_array((len(problem.targets), len(problem.links)))
+        return Decision(plan=routing_by_target(problem, empty), proof=Proof(status=Status.OPTIMAL))
+    search = MaxMinFlow(problem, _weights(problem, of), found)
+    is_complete = search.run(until, report_as="min_rate_share" if of == "share" else None)
+    flow = search.path_flow()
+    hops = flow.end - flow.start
+    at = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
+    load = sum_by_index(flow.link[at], np.repeat(flow.flow, hops), len(problem.links))
+    scale = 1.0 / max(1.0, float((load / problem.capacity_mbps).max()))  # rounding of many pivots
+    flow.flow[:] *= scale
+    plan = total_flow.make_plan(problem, search.order, flow)
+    levels = _list_levels(search, scale)
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    gaps = [relative_gap(level.value, level.bound) or 0.0 for level in levels]
+    is_optimal = is_complete and max(gaps, default=0.0) <= max(gap, MIN_GAP)
+    objective, bound = None, None
+    if of == "share":
+        served = sum_by_index(search.order[flow.demand], flow.flow, len(problem.demands))
+        wanted = problem.rate_mbps > 0
+        objective = min(float((served[wanted] / problem.rate_mbps[wanted]).min()), 1.0)
+        first = levels[0].bound if levels else search.bound
+        bound = max(min(first, 1.0), objective)
+    proof = Proof(
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=objective,
+        bound=bound,
+        metric="min_rate_share" if of == "share" else None,
+        bound_scope=scope,
+        backend="primal simplex over paths",
+    )
+    table = pd.DataFrame(
+        {
+            "level": np.arange(len(levels)) + 1,
+            "value": [level.value for level in levels],
+            "bound": [level.bound for level in levels],
+            "demands": [level.demands for level in levels],
+        }
+    )
+    return Decision(plan=replace(plan, levels=table), proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def _weights(problem: Traffic, of: Measure) -> Floats:
+    """Return what the rates of demands are divided by, (K,)."""
+    if of == "share":
+        return problem.rate_mbps
+    return problem.demand_weight if of == "weighted" else np.ones(len(problem.demands))
+
+
+def _list_levels(search: MaxMinFlow, scale: float) -> list[Level]:
+    """Return the levels with a demand, ascending, the same ones together, as the scaled plan has them."""
+    merged: list[Level] = []
+    for level in search.levels:
+        value = level.value * scale
+        if merged and value <= merged[-1].value * (1 + MIN_GAP):
+            last = merged.pop()
+            bound, count = max(last.bound, level.bound), last.demands + level.demands
+            merged.append(Level(value=last.value, bound=bound, demands=count))
+        else:
+            merged.append(Level(value=value, bound=level.bound, demands=level.demands))
+    return merged

@@ -1,0 +1,208 @@
+"""Max-min fairness: every level against a sequence of linear programs by SciPy, and its proofs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from planner import InputError, Options, Status
+from planner_models.traffic import Traffic, check, measure
+from planner_models.traffic.designs import path_flow_program, utility_maximization
+from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.problem import generators
+from tests.models.traffic.networks import both_ways, network, problems
+
+
+def by_programs(problem: Traffic, weight: np.ndarray, uses: sp.csr_array, owner: np.ndarray) -> np.ndarray:
+    """Return the max-min fair rates over paths: for each level, an LP for it and one for each demand.
+
+    uses   (P, E) links of the paths; owner (P,) their demands
+    """
+    count, paths = len(problem.rate_mbps), len(owner)
+    sent = sp.csr_array((np.ones(paths), (owner, np.arange(paths))), shape=(count, paths))
+    capacity = problem.capacity_mbps
+
+    def largest(least: np.ndarray, rise: np.ndarray) -> float:
+        """Return the largest t with at least `least + rise t` for each demand."""
+        rows = sp.block_array([[uses.T, None], [-sent, sp.csr_array(rise[:, None])]]).tocsc()
+        rows.resize((len(capacity) + count, paths + 1))
+        found = linprog(
+            np.r_[np.zeros(paths), -1.0], A_ub=rows, b_ub=np.r_[capacity, -least], method="highs-ds"
+        )
+        assert found.status == 0, found.message
+        return float(-found.fun)
+
+    rate = np.zeros(count)
+    rising = problem.rate_mbps > 0
+    while rising.any():
+        level = largest(rate, np.where(rising, weight, 0.0))
+        level = min(level, float((problem.rate_mbps / weight)[rising].min()))
+        now = np.where(rising, weight * level, rate) * (1 - 1e-9)
+        fixed = [
+            k
+            for k in np.flatnonzero(rising)
+            if problem.rate_mbps[k] <= weight[k] * level * (1 + 1e-9)
+            or largest(now, np.eye(count)[k]) <= 1e-6 * weight[k] * level
+        ]
+        assert fixed
+        rate[fixed] = weight[fixed] * level * (1 - 1e-9)
+        rising[fixed] = False
+    return rate
+
+
+def simple_paths(problem: Traffic) -> tuple[sp.csr_array, np.ndarray]:
+    """Return the links of all loopless paths of the demands, (P, E), and their demands."""
+    rows: list[np.ndarray] = []
+    owner: list[int] = []
+
+    def walk(k: int, node: int, seen: tuple[int, ...], links: tuple[int, ...]) -> None:
+        if node == problem.target[k]:
+            rows.append(np.bincount(links, minlength=len(problem.links)))
+            owner.append(k)
+            return
+        for link in np.flatnonzero(problem.tail == node):
+            there = int(problem.head[link])
+            if there not in seen:
+                walk(k, there, (*seen, there), (*links, int(link)))
+
+    for k in range(len(problem.demands)):
+        walk(k, int(problem.source[k]), (int(problem.source[k]),), ())
+    return sp.csr_array(np.array(rows, dtype=float)), np.array(owner)
+
+
+def weights_of(problem: Traffic, of: str) -> np.ndarray:
+    if of == "share":
+        return problem.rate_mbps
+    return problem.demand_weight if of == "weighted" else np.ones(len(problem.demands))
+
+
+@settings(max_examples=40)
+@given(
+    problems(max_nodes=5, max_demands=5),
+    st.sampled_from(["share", "rate", "weighted"]),
+    st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=5, max_size=5),
+)
+def test_all_levels_are_those_of_linear_programs(problem: Traffic, of: str, weight: list[float]) -> None:
+    problem = with_weights(problem, weight)
+    decision = utility_maximization.route(problem, fairness="max-min", of=of)
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.plan is not None
+    check(problem, decision.plan)
+    served = verify_flow(problem, decision.plan).served_mbps
+    expected = by_programs(problem, weights_of(problem, of), *simple_paths(problem))
+    assert served == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    assert_levels(problem, decision, weights_of(problem, of), served)
+
+
+def with_weights(problem: Traffic, weight: list[float]) -> Traffic:
+    demands = problem.demands.assign(weight=weight[: len(problem.demands)])
+    return Traffic.from_tables({**problem.to_tables(), "demands": demands})
+
+
+def assert_levels(problem: Traffic, decision, weight: np.ndarray, served: np.ndarray) -> None:
+    """Assert that each demand is at a level or served in full, and that every level is proven."""
+    levels = decision.plan.levels
+    assert (levels["value"].diff().dropna() > 0).all()
+    assert (levels["bound"] >= levels["value"]).all()
+    assert (levels["bound"] <= levels["value"] * (1 + 1e-6)).all()
+    at = served / weight
+    is_served = served >= problem.rate_mbps * (1 - 1e-6)
+    near = np.abs(at[:, None] / levels["value"].to_numpy()[None, :] - 1) <= 1e-6
+    assert (near.any(axis=1) | is_served).all()
+    assert levels["demands"].sum() <= len(problem.demands)
+    assert levels["demands"].sum() >= (~is_served).sum()
+
+
+@settings(max_examples=20)
+@given(problems(max_nodes=6, max_demands=5), st.integers(1, 3))
+def test_over_given_paths_levels_are_those_of_linear_programs(problem: Traffic, count: int) -> None:
+    decision = utility_maximization.route(problem, fairness="max-min", paths=count)
+    assert decision.plan is not None
+    check(problem, decision.plan)
+    assert decision.proof.bound_scope == f"the {count} shortest paths of each demand"
+    served = verify_flow(problem, decision.plan).served_mbps
+    found = path_flow_program.find_paths(problem, count=count)
+    expected = by_programs(problem, problem.rate_mbps, found.uses, found.demand)
+    assert served == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+@settings(max_examples=20)
+@given(problems(max_nodes=6, max_demands=5), st.sampled_from(["share", "rate"]), st.floats(1.0, 2.0))
+def test_the_lowest_level_never_falls_with_more_capacity(problem: Traffic, of: str, factor: float) -> None:
+    less = utility_maximization.route(problem, fairness="max-min", of=of)
+    more = utility_maximization.route(problem.scale_capacity(factor), fairness="max-min", of=of)
+    weight = weights_of(problem, of)
+    one, other = (
+        np.sort(verify_flow(problem, found.plan).served_mbps / weight)
+        for found in (less, more)
+        if found.plan is not None
+    )
+    assert one[0] <= other[0] * (1 + 1e-9)
+    first = np.flatnonzero(np.abs(one - other) > 1e-7 * other)  # lexicographically
+    assert not len(first) or one[first[0]] < other[first[0]]
+
+
+def test_the_textbook_example_by_each_measure() -> None:
+    links = both_ways([("a", "b", 1.0), ("b", "c", 3.0)])
+    problem = network(links, [("a", "c", 1.0), ("a", "b", 2.0), ("b", "c", 8.0)])
+    problem = with_weights(problem, [3.0, 1.0, 1.0])
+
+    def served(of: str) -> list[float]:
+        decision = utility_maximization.route(problem, fairness="max-min", of=of)
+        assert decision.plan is not None
+        return verify_flow(problem, decision.plan).served_mbps.tolist()
+
+    assert served("rate") == pytest.approx([0.5, 0.5, 2.5])
+    assert served("weighted") == pytest.approx([0.75, 0.25, 2.25])
+    assert served("share") == pytest.approx([1 / 3, 2 / 3, 8 / 3])
+
+
+def test_every_level_of_a_network_of_abilene() -> None:
+    problem = generators.abilene().scale_demands(4)
+    decision = utility_maximization.route(problem, fairness="max-min")
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.plan is not None
+    found = measure(problem, decision.plan, None)
+    assert found["min_rate_share"] == pytest.approx(decision.proof.objective, rel=1e-9)
+    served = verify_flow(problem, decision.plan).served_mbps
+    assert_levels(problem, decision, problem.rate_mbps, served)
+    assert "levels" in decision.plan.to_tables()
+
+
+def test_a_time_limit_leaves_rates_and_a_bound() -> None:
+    problem = generators.abilene().scale_demands(4)
+    utility_maximization.route(problem, fairness="max-min")  # compiles
+    decision = utility_maximization.route(problem, fairness="max-min", options=Options(time_limit_s=1e-6))
+    assert decision.proof.objective is not None
+    assert decision.proof.bound is not None
+    assert decision.proof.objective <= decision.proof.bound
+    assert decision.plan is not None
+    check(problem, decision.plan)
+
+
+def test_demands_without_a_short_path_are_shed() -> None:
+    problem = network(both_ways([("a", "b", 1.0), ("b", "c", 1.0)]), [("a", "c", 1.0), ("a", "b", 1.0)])
+    decision = utility_maximization.route(problem, fairness="max-min", paths=1, max_hops=1)
+    assert decision.plan is not None
+    assert decision.plan.shed is not None
+    assert decision.plan.shed["target"].tolist() == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"of": "rate"}, "of is 'rate', but fairness is 'proportional': only 'max-min' knows it"),
+        ({"fairness": "max-min", "max_hops": 2}, "max_hops is 2, but paths is 'any'"),
+        (
+            {"fairness": "max-min", "options": Options(backend="ortools:glop")},
+            "backend is 'ortools:glop': 'max-min' is a solver of its own",
+        ),
+    ],
+)
+def test_what_it_does_not_know_is_refused(parameters: dict, message: str) -> None:
+    with pytest.raises(InputError, match="^" + message.replace("(", r"\(")):
+        utility_maximization.route(generators.abilene(), **parameters)
