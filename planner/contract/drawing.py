@@ -47,7 +47,8 @@ class NetworkMap:
     nodes         node, optionally latitude and longitude, or x and y (y upwards); optionally
                   label  the name that is shown; default: the node
                   group  colours nodes, and names the box that a fabric draws around them, such as a pod
-                  value  colours a node as its load, in percent of what it can carry
+                  value  colours a node as its load, in percent of what it can carry; with `one_scale` in the
+                         quantity and unit of the links' values
                   size   relative area
                   lost   what users lose at this node, in `lost_unit`
                   note   further words for a pointer over it, such as "14 of 20 Gbit/s"
@@ -62,6 +63,7 @@ class NetworkMap:
     link_kind     kind of the elements that links are (`ElementKind.name`); "" for none, such as flows: one
                   that only the plan before has is left out then, not shown as failed
     node_kind     kind of the elements that nodes are, see `nodes`; "" for none
+    one_scale     whether the values of nodes are of the same quantity as those of links
     whole         the same network without its failures: links and nodes that only it has are drawn as failed
     """
 
@@ -75,6 +77,7 @@ class NetworkMap:
     lost_unit: str = ""
     link_kind: str = ""
     node_kind: str = ""
+    one_scale: bool = False
     whole: NetworkMap | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -15,7 +16,9 @@ from planner.formatting import number
 
 SHARES_OF_LIMIT: Final = (0.4, 0.6, 0.8, 1.0)
 """Where a band ends and the next begins."""
-SHARES_OF_LARGEST: Final = (0.2, 0.4, 0.6, 0.8)
+BANDS: Final = 5
+ROUND_STEPS: Final = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+"""Width of a band without a limit, up to a power of ten."""
 SMALL_CHANGE, LARGE_CHANGE = 0.02, 0.2
 """Changes, as shares of the limit or of the largest value: below the first one, values are about the same."""
 PALETTES: Final[dict[str, dict[str, Any]]] = {
@@ -78,22 +81,33 @@ NODE_EDGES: Final = tuple(100.0 * share for share in SHARES_OF_LIMIT)
 NODE_CHANGES: Final = (-100 * LARGE_CHANGE, -100 * SMALL_CHANGE, 100 * SMALL_CHANGE, 100 * LARGE_CHANGE)
 
 
-def node_scale() -> Scale:
-    """Return the bands of the load of nodes, which is in percent of what they can carry."""
+def node_scale(drawing: NetworkMap) -> Scale:
+    """Return the bands of the values of nodes: those of links, or of loads in percent of a capacity."""
+    if drawing.one_scale:
+        return scale_of(drawing)
     return Scale(edges=NODE_EDGES, labels=("under 40", "40 to 60", "60 to 80", "80 to 100", "over 100"))
 
 
 def scale_of(drawing: NetworkMap, *, largest: float | None = None) -> Scale:
-    """Return the bands of a drawing's values: by its limit, or in fifths of the largest value.
+    """Return the bands of a drawing's values, by its limit or its largest value.
+
+    Without a limit, bands are as wide as the largest round number up to a fifth of the largest value.
 
     largest  value, where it is not that of the drawing
     """
     if drawing.limit is not None:
         edges = tuple(drawing.limit * share for share in SHARES_OF_LIMIT)
     else:
-        edges = tuple((largest_value(drawing) if largest is None else largest) * x for x in SHARES_OF_LARGEST)
+        step = round_step((largest_value(drawing) if largest is None else largest) / BANDS)
+        edges = tuple(float(f"{step * place:.9g}") for place in range(1, BANDS))
     between = [f"{number(low)} to {number(high)}" for low, high in pairwise(edges)]
     return Scale(edges=edges, labels=(f"under {number(edges[0])}", *between, f"over {number(edges[-1])}"))
+
+
+def round_step(most: float) -> float:
+    """Return the largest round number that is at most a positive one."""
+    size = 10.0 ** math.floor(math.log10(most))
+    return max(size * step for step in ROUND_STEPS if size * step <= most * (1 + 1e-9) or step == 1)
 
 
 def difference_scale(drawing: NetworkMap) -> Scale:
@@ -113,6 +127,8 @@ def difference_scale(drawing: NetworkMap) -> Scale:
 
 
 def largest_value(drawing: NetworkMap) -> float:
-    """Return the largest value of links; 1 where all are 0 or unknown."""
-    values = drawing.links["value"].dropna()
-    return (float(values.max()) if len(values) else 0.0) or 1.0
+    """Return the largest value of links, on one scale with nodes else that of nodes; 1 where all are 0."""
+    largest = float(np.nanmax(drawing.links["value"].to_numpy(float), initial=0.0))
+    if largest <= 0 and drawing.one_scale and "value" in drawing.nodes:
+        largest = float(np.nanmax(drawing.nodes["value"].to_numpy(float), initial=0.0))
+    return largest or 1.0

@@ -306,7 +306,7 @@ class _Picture:
     def _draw_nodes(self) -> None:
         palette, drawing = self.palette, self.network.last
         own = self.network.nodes_of(drawing)
-        band = node_scale().bands(own["value"]) if "value" in own else np.full(len(self.names), -1)
+        band = node_scale(drawing).bands(own["value"]) if "value" in own else np.full(len(self.names), -1)
         codes, groups = None, pd.Index([])
         if "group" in self.network.nodes and self.layout.coast is not None:
             codes, groups = pd.factorize(self.network.nodes["group"].fillna("").astype(str))

@@ -275,22 +275,15 @@ def heat_map(system: System, run: Run, failures: Sequence[Failure]) -> NetworkMa
         nodes=nodes,
         value=f"cost of its failure, {what}",
         unit="%",
-        limit=_round_up(max(100 * (one.share or 0.0) for one in failures) if failures else 0.0),
+        limit=None,
         lost_unit="",
+        one_scale=True,
     )
 
 
 def _elements_of(nodes: pd.DataFrame) -> pd.Series:
     """Return the name of the element that each node of a picture is; "" for none."""
     return nodes["element"] if "element" in nodes else nodes["node"]
-
-
-def _round_up(largest: float) -> float:
-    """Return a round number that is at least the largest value, for the scale of a picture."""
-    if largest <= 0:
-        return 1.0
-    size = 10.0 ** math.floor(math.log10(largest))
-    return next(step * size for step in (1, 2, 5, 10) if step * size >= largest * (1 - 1e-9))
 
 
 def _percents(failures: Mapping[str, Failure], names: pd.Series) -> list[float]:

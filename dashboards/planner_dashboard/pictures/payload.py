@@ -20,10 +20,10 @@ from planner.reports.joined_network import JoinedNetwork
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out
 from planner.reports.network_scale import (
     NODE_CHANGES,
-    NODE_EDGES,
     Scale,
     difference_scale,
     largest_value,
+    node_scale,
     scale_of,
 )
 
@@ -185,7 +185,7 @@ def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
         "nodeNotes": _notes(nodes.get("note")),
     }
     if "value" in nodes:
-        data |= {"nodeValues": _figures(nodes["value"]), "nodeEdges": list(NODE_EDGES)}
+        data |= {"nodeValues": _figures(nodes["value"]), "nodeEdges": list(node_scale(drawing).edges)}
     return data
 
 

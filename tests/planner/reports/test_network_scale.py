@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from planner.contract.drawing import NetworkMap
-from planner.reports.network_scale import PALETTES, difference_scale, scale_of
+from planner.reports.network_scale import PALETTES, difference_scale, node_scale, scale_of
 
 NODES = pd.DataFrame({"node": ["a", "b"]})
 
@@ -36,6 +38,20 @@ def test_a_limit_sets_the_bands() -> None:
 def test_without_a_limit_the_largest_value_sets_the_bands() -> None:
     assert scale_of(drawing([5.0, 50.0], None)).edges == (10.0, 20.0, 30.0, 40.0)
     assert scale_of(drawing([float("nan")], None)).edges == (0.2, 0.4, 0.6, 0.8)
+    assert scale_of(drawing([39.88], None)).edges == (6.0, 12.0, 18.0, 24.0), "round, and the largest on top"
+
+
+@pytest.mark.parametrize("largest", [1e-9, 0.37, 1.0, 4.99, 7.0, 99.0, 1e6, 123_456_789.0])
+def test_the_largest_value_is_in_the_last_band(largest: float) -> None:
+    scale = scale_of(drawing([0.1 * largest, largest], None))
+    assert scale.bands(pd.Series([0.0, largest])).tolist() == [0, 4]
+
+
+def test_nodes_on_the_scale_of_links_have_their_bands() -> None:
+    own = drawing([0.0, 5.0], None)
+    nodes = own.nodes.assign(value=np.arange(len(own.nodes), dtype=float))
+    assert node_scale(replace(own, nodes=nodes)).edges == (40.0, 60.0, 80.0, 100.0)
+    assert node_scale(replace(own, nodes=nodes, one_scale=True)).edges == (1.0, 2.0, 3.0, 4.0)
 
 
 def test_changes_have_a_band_for_about_the_same() -> None:
