@@ -27,7 +27,7 @@ DECISIONS = {
     "circuits": {"configurations", "packet"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
-    "traffic": {"flows", "weights"},
+    "traffic": {"flows", "weights", "moved", "windows"},
 }
 """Tables in which a change may be another legal plan; all others follow from them and are refused."""
 

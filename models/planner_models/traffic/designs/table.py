@@ -10,6 +10,7 @@ from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
 from planner_models.traffic.designs import (
     concurrent_flow_fptas,
+    drain,
     ecmp,
     hedera,
     link_weights,
@@ -94,6 +95,12 @@ DESIGNS: Final = (
         messages=REPORTS + "controller, which sends the source of each demand off its shortest paths its "
         "segment lists",
         source="RFC 8402; Bhatia et al. 2015",
+    ),
+    _central(
+        name="drain",
+        decide=drain.route,
+        messages=REPORTS + "controller, which sends every node the split ratios of the demands that move",
+        source="linear program of its own",
     ),
     _central(
         name="utility",

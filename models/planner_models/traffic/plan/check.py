@@ -61,7 +61,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
 
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
             appears from nowhere or circles where no demand passes, more traffic than a demand's rate; or
-            where its tables contradict each other: link totals, routes, weights, segments, what is shed
+            where its tables contradict each other: link totals, routes, weights, segments, shed, moved
     """
     flow = verify_flow(problem, plan)
     _refuse_idle_cycles(problem, flow)
@@ -71,6 +71,8 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         _require_weights(problem, plan.weights, flow)
     if plan.segments is not None:
         _require_segments(problem, plan.segments, flow)
+    if plan.moved is not None:
+        _require_moved(problem, plan.moved, flow)
     allowed = problem.capacity_mbps
     over = flow.load_mbps > allowed * (1 + TOLERANCE)
     capacity = Violations.of(
@@ -198,6 +200,24 @@ def _require_segments(problem: Traffic, segments: pd.DataFrame, flow: VerifiedFl
     require_classes(problem, segments, "segments")
     expected = flow_on_segments(problem, segments, np.where(problem.unreachable, 0.0, flow.served_mbps))
     _require_same_flow(problem, expected, flow, "segments")
+
+
+def _require_moved(problem: Traffic, moved: pd.DataFrame, flow: VerifiedFlow) -> None:
+    """Raise PlanRejected for moved traffic of no demand, listed twice, or more than the demand sends."""
+    require_classes(problem, moved, "moved")
+    demand = problem.find_demands(moved)
+    rate = moved["rate_mbps"].to_numpy(float)
+    is_again = pd.Series(demand).duplicated().to_numpy()
+    too_much = rate > flow.served_mbps[demand] * (1 + TOLERANCE) + _precision(problem, flow)[demand]
+    for row in np.flatnonzero((demand < 0) | is_again | too_much | ~(rate >= 0)).tolist():
+        name = f"{moved['source'].iloc[row]}->{moved['target'].iloc[row]}"
+        if demand[row] < 0:
+            fault = "is no demand of the problem"
+        elif is_again[row]:
+            fault = "is listed twice"
+        else:
+            fault = f"moves {rate[row]:.6g} Mbit/s, but {flow.served_mbps[demand[row]]:.6g} Mbit/s are sent"
+        raise PlanRejected(f"moved row {row + 1}: {name} {fault}")
 
 
 def _require_same_flow(problem: Traffic, expected: sp.csr_array, flow: VerifiedFlow, table: str) -> None:

@@ -40,7 +40,7 @@ def merge_classes(problem: Traffic, plan: Routing) -> Routing:
     segments = plan.segments
     if segments is not None:
         segments = segments.drop(columns="class").drop_duplicates(["source", "target", "segments"])
-    return replace(plan, flows=flows, routes=routes, shed=shed, segments=segments)
+    return replace(plan, flows=flows, routes=routes, shed=shed, segments=segments, moved=None)
 
 
 def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
@@ -51,19 +51,28 @@ def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
     """
     flow = verify_flow(problem.merged, plan)
     sent = divide_served(problem, flow.served_mbps)
+    row = problem.merged_row
+    served = flow.served_mbps[row]
+    share = np.divide(sent, served, out=np.zeros(len(sent)), where=served > 0)
     if flow.by_demand:
-        row = problem.merged_row
-        served = flow.served_mbps[row]
-        share = np.divide(sent, served, out=np.zeros(len(sent)), where=served > 0)
         flows = sp.csr_array(sp.diags_array(share) @ sp.csr_array(flow.flow_mbps[row]))
-        routes = None if plan.routes is None else _divide_routes(problem, plan.routes, share)
+        routes = None if plan.routes is None else _divide_rates(problem, plan.routes, share)
         divided = routing.routing_by_demand(problem, flows, routes)
     else:
         ratios = ratios_by_class(problem.merged, flow)[0]
         divided = routing_by_class(problem, [ratios] * len(problem.class_table), sent)
     segments = None if plan.segments is None else _divide_segments(problem, plan.segments, sent)
     shed = routing.list_shed(problem, sent)
-    return replace(divided, shed=shed, weights=plan.weights, segments=segments, levels=plan.levels)
+    moved = None if plan.moved is None else _divide_rates(problem, plan.moved, share)
+    return replace(
+        divided,
+        shed=shed,
+        weights=plan.weights,
+        segments=segments,
+        levels=plan.levels,
+        moved=moved,
+        windows=plan.windows,
+    )
 
 
 def divide_served(problem: Traffic, served_mbps: Floats) -> Floats:
@@ -77,10 +86,10 @@ def divide_served(problem: Traffic, served_mbps: Floats) -> Floats:
     return np.where(is_whole[row], rate, parts)
 
 
-def _divide_routes(problem: Traffic, routes: pd.DataFrame, share: Floats) -> pd.DataFrame:
-    """Return the routes of each pair for each of its classes, with the class's share (K,) of their rates."""
-    divided, taken, demand = _repeat_by_class(problem, routes)
-    rate = routes["rate_mbps"].to_numpy(float)[taken] * share[demand]
+def _divide_rates(problem: Traffic, table: pd.DataFrame, share: Floats) -> pd.DataFrame:
+    """Return the rows about each pair for each of its classes, with the class's share (K,) of their rates."""
+    divided, taken, demand = _repeat_by_class(problem, table)
+    rate = table["rate_mbps"].to_numpy(float)[taken] * share[demand]
     kept: pd.DataFrame = divided.assign(rate_mbps=rate)[rate > 0]
     return kept.reset_index(drop=True)
 

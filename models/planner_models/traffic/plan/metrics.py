@@ -52,6 +52,7 @@ METRICS: Final = (
     ),
     _less("mean_latency_ms", "ms", "mean delay of the paths, averaged by traffic"),
     _less("cost", "", "cost of the traffic on all links"),
+    _less("moved_mbps", "Mbit/s", "traffic that the plan takes off its present routes"),
     _less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
     _less("mean_segments", "", "segments of a demand's path, mean over the demands that are sent"),
     _more(
@@ -123,6 +124,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "mean_path_stretch": float(problem.weight @ load) / shortest if shortest > 0 else None,
         "mean_latency_ms": _per_link(problem, "latency_ms", load, sent),
         "cost": _per_link(problem, "cost", load, 1.0),
+        "moved_mbps": None if plan.moved is None else float(plan.moved["rate_mbps"].sum()),
         "detoured_demands": detoured,
         "mean_segments": segments,
         **_shares(delivered[counted] / rate[counted]),

@@ -98,7 +98,30 @@ LEVELS: Final = Table(
     },
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS, LEVELS)
+MOVED: Final = Table(
+    name="moved",
+    about="traffic that the plan takes off its present routes",
+    columns={
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+        "rate_mbps": number("Mbit/s on other routes than now", at_least=0),
+        "class": label(CLASS, optional=True),
+    },
+    may_be_empty=True,
+)
+WINDOWS: Final = Table(
+    name="windows",
+    about="maintenance window of each link or node that is drained",
+    columns={
+        "window": number(
+            "from 1; 0 where not all demand fits while the element is drained", at_least=0, whole=True
+        ),
+        "element": label("the link or node"),
+    },
+    key=("element",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS, LEVELS, MOVED, WINDOWS)
 SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
 
@@ -115,8 +138,10 @@ class Routing:
     weights tail, head, parallel, weight of each link where ECMP with these weights makes the flows
     segments source, target, segments, share where demands follow segment lists; others shortest paths
     levels  level, value, bound, demands of the levels of max-min fairness, of a design that proves them
+    moved   source, target, rate_mbps of traffic off its present routes, of a plan that starts from them
+    windows window, element where links and nodes are drained in maintenance windows
 
-    Where demands have classes, flows, routes, shed and segments have the column `class`.
+    Where demands have classes, flows, routes, shed, segments and moved have the column `class`.
     """
 
     flows: pd.DataFrame
@@ -126,6 +151,8 @@ class Routing:
     weights: pd.DataFrame | None = None
     segments: pd.DataFrame | None = None
     levels: pd.DataFrame | None = None
+    moved: pd.DataFrame | None = None
+    windows: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables flows, links and, where there are any, those that `PLAN_TABLES` has besides."""
@@ -137,6 +164,8 @@ class Routing:
             "weights": self.weights,
             "segments": self.segments,
             "levels": self.levels,
+            "moved": self.moved,
+            "windows": self.windows,
         }
         return {name: table for name, table in tables.items() if table is not None}
 
@@ -179,8 +208,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         return None if given is None else validate(table, given, where=f"plan: {table.name}")
 
     given, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
-    segments = read(SEGMENTS)
-    levels = read(LEVELS)
+    segments, levels, moved, windows = read(SEGMENTS), read(LEVELS), read(MOVED), read(WINDOWS)
     if "flows" in tables:
         flows = validate(FLOWS, tables["flows"], where="plan: flows")
         kept = ["source", "target", *(["class"] if problem.has_classes else [])]
@@ -202,6 +230,8 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         weights=weights,
         segments=segments,
         levels=levels,
+        moved=moved,
+        windows=windows,
     )
 
 
