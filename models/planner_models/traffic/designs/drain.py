@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
@@ -28,9 +28,11 @@ from pydantic import Field
 from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
+from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.column_generation import column_generation
@@ -59,6 +61,10 @@ DrainLinks = Annotated[
 DrainNodes = Annotated[
     tuple[str, ...],
     Field(description="nodes to drain, * ? [..] match; only their own demands still start and end there"),
+]
+Present = Annotated[
+    Path | None,
+    Field(description="folder or workbook with the tables of the present plan: flows, or routes"),
 ]
 Windows = Annotated[
     bool,
@@ -92,6 +98,7 @@ def route(
     *,
     links: DrainLinks = (),
     nodes: DrainNodes = (),
+    present: Present = None,
     start: Start = "ecmp",
     windows: Windows = False,
     options: Options = Options(),
@@ -100,10 +107,10 @@ def route(
     """Take links and nodes out of use, with the least traffic moved from its present routes.
 
     Delivers the most that fits within the capacities, and of these plans takes the one that moves the least.
-    The present routes are those of `previous`, in their shares, else of `start`; what they send over links
-    that are gone must move too. Traffic stays where a demand off the drained elements keeps part of its
-    present flow, all of its links in proportion; a demand over drained elements may keep any flow on its
-    present links.
+    The present routes are those of `previous`, in their shares, else of the tables in `present`, else of
+    `start`. What they send over links that are gone moves too, and so does what they did not send. Traffic
+    stays where a demand off the drained elements keeps part of its present flow, all of its links in
+    proportion; a demand over drained elements may keep any flow on its present links.
 
     returns  Decision with a Routing whose table `moved` lists the traffic on other routes than now, and, with
              `windows`, a table `windows` of the elements; the bound is that of the moved traffic among the
@@ -113,7 +120,12 @@ def route(
     """
     until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     elements = _find_elements(problem, links, nodes)
-    now = _present_flow(problem, start, options, previous)
+    if previous is not None and previous.plan is not None:
+        now = share_flows(problem, previous.plan.flows, previous.plan.shed)
+    elif present is not None:
+        now = share_flows(problem, *_read_flows(problem, present))
+    else:
+        now = _flow_of_design(problem, start, options)
     table = None
     if windows:
         table = plan_windows(problem, elements, options)
@@ -155,27 +167,35 @@ def join(problem: Traffic, elements: dict[str, Drained]) -> Drained:
     return Drained(links=is_link, nodes=is_node)
 
 
-def _present_flow(
-    problem: Traffic, start: str, options: Options, previous: Decision[Routing] | None
-) -> sp.csr_array:
-    """Return the share of each demand on each link now, (K, E); demands that are not sent have none."""
-    if previous is not None and previous.plan is not None:
-        flow = _flow_of_previous(problem, previous.plan)
-    elif start == "ecmp":
+def _read_flows(problem: Traffic, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return the table `flows` of a plan in a folder, or that of its routes, and its table `shed`."""
+    tables = (routing.FLOWS, routing.ROUTES, routing.SHED)
+    found = find_tables(tables, folder, ("flows", "routes", "shed"))
+    if not {"flows", "routes"} & found.keys():
+        raise InputError(f"present: {folder}: has neither a table 'flows' nor 'routes'")
+    read = read_tables(tables, found)
+    flows = read["flows"] if "flows" in read else routing.routing_from_tables(problem, read).flows
+    return flows, read.get("shed")
+
+
+def _flow_of_design(problem: Traffic, start: str, options: Options) -> sp.csr_array:
+    """Return what each demand sends on each link, (K, E) Mbit/s, by the design `start`."""
+    if start == "ecmp":
         plan = ecmp.route(problem).plan
         assert plan is not None
-        flow = routing.flow_by_demand(problem, plan)
-    else:
+        return routing.flow_by_demand(problem, plan)
+    with progress.ignore():
         plan = optimum.route(problem, options=options).plan
-        if plan is None:
-            return sp.csr_array((len(problem.demands), len(problem.links)))
-        flow = _flow_of_previous(problem, plan)
-    return flow
+    if plan is None:
+        return sp.csr_array((len(problem.demands), len(problem.links)))
+    return share_flows(problem, plan.flows, plan.shed)
 
 
-def _flow_of_previous(problem: Traffic, plan: Routing) -> sp.csr_array:
-    """Return the share of each demand on each link under a plan, (K, E), as far as the links still exist."""
-    flows = plan.flows
+def share_flows(problem: Traffic, flows: pd.DataFrame, shed: pd.DataFrame | None) -> sp.csr_array:
+    """Return what each demand sends on each link by the shares of a plan's tables, (K, E) Mbit/s.
+
+    Links and demands that the problem does not have are left out; so is the share of a demand that was shed.
+    """
     tail, head = problem.find_nodes(flows["tail"]), problem.find_nodes(flows["head"])
     link = problem.find_links(tail, head, flows["parallel"].to_numpy(np.int64))
     rate = flows["rate_mbps"].to_numpy(float)
@@ -183,14 +203,14 @@ def _flow_of_previous(problem: Traffic, plan: Routing) -> sp.csr_array:
     if "source" in flows:
         demand = problem.find_demands(flows)
         known = demand >= 0
-        sent = sum_by_index(
-            demand[known],
-            rate[known] * ((tail == problem.source[demand]) * 1.0 - (head == problem.source[demand]))[known],
-            len(problem.demands),
-        )
+        sign = (tail == problem.source[demand]) * 1.0 - (head == problem.source[demand])
+        wanted = sum_by_index(demand[known], (rate * sign)[known], len(problem.demands))
+        if shed is not None:
+            left_out = problem.find_demands(shed)
+            amount = shed["rate_mbps"].to_numpy(float)
+            wanted += sum_by_index(left_out[left_out >= 0], amount[left_out >= 0], len(wanted))
         used = known & (link >= 0)
-        scale = np.divide(problem.rate_mbps, sent, out=np.zeros(len(sent)), where=sent > 0)
-        scale = np.where(problem.rate_mbps > sent, 1.0, scale)  # what was shed has no present routes
+        scale = np.divide(problem.rate_mbps, wanted, out=np.zeros(len(wanted)), where=wanted > 0)
         return sp.csr_array((rate[used] * scale[demand[used]], (demand[used], link[used])), shape=shape)
     target = problem.find_nodes(flows["target"])
     row = np.searchsorted(problem.targets, target)
@@ -210,16 +230,7 @@ def _drain(
     entries = now.tocoo()
     wrong = np.zeros(len(problem.demands), dtype=bool)
     wrong[entries.row[drained.forbidden(problem, entries.row, entries.col) & (entries.data > 0)]] = True
-    sent = sum_by_index(
-        entries.row,
-        entries.data
-        * (
-            (problem.tail[entries.col] == problem.source[entries.row]) * 1.0
-            - (problem.head[entries.col] == problem.source[entries.row])
-        ),
-        len(problem.demands),
-    )
-    wrong |= (problem.rate_mbps > 0) & (sent < problem.rate_mbps * (1 - 1e-9))
+    wrong |= ~_is_whole(problem, now)
     rate = problem.rate_mbps
     everything = float(rate.sum())
     most_kept = _most_kept(problem, drained, now, wrong)
@@ -236,6 +247,20 @@ def _drain(
     if best is None:
         best = _keep_only(problem, now, wrong)
     return _decide(problem, best, least_moved)
+
+
+def _is_whole(problem: Traffic, now: sp.csr_array) -> Bools:
+    """Return whether the flow of each demand, (K, E), brings its whole rate to its target, (K,).
+
+    It does not where links are gone or where the demand was shed.
+    """
+    surplus = sp.csr_array(now @ problem.incidence.T).tocoo()
+    wanted = problem.rate_mbps
+    is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
+    lost = np.abs(surplus.data) > FIT_TOLERANCE * wanted[surplus.row]
+    whole = net_sent(problem, now) >= wanted * (1 - FIT_TOLERANCE)
+    whole[surplus.row[~is_end & lost]] = False
+    return np.asarray(whole | (wanted == 0))
 
 
 def _options(options: Options, until: float) -> Options:
@@ -264,6 +289,8 @@ class _Solved:
 
 def _most_kept(problem: Traffic, drained: Drained, now: sp.csr_array, wrong: Bools) -> Floats:
     """Return the most traffic of each demand over drained elements that can stay on its links, (K,)."""
+    import networkx as nx  # slow to import, and only this design needs it
+
     most = np.zeros(len(problem.demands))
     for k in np.flatnonzero(wrong).tolist():
         span = slice(now.indptr[k], now.indptr[k + 1])
@@ -539,17 +566,17 @@ def plan_windows(problem: Traffic, elements: dict[str, Drained], options: Option
     names = list(elements)
     fits_alone = {name: fits_without(problem, elements[name], options) for name in names}
     usable = [name for name in names if fits_alone[name]]
-    conflicts = nx.Graph()
-    conflicts.add_nodes_from(usable)
+    conflicts: dict[str, set[str]] = {name: set() for name in usable}
     for i, one in enumerate(usable):
         for other in usable[i + 1 :]:
             both = join(problem, {one: elements[one], other: elements[other]})
             if not fits_without(problem, both, options):
-                conflicts.add_edge(one, other)
+                conflicts[one].add(other)
+                conflicts[other].add(one)
     chosen: list[list[str]] = []
-    for name in sorted(usable, key=lambda one: -conflicts.degree(one)):
+    for name in sorted(usable, key=lambda one: -len(conflicts[one])):
         for window in chosen:
-            if any(conflicts.has_edge(name, other) for other in window):
+            if conflicts[name] & set(window):
                 continue
             together = {other: elements[other] for other in [*window, name]}
             if len(window) < 2 or fits_without(problem, join(problem, together), options):
@@ -561,7 +588,7 @@ def plan_windows(problem: Traffic, elements: dict[str, Drained], options: Option
     rows = sorted((window_of.get(name, 0), place) for place, name in enumerate(names))
     return pd.DataFrame(
         {"window": [number for number, _ in rows], "element": [names[place] for _, place in rows]}
-    ).astype({"window": float})
+    )
 
 
 def fits_without(problem: Traffic, drained: Drained, options: Options) -> bool:

@@ -12,10 +12,12 @@ import numpy as np
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -25,6 +27,9 @@ Goal = Literal["utilization", "congestion"]
 
 SLOPES: Final = np.array([1.0, 3.0, 10.0, 70.0, 500.0, 5000.0])  # of the congestion cost, by capacity
 BREAKPOINTS: Final = np.array([0.0, 1 / 3, 2 / 3, 0.9, 1.0, 1.1])  # utilization from which each slope holds
+BOUND_TIME_SHARE: Final = 0.25  # of the time limit, at most, for the bound
+BOUND_GAP: Final = 1e-5  # of the bound and the least utilization of all routings
+OPTIMALITY_GAP: Final = 1e-6
 EVALUATIONS_PER_BATCH: Final = 500  # between two checks of the time limit
 MIN_STALL_LIMIT: Final = 300  # evaluations without progress before a perturbation, at least
 STALL_LIMIT_PER_LINK: Final = 10
@@ -60,21 +65,36 @@ def route(
     Starts from the weights of `previous` where it has any; else from the network's own, or, where
     that is better and changes are free, from weights inverse to capacity. A move changes one weight,
     more often on busy links; after a stall the search restarts from a perturbation of the incumbent.
-    Ends after `evaluations` or at the time limit; proves no bound.
+    Ends after `evaluations`, at the time limit, or at a plan that reaches the bound, with goal "utilization".
+
+    The bound is the least utilization of all routings (concurrent flow by column generation), found first,
+    in at most a quarter of the time limit. No weights are better; the difference is what ECMP costs.
 
     returns  Decision with a Routing that has weights: every demand at its rate; links may be overloaded
     source   Fortz and Thorup 2000 (cost function, neighbourhood of single weight changes)
     """
     until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    bound = _bound_utilization(problem, options)
     weight = _initial_weights(problem, goal, largest, free=changes is None, previous=previous)
     if len(problem.targets):
         search = _Search(problem, weight, goal, largest, changes, seed)
         remaining = evaluations
-        while remaining > 0 and time.perf_counter() < until:
+        enough = bound * (1 + OPTIMALITY_GAP) if goal == "utilization" and bound is not None else -np.inf
+        while remaining > 0 and time.perf_counter() < until and search.best_score[0] > enough:
             search.run(min(EVALUATIONS_PER_BATCH, remaining))
             remaining -= EVALUATIONS_PER_BATCH
         weight = search.state.best
-    return _make_decision(problem, weight)
+    return _make_decision(problem, weight, bound)
+
+
+def _bound_utilization(problem: Traffic, options: Options) -> float | None:
+    """Return a lower bound on the utilization of the busiest link under all routings; None for none."""
+    if not len(problem.targets):
+        return None
+    limit = None if options.time_limit_s is None else BOUND_TIME_SHARE * options.time_limit_s
+    own = Options(time_limit_s=limit, threads=options.threads, seed=options.seed, gap=BOUND_GAP)
+    with progress.ignore():
+        return column_generation.route(problem, objective="utilization", options=own).proof.bound
 
 
 def congestion(problem: Traffic, load_mbps: Floats) -> float:
@@ -117,7 +137,7 @@ def _integer_weights(weight: Floats, largest: int) -> Ints:
     return np.asarray(np.clip(np.rint(scaled), 1, largest), dtype=np.int64)
 
 
-def _make_decision(problem: Traffic, weight: Ints) -> Decision[Routing]:
+def _make_decision(problem: Traffic, weight: Ints, bound: float | None) -> Decision[Routing]:
     tuned = replace(problem, links=problem.links.assign(weight=weight.astype(float)))
     share = next_hops.even_shares(next_hops.find_next_hops(tuned))
     share.data *= np.repeat(problem.rate_mbps, np.diff(share.indptr))
@@ -127,8 +147,14 @@ def _make_decision(problem: Traffic, weight: Ints) -> Decision[Routing]:
         plain,
         weights=ends.assign(parallel=problem.parallel, weight=weight.astype(float)),
     )
+    value = float(plain.links["utilization"].max())
+    is_reached = bound is not None and value <= bound * (1 + OPTIMALITY_GAP)
     proof = Proof(
-        status=Status.FEASIBLE, objective=float(plain.links["utilization"].max()), metric="max_utilization"
+        status=Status.OPTIMAL if is_reached else Status.FEASIBLE,
+        objective=value,
+        bound=bound if bound is None else min(bound, value),
+        bound_scope=None if bound is None else "all routings",
+        metric="max_utilization",
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))
 

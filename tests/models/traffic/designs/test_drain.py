@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -163,6 +164,21 @@ def test_the_present_plan_is_the_previous_one() -> None:
     assert decision.proof.bound is not None
 
 
+def test_the_present_plan_is_read_from_its_tables(tmp_path: Path) -> None:
+    now = optimum.route(SQUARE, paths=2, objective="utilization")
+    assert now.plan is not None
+    assert now.plan.routes is not None
+    now.plan.flows.to_csv(tmp_path / "flows.csv", index=False)
+    (tmp_path / "routes").mkdir()
+    now.plan.routes.to_csv(tmp_path / "routes" / "routes.csv", index=False)
+    expected = drain.route(SQUARE, links=("a<->b",), previous=now).proof.objective
+    for folder in (tmp_path, tmp_path / "routes"):
+        _, moved, _ = plan_of(SQUARE, links=("a<->b",), present=folder)
+        assert moved == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(InputError, match="no such folder"):
+        drain.route(SQUARE, present=tmp_path / "none")
+
+
 def test_links_of_the_previous_plan_that_are_gone_must_move() -> None:
     now = ecmp.route(SQUARE)
     without = network(
@@ -172,6 +188,17 @@ def test_links_of_the_previous_plan_that_are_gone_must_move() -> None:
     _, moved, bound = plan_of(without, previous=now)
     assert moved == pytest.approx(5.0)
     assert bound == pytest.approx(5.0)
+
+
+def test_a_path_that_has_lost_a_link_in_its_middle_moves() -> None:
+    ends = both_ways([("a", "b", 5.0), ("b", "c", 5.0), ("c", "d", 5.0), ("b", "e", 5.0), ("e", "c", 5.0)])
+    demands = [("a", "d", 2.0), ("a", "c", 1.0), ("a", "b", 1.0)]
+    now = ecmp.route(network(ends, demands))
+    without = network([link for link in ends if {link[0], link[1]} != {"b", "c"}], demands)
+    plan, moved, bound = plan_of(without, previous=now)
+    assert moved == pytest.approx(3.0)
+    assert bound == pytest.approx(3.0)
+    assert measure(without, plan, None)["delivered_mbps"] == pytest.approx(4.0)
 
 
 def test_windows_hold_what_can_be_drained_together() -> None:

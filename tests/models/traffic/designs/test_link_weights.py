@@ -109,3 +109,24 @@ def test_weights_are_a_table_of_the_plan() -> None:
     plan = link_weights.route(TRIANGLE, evaluations=10).plan
     assert plan is not None
     assert list(plan.to_tables()["weights"]) == ["tail", "head", "parallel", "weight"]
+
+
+@given(problems())
+def test_no_routing_is_better_than_the_bound_of_weights(problem: Traffic) -> None:
+    proof = link_weights.route(problem, evaluations=50).proof
+    free = optimum.route(problem, objective="utilization", method="lp").proof
+    assert proof.bound is not None
+    assert proof.objective is not None
+    assert free.objective is not None
+    assert proof.bound_scope == "all routings"
+    assert free.objective * (1 - 1e-4) <= proof.bound <= free.objective * (1 + 1e-6)
+    assert proof.bound <= proof.objective
+
+
+def test_weights_that_reach_the_bound_are_proven() -> None:
+    problem = network(both_ways([("a", "b", 2.0), ("b", "c", 2.0)]), [("a", "c", 1.0), ("c", "b", 1.0)])
+    started = time.perf_counter()
+    proof = link_weights.route(problem, evaluations=10**9).proof
+    assert str(proof.status) == "optimal"
+    assert proof.objective == proof.bound == pytest.approx(0.5)
+    assert time.perf_counter() - started < 30
