@@ -21,7 +21,7 @@ from planner.contract.notes import notes_of
 from planner.errors import SolverFailure
 from planner.formatting import amount_or_number, phrase, sizes
 from planner.reports import run_pages
-from planner.reports.document import Part, Text, no_drawings
+from planner.reports.document import Part, Table, Text, no_drawings
 from planner.reports.run_pages import DesignFigures
 from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Entry, Scenario, without_failures
@@ -84,6 +84,7 @@ class Answer:
     best        label of the best design; "" where none has a plan
     notes       why designs have no plan, and what was converted or ignored of the data
     references  the metrics whose proven bounds shares are taken of
+    groups      figures by group of what is served, such as traffic classes; none without groups
     whole       the picture of the problem without the failures of the question; None where there are none
     elements    names of the elements that a user may change, by their kind
     folder      of the stored comparison
@@ -104,6 +105,7 @@ class Answer:
     folder: Path
     seconds: float
     compile_s: float
+    groups: Sequence[Table] = ()
 
     @property
     def verdict(self) -> str:
@@ -226,6 +228,7 @@ def answer_of(
             *notes_of(result.problem),
         ],
         references=run_pages.references_of(result),
+        groups=run_pages.breakdown_tables(result.runs),
         whole=None if whole is None else run_pages.draw_problem(result.system, whole),
         elements=_element_names(result.system, result.problem if whole is None else whole),
         folder=out,

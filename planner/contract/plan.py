@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,30 @@ class Plan(Protocol):
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return tables that a user can act on."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Breakdown:
+    """Figures of a plan for each of several groups of what it serves, such as traffic classes.
+
+    title  of the table
+    group  one group in words, such as "class"
+    frame  the groups' names in the first column, and figures in columns with the names of metrics
+    """
+
+    title: str
+    group: str
+    frame: pd.DataFrame
+
+    def groups_with(self, metric: str, least: float) -> list[str]:
+        """Return the names of the groups whose figure exceeds a value."""
+        values = self.frame[metric].to_numpy(float)
+        return [str(name) for name in self.frame.iloc[:, 0][values > least]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; unknown numbers are None."""
+        rows = self.frame.astype(object).where(self.frame.notna(), None)
+        return {"group": self.group, "rows": rows.to_dict(orient="records")}
 
 
 class Violations:

@@ -19,7 +19,7 @@ from planner.contract.design import Design, PlanT, ProblemT, observe_all
 from planner.contract.drawing import Drawing
 from planner.contract.elements import ElementKind
 from planner.contract.metrics import MOST_TABLE_METRICS, SIGNALLING_METRICS, Headline, Metric
-from planner.contract.plan import Plan, Violations
+from planner.contract.plan import Breakdown, Plan, Violations
 from planner.contract.plausibility import Proportion
 from planner.contract.problem import Problem, Series
 from planner.contract.simulation import Simulation
@@ -98,6 +98,8 @@ class PlanType(Generic[ProblemT, PlanT]):
     realize      (true problem, observed problem, plan) -> the plan as it plays out in truth, such as
                  the same split ratios applied to another demand
     draw         (problem, plan) -> drawings; the first one is the picture of the plan: a map, a timeline
+    breakdown    (problem, plan) -> figures for each group of what the plan serves, such as traffic classes;
+                 None for a problem without groups
     to_networkx  (problem, plan) -> the network with what the plan puts on its links; None without a network
     """
 
@@ -110,6 +112,7 @@ class PlanType(Generic[ProblemT, PlanT]):
     limits: Mapping[str, str] = field(default_factory=dict)
     realize: Callable[[ProblemT, ProblemT, PlanT], PlanT] = same_plan
     draw: Callable[[ProblemT, PlanT], Sequence[Drawing]] | None = None
+    breakdown: Callable[[ProblemT, PlanT], Breakdown | None] | None = None
     to_networkx: Callable[[ProblemT, PlanT], nx.MultiDiGraph] | None = None
 
 

@@ -55,7 +55,10 @@ def comparison_page(
         Part(
             title="Designs side by side",
             sentences=[Text(result.verdict, "strong")],
-            tables=[metrics_table(figures, chosen, references=references, title=title)],
+            tables=[
+                metrics_table(figures, chosen, references=references, title=title),
+                *breakdown_tables(runs),
+            ],
             notes=[line for run in runs for line in trouble(run)],
             hint=_more_metrics(system, chosen),
             drawings=lambda: _comparison_drawings(result),
@@ -95,6 +98,10 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
         *_compile_row([proof.compile_s]),
         ["Backend", "", proof.backend or "-"],
     ]
+    for level in proof.levels:
+        unit = system.metric(proof.metric).unit if proof.metric else ""
+        most = amount_or_number(level.bound, unit)
+        rows.append([f"Level {level.name}", f"of at most {most}", amount_or_number(level.objective, unit)])
     lines_after = frozenset({len(rows) - 1})
     chosen = system.metrics if all_metrics else system.table_metrics
     for metric in chosen:
@@ -112,7 +119,7 @@ def run_page(run: Run, *, all_metrics: bool = False) -> Page:
     )
     part = Part(
         sentences=[Text(run.verdict, "strong")],
-        tables=[table],
+        tables=[table, *breakdown_tables([run])],
         notes=trouble(run),
         hint=_more_metrics(system, chosen),
     )
@@ -427,6 +434,47 @@ def metrics_table(
     )
 
 
+def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
+    """Return the table of figures by group of several designs' plans; none without groups."""
+    parts = [(run, run.breakdown) for run in runs if run.breakdown is not None]
+    if not parts:
+        return []
+    first = parts[0][1]
+    names = list(first.frame.columns[1:])
+    metrics = [parts[0][0].system.metric(name) for name in names]
+    scales = []
+    for metric in metrics:
+        values = [value for _, one in parts for value in one.frame[metric.name].tolist()]
+        scales.append(scale_of(metric.name, values, metric.unit))
+    several = len(runs) > 1
+    units = sorted({unit for unit, _ in scales if unit})
+    columns = [
+        *([Column(label="Design", wrap=False)] if several else []),
+        Column(label=first.group.capitalize(), wrap=False),
+        *(
+            Column(label=metric.label if len(units) < 2 else f"{metric.label} ({unit})", numeric=True)
+            for metric, (unit, _) in zip(metrics, scales, strict=True)
+        ),
+    ]
+    rows: list[list[Text | str]] = []
+    ends = []
+    for run, one in parts:
+        for group, *figures in one.frame.itertuples(index=False, name=None):
+            cells = [text(value) for value, (_, text) in zip(figures, scales, strict=True)]
+            rows.append([*([run.label] if several else []), str(group), *cells])
+        ends.append(len(rows) - 1)
+    return [
+        Table(
+            title=first.title,
+            columns=columns,
+            rows=rows,
+            caption=f"amounts in {units[0]}" if len(units) == 1 else "",
+            lines_after=frozenset(ends[:-1]),
+            row_headers=2 if several else 1,
+        )
+    ]
+
+
 def change(value: float | None, earlier: float | None, text: Callable[[float | None], str] = number) -> str:
     """Return the change since an earlier value in brackets, as `text` writes it; nothing without a change."""
     if value is None or earlier is None or math.isclose(value, earlier, rel_tol=1e-9, abs_tol=1e-12):
@@ -702,6 +750,7 @@ def plan_part(run: Run, *, is_alone: bool, whole: Callable[[], Drawing | None] =
     if len(run.violations):
         tables.append(table_of(run.violations.frame, title="Constraint violations"))
     if run.plan is not None:
+        tables += breakdown_tables([run])
         tables += [table_of(frame, title=f"plan: {name}") for name, frame in run.plan.to_tables().items()]
     proven = [
         f"{metric.label} {amount_or_number(objective, metric.unit)}, "

@@ -18,7 +18,7 @@ import pandas as pd
 from planner.contract.design import Decision
 from planner.contract.metrics import Metric
 from planner.contract.notes import notes_of
-from planner.contract.plan import Violations
+from planner.contract.plan import Breakdown, Violations
 from planner.contract.proof import Proof, Status
 from planner.contract.ranking import compare_ranks
 from planner.contract.system import System
@@ -153,6 +153,14 @@ class Run(Result):
         is_met = not violated and not (lost and self.options.service == "all")
         return Constraints(met=is_met, violated=tuple(violated), lost=lost)
 
+    @cached_property
+    def breakdown(self) -> Breakdown | None:
+        """Figures of the plan for each group of what it serves; None without groups or a plan."""
+        by_group = self.system.plan.breakdown
+        if by_group is None or self.plan is None or self.problem is None:
+            return None
+        return by_group(self.problem, self.plan)
+
     @property
     def verdict(self) -> str:
         """Describe the run by its headline metric, in plain sentences."""
@@ -233,6 +241,7 @@ class Run(Result):
             "backend": proof.backend,
             "violations": self.violations.frame.to_dict(orient="records"),
             "metrics": dict(self.metrics),
+            **({"breakdown": self.breakdown.to_dict()} if self.breakdown else {}),
             **({"reasons": list(proof.reasons)} if proof.reasons else {}),
             **({"error": str(self.error)} if self.error else {}),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planner.contract.metrics import Headline
 from planner.contract.proof import Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
-from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase, sizes
+from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase, plural, sizes
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 SAME: Final = 1e-6  # relative difference of values that a sentence calls equal
 SMALL: Final = 1e-9  # amount of a loss that a sentence leaves out
 PROVEN: Final = 1e-4  # relative distance to the bound that a sentence calls proven
+LEAST_PART: Final = 1e-6  # of a loss; groups with less lose nothing
 MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of their own
 
 
@@ -260,11 +262,26 @@ def _with_losses(run: Run) -> str:
 
 def _losses(run: Run) -> list[str]:
     """Return what users lose by a plan: `loses 1.9 Gbit/s on 3 overloaded links`."""
+    lost = run.system.losses(run.metrics)
+    names = [name for name in run.system.plan.headline.losses if name in lost]
     lines = loss_words(run.system, run.metrics)
     if run.constraints.violated:
         on = f" on {run.constraints.places}"
         lines = [lines[0] + on, *lines[1:]] if lines else ["violates constraints" + on]
-    return lines
+    groups = [_losing_groups(run, name, lost[name]) for name in names]
+    return [line + of for line, of in itertools.zip_longest(lines, groups, fillvalue="")]
+
+
+def _losing_groups(run: Run, metric: str, lost: float) -> str:
+    """Return which groups lose: `, all of class bulk`; nothing where there are no groups, or all lose."""
+    parts = run.breakdown
+    if parts is None or metric not in parts.frame or len(parts.frame) < 2:
+        return ""
+    losing = parts.groups_with(metric, LEAST_PART * lost)
+    if not losing or len(losing) == len(parts.frame):
+        return ""
+    noun = parts.group if len(losing) == 1 else plural(parts.group)
+    return f", all of {noun} {few(losing)}"
 
 
 def _fallbacks(run: Run) -> list[str]:

@@ -48,6 +48,8 @@ def show_details(
 def _show_designs(answer: Answer, before: Answer | None) -> None:
     system = find_system(answer.system)
     rendering.show_metrics(answer, before, system.table_metrics)
+    for table in answer.groups:
+        rendering.show_table(table)
     if len(system.table_metrics) < len(system.metrics):
         with st.expander(f"All {len(system.metrics)} metrics"):
             rendering.show_metrics(answer, before, system.metrics)

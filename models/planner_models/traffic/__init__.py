@@ -19,18 +19,21 @@ demand fits), `utilization` (the smallest largest load over capacity), `total` (
 
 What arrives is measured by one rule for all designs: each overloaded link drops its excess, the same
 share of all traffic on it, so that with arriving traffic $y_e$ a link passes $p_e = \min(1, c_e / y_e)$;
-$y$ follows from $p$ along the paths. With `overload = "max-min"` TCP slows the senders down instead.
-Demand that is not sent, for want of capacity or of a path, is shed and listed.
+$y$ follows from $p$ along the paths. With `overload = "priority"` links serve the classes of demands in
+the order of their priorities, and by weight within one; with "max-min" TCP slows the senders down
+instead. Demand that is not sent, for want of capacity or of a path, is shed and listed.
 
 Tables: `nodes(node, latitude?, longitude?, x?, y?, group?)`, `links(tail, head, capacity_mbps, weight?,
 cost?, latency_ms?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target, rate_mbps,
-max_latency_ms?, weight?)`; what operators write down of routes: `tunnels(source?, target?, path,
-parallel?, kind?, weight?, name?)` and `rules(source?, target?, rule, node?, tail?, head?, path?)`.
-Parallel links are rows with the same ends, and a link with capacity 0 is down. A plan is `flows(source,
-target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel, load_mbps, utilization)`, over
-given paths `routes(source, target, path, rate_mbps)`, of design `weights` `weights(tail, head, parallel,
-weight)`, of design `segment_routing` `segments(source, target, segments, share)`, of max-min fairness
-`levels(level, value, bound, demands)` and, where demand is left out, `shed(source, target, rate_mbps)`.
+max_latency_ms?, weight?, class?)`, `classes(class, priority, weight?)`; what operators write down of
+routes: `tunnels(source?, target?, path, parallel?, kind?, weight?, name?)` and `rules(source?, target?,
+rule, node?, tail?, head?, path?)`. Parallel links are rows with the same ends, and a link with capacity 0
+is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
+load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
+`weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,
+share)`, of max-min fairness `levels(level, value, bound, demands)` and, where demand is left out,
+`shed(source, target, rate_mbps)`. Where demands have classes, flows, routes, segments and shed have the
+column `class`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic
@@ -62,7 +65,7 @@ from planner_models.traffic.plan import what_if
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.drawing import add_load, draw
 from planner_models.traffic.plan.elements import ELEMENTS
-from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, measure
+from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
 from planner_models.traffic.plan.plan import PLAN_TABLES, Routing, routing_from_tables
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
@@ -96,6 +99,7 @@ SYSTEM = System(
         check=check,
         metrics=METRICS,
         measure=measure,
+        breakdown=break_down,
         realize=realize,
         draw=draw,
         to_networkx=add_load,

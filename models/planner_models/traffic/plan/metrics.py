@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
+from planner.arrays import Floats
 from planner.contract.metrics import Headline, Metric
+from planner.contract.plan import Breakdown
 from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.segments import count_segments
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 SHARES = "of the demands with a path"
 
@@ -129,6 +132,33 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "mean_segments": segments,
         **_shares(delivered[counted] / rate[counted]),
     }
+
+
+def break_down(problem: Traffic, plan: Routing) -> Breakdown | None:
+    """Return offered, delivered, lost and shed traffic of each class; None where demands have no classes."""
+    if not problem.has_classes:
+        return None
+    flow = verify_flow(problem, plan)
+    rate, served, delivered = problem.rate_mbps, flow.served_mbps, delivered_rates(problem, flow)
+    shed = np.where(rate - served > 1e-12 * rate, rate - served, 0.0)
+
+    def by_class(amount: Floats) -> Floats:
+        return sum_by_index(problem.class_of, amount, len(problem.class_table))
+
+    offered, arrived = by_class(rate), by_class(delivered)
+    frame = pd.DataFrame(
+        {
+            "class": problem.class_table["class"].astype(str),
+            "offered_mbps": offered,
+            "delivered_mbps": arrived,
+            "delivered_share": np.divide(
+                arrived, offered, out=np.full(len(offered), np.nan), where=offered > 0
+            ),
+            "lost_mbps": by_class(served - delivered),
+            "shed_mbps": by_class(shed),
+        }
+    )
+    return Breakdown(title="Traffic by class, the highest priority first", group="class", frame=frame)
 
 
 def _shares(share: np.ndarray) -> dict[str, float | None]:

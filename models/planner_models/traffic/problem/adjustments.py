@@ -10,6 +10,7 @@ from pydantic import Field
 
 from planner.errors import InputError
 from planner_models.traffic.problem import failures
+from planner_models.traffic.problem.classes import split_demands
 from planner_models.traffic.problem.problem import Overload, Traffic
 
 
@@ -30,6 +31,13 @@ def adjust(
     fail_random_groups: failures.RandomGroups = 0,
     failure_seed: failures.FailureSeed = 0,
     lost_demands: failures.LostDemands = "shed",
+    class_shares: Annotated[
+        dict[str, Annotated[float, Field(gt=0, le=1)]],
+        Field(
+            description="classes that each demand is split into, the highest priority first, and the shares "
+            "of its rate that they get"
+        ),
+    ] = {},  # noqa: B006 - never changed
     overload: Annotated[
         Overload,
         Field(
@@ -48,6 +56,9 @@ def adjust(
             with `lost_demands` "error", for demands that lose their last path
     """
     problem = problem.scale_demands(scale).scale_capacity(capacity_scale)
+    if class_shares:
+        demands, classes = split_demands(problem.demands, class_shares)
+        problem = replace(problem, demands=demands, classes=classes)
     if overload != problem.overload:
         problem = replace(problem, overload=overload)
     random_failures = fail_random_links or fail_random_nodes or fail_random_groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, file_name, label, number, report_unknown_names
+from planner.errors import InputError
 
 MOST_PRIORITY: Final = 1000
 MOST_CLASS_WEIGHT: Final = 1e6
@@ -65,6 +66,28 @@ def find_class_faults(demands: pd.DataFrame, classes: pd.DataFrame | None) -> It
         pd.Index(classes["class"]),
         f"no class of {file_name(classes, 'classes')}",
     )
+
+
+def split_demands(demands: pd.DataFrame, shares: Mapping[str, float]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return demands split into classes by these shares, and the table of the classes.
+
+    shares  of each demand, by class, the highest priority first
+    raises  InputError where shares do not add up to 1, or demands have classes already
+    """
+    if "class" in demands:
+        raise InputError("problem.class_shares: demands have classes already")
+    total = sum(shares.values())
+    if abs(total - 1) > 1e-6:
+        raise InputError(f"problem.class_shares: shares add up to {total:g}, must be 1")
+    parts = [
+        demands.assign(rate_mbps=demands["rate_mbps"] * (share / total), **{"class": name})
+        for name, share in shares.items()
+    ]
+    split = pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+    classes = pd.DataFrame(
+        {"class": list(shares), "priority": np.arange(1.0, len(shares) + 1), "weight": 1.0}
+    )
+    return split, classes
 
 
 def share_by_class(available: Floats, wanted: Floats, group: Ints, priority: Ints, weight: Floats) -> Floats:

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner import compare, load, solve
 from planner.errors import PlanRejected
+from planner.reports import run_pages
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.table import DESIGNS
@@ -238,3 +240,39 @@ def test_a_class_of_a_plan_is_a_plan() -> None:
     assert tables["paths"].groupby("class")["share"].sum().to_dict() == {"gold": 1.0, "bulk": 2.0}
     rules = compile_rules(problem, plan).rules
     assert len(rules) == len(compile_rules(problem.merged, merge_classes(problem, plan)).rules)
+
+
+# --- figures by class ---------------------------------------------------------------------
+
+
+def test_a_comparison_shows_figures_by_class_and_names_the_class_that_loses() -> None:
+    result = compare(load("traffic/abilene_classes"), designs=("optimum", "ecmp"))
+    optimum_run, ecmp_run = result.runs
+    assert optimum_run.verdict.endswith(", all of class background.")
+    assert ", all of class background" in ecmp_run.verdict
+    for run in result.runs:
+        assert run.breakdown is not None
+        frame = run.breakdown.frame.set_index("class")
+        assert list(frame.index) == ["interactive", "elastic", "background"]
+        for name in ("offered_mbps", "delivered_mbps", "lost_mbps", "shed_mbps"):
+            assert frame[name].sum() == pytest.approx(run.metrics[name], abs=1e-6)
+        assert frame["delivered_share"].iloc[:2].tolist() == pytest.approx([1.0, 1.0])
+        parts = frame[["delivered_mbps", "lost_mbps", "shed_mbps"]].sum(axis=1)
+        assert parts.tolist() == pytest.approx(frame["offered_mbps"].tolist())
+        assert run.to_dict()["breakdown"]["rows"][2]["class"] == "background"
+    (table,) = run_pages.breakdown_tables(result.runs)
+    assert [cell.text for cell in table.cells()[5]][:2] == ["ecmp", "background"]
+    assert len(table.rows) == 6
+    (alone,) = run_pages.breakdown_tables(result.runs[:1])
+    assert [column.label for column in alone.columns][:2] == ["Class", "Offered"]
+    page = run_pages.run_page(optimum_run)
+    assert any("Level interactive" in str(row[0]) for row in page.parts[0].tables[0].rows)
+
+
+def test_a_problem_without_classes_has_no_figures_by_class() -> None:
+    problem = example().merged
+    run = solve(problem, design="ecmp")
+    assert run.breakdown is None
+    assert run_pages.breakdown_tables([run]) == []
+    assert "breakdown" not in run.to_dict()
+    assert "class" not in run.verdict

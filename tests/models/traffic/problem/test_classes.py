@@ -172,3 +172,16 @@ def test_shares_are_max_min_fair_within_a_priority(data: st.DataObject) -> None:
 def test_overload_by_priority_needs_no_classes() -> None:
     problem = replace(Traffic.from_tables({"links": LINKS, "demands": DEMANDS.iloc[1:]}), overload="priority")
     assert problem.overload == "priority"
+
+
+def test_demands_are_split_into_classes_by_shares() -> None:
+    plain = Traffic.from_tables({"links": LINKS, "demands": DEMANDS.drop(columns="class").iloc[1:]})
+    problem = adjust(plain, class_shares={"gold": 0.25, "bulk": 0.75}, scale=2.0)
+    assert problem.demand_labels == ["a->c (gold)", "a->c (bulk)", "b->c (gold)", "b->c (bulk)"]
+    assert problem.rate_mbps.tolist() == [3.0, 9.0, 0.5, 1.5]
+    assert problem.class_table["priority"].tolist() == [1, 2]
+    assert problem.merged.rate_mbps.tolist() == [12.0, 2.0]
+    with pytest.raises(InputError, match=r"shares add up to 0\.75, must be 1"):
+        adjust(plain, class_shares={"bulk": 0.75})
+    with pytest.raises(InputError, match="demands have classes already"):
+        adjust(example(), class_shares={"bulk": 1.0})
