@@ -31,9 +31,9 @@ rule, node?, tail?, head?, path?)`. Parallel links are rows with the same ends, 
 is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
 load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
 `weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,
-share)`, of max-min fairness `levels(level, value, bound, demands)` and, where demand is left out,
-`shed(source, target, rate_mbps)`. Where demands have classes, flows, routes, segments and shed have the
-column `class`.
+share)`, of max-min fairness `levels(level, value, bound, demands)`, of design `drain` `moved(source,
+target, rate_mbps)` and `windows(window, element)` and, where demand is left out, `shed(source, target,
+rate_mbps)`. Where demands have classes, flows, routes, segments, moved and shed have the column `class`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic

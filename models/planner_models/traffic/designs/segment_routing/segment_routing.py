@@ -22,6 +22,7 @@ from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
@@ -123,6 +124,7 @@ def route(
     _require_size(problem)
     search = _Search(problem, middle, max_segments, most_moved_demands, seed, until)
     search.gap = DEFAULT_GAP if options.gap is None else options.gap
+    search.has_its_nodes = most_intermediate_nodes is None
     with threadpool_limits(limits=options.threads or 1, user_api="blas"):
         search.start_from(previous)
         search.descend(FIRST_ERROR, DESCENT_PASSES)
@@ -199,6 +201,7 @@ class _Search:
         self.capacity = problem.capacity_mbps
         self.random = np.random.default_rng(seed)
         self.bound = 0.0
+        self.has_its_nodes = True  # False until `choose_nodes` has restricted the intermediate nodes
         self._set_lists(self._plain())
         self.best: Ints32 = self.state.lists.copy()
         self.value = self._utilization()
@@ -280,7 +283,7 @@ class _Search:
                 first = self._cheapest(self._prices(sharpness))
                 moves += local_search.descend(legs, state, sharpness, batch, first)
             self._keep_best()
-            self.bound = max(self.bound, price_bound(self.items, legs, self._prices(sharpness))[0])
+            self._raise_bound(price_bound(self.items, legs, self._prices(sharpness))[0])
             if self.is_done():
                 return
             if not moves and error <= LAST_ERROR:
@@ -305,13 +308,23 @@ class _Search:
         value = self._utilization()
         if value < self.value:
             self.best, self.value = self.state.lists.copy(), value
+            self._report()
+
+    def _raise_bound(self, bound: float) -> None:
+        if bound > self.bound:
+            self.bound = bound
+            self._report()
+
+    def _report(self) -> None:
+        value = self.value if self.has_its_nodes else None
+        progress.report("max_utilization", value, min(self.bound, self.value))
 
     def solve_splittable(self, gap: float) -> SplittableFlow:
         """Solve the linear program over all segment lists, and raise the bound."""
         free = replace(self.items, most_moved=None)
         flow = SplittableFlow(free, self.legs, self.capacity, self.best.copy())
         flow.run(gap, self.until)
-        self.bound = max(self.bound, price_bound(self.items, self.legs, flow.best_price)[0])
+        self._raise_bound(price_bound(self.items, self.legs, flow.best_price)[0])
         return flow
 
     def choose_nodes(self, split: SplitLists, most: int) -> None:
@@ -321,6 +334,7 @@ class _Search:
         passing = np.bincount(split.lists.ravel(), amount.ravel(), minlength=len(self.legs.exists))
         by_traffic = self.legs.middle[np.argsort(-passing[self.legs.middle], kind="stable")]
         self.legs = self.legs._replace(middle=np.sort(by_traffic[:most]))
+        self.has_its_nodes = True
         self._set_lists(self._plain())
         self.best, self.value = self.state.lists.copy(), self._utilization()
         self.descend(FIRST_ERROR, DESCENT_PASSES)
@@ -338,7 +352,7 @@ class _Search:
         moves: move_program.Moves | None = None
         for _ in range(MAX_LIMITED_ITERATIONS):
             bound, cheapest = price_bound(items, legs, price)
-            self.bound = max(self.bound, bound)
+            self._raise_bound(bound)
             leg_price = segment_paths.price_legs(legs, price)
             saved = items.rate * leg_price[items.source, items.target] - self._list_prices(cheapest, price)
             saved[~move_program.differ(plain, np.arange(len(saved)), cheapest)] = 0.0
