@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner import backends
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
@@ -21,11 +21,18 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner_models.traffic.designs import class_priorities, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
-from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
+from planner_models.traffic.designs.column_generation.decision import (
+    decide_without_demand,
+    refuse_solver_options,
+    scale_plan,
+)
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flows import interior_point, total_flow
 from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
+from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
+from planner_models.traffic.designs.restricted_routes.restricted_flow import RestrictedFlow
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
@@ -54,8 +61,11 @@ ObjectiveChoice = Annotated[
     ),
 ]
 PathCount = Annotated[
-    Annotated[int, Field(gt=0)] | Literal["any"],
-    Field(description="routes that traffic may take: any, or that many paths for each demand"),
+    Annotated[int, Field(gt=0)] | Literal["any", "tunnels"],
+    Field(
+        description="routes that traffic may take: any, that many paths for each demand, or the tunnels of "
+        "the problem; in each case those that keep latency limits and rules"
+    ),
 ]
 Choice = Annotated[
     PathChoice,
@@ -105,9 +115,11 @@ def route(
     plans. From the size on where `columns` are used, levels are routed on what those before leave, and
     bounds are of all plans. `concurrent` and `utilization` treat all classes alike.
 
-    A demand without a path within `max_hops` is shed too; with one, the concurrent flow of all is 0.
+    A demand without a path within `max_hops`, its latency limit and its rules is shed too; with one, the
+    concurrent flow of all is 0. Under limits, paths="any" searches all routes that keep them, by column
+    generation (`restricted_flow`).
 
-    returns  Decision with a Routing; its bound holds for all routings with paths="any"
+    returns  Decision with a Routing; its bound holds for all routings (that keep limits) with paths="any"
     raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
@@ -169,11 +181,11 @@ def _route_alike(
     if objective == "cost":
         link_cost(problem)  # raises where links have none
     search = _Search(problem, paths, path_choice, max_hops, method, options)
-    left_out = None if search.found is None else search.found.without_path(problem)
-    if left_out is None or not left_out.any():
+    left_out = search.without_path()
+    if not left_out.any():
         return _route(search, objective)
     if options.service == "all":
-        return refuse_demands(problem, left_out, f"has no path within max_hops {max_hops}")
+        return refuse_demands(problem, left_out, search.reason(max_hops))
     search.problem = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
     if len(search.problem.targets):
         decision = _route(search, objective)
@@ -200,11 +212,11 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     if is_strict:
         return search.prove_infeasible(objective, together)
     is_undecided = together.proof.bound is None or together.proof.bound >= 1  # the time limit came first
-    if (is_undecided and not finds_total) or search.is_too_large("total"):
+    if (is_undecided and not finds_total and search.restricted is None) or search.is_too_large("total"):
         most = _deliver_by_heuristic(search, together, None)
     else:
         most = search.solve("total")
-        if most.proof.status is not Status.OPTIMAL and not finds_total:
+        if most.proof.status is not Status.OPTIMAL and not finds_total and search.restricted is None:
             other = _deliver_by_heuristic(search, together, most.proof.bound)
             is_better = (other.proof.objective or 0.0) > (most.proof.objective or 0.0)
             most = other if most.plan is None or is_better else most
@@ -256,7 +268,7 @@ class _Search:
     def __init__(
         self,
         problem: Traffic,
-        paths: int | Literal["any"],
+        paths: int | Literal["any", "tunnels"],
         choice: PathChoice,
         max_hops: int | None,
         method: Method,
@@ -266,9 +278,31 @@ class _Search:
         self.started = time.perf_counter()
         self.scope: str | None = None
         self.found: path_flow_program.CandidatePaths | None = None
+        self.restricted: RestrictedFlow | None = None
+        limits = RouteLimits.of(problem)
         if paths != "any":
-            self.found = path_flow_program.find_paths(problem, count=paths, choice=choice, max_hops=max_hops)
-            self.scope = describe_paths(paths, choice, max_hops)
+            self.found = find_candidates(problem, paths, choice, max_hops, limits)
+            self.scope = describe_paths(paths, choice, max_hops, limits)
+        elif limits is not None:
+            refuse_solver_options("optimum over routes under limits", options)
+            self.restricted = RestrictedFlow(problem, limits)
+            self.scope = "routes that keep latency limits and rules"
+
+    def without_path(self) -> Bools:
+        """Return the demands with a rate that none of the routes serves, shape (K,)."""
+        if self.found is not None:
+            return self.found.without_path(self.problem)
+        if self.restricted is not None:
+            return self.restricted.without_path
+        return np.zeros(len(self.problem.demands), dtype=bool)
+
+    def reason(self, max_hops: int | None) -> str:
+        """Return why demands have no path, to follow their names."""
+        within = [f"within max_hops {max_hops}"] if max_hops is not None else []
+        if RouteLimits.of(self.problem) is not None:
+            within.append("that keeps its latency limit and its rules")
+        kind = "tunnel" if self.found is not None and self.found.tunnels is not None else "path"
+        return " ".join([f"has no {kind}", " and ".join(within)]).rstrip()
 
     def solve(self, objective: Objective, *, least_mbps: float | None = None) -> Decision[Routing]:
         """Return the decision for an objective other than `delivered`, in the time that is left.
@@ -282,7 +316,8 @@ class _Search:
                 return column_generation.route(problem, objective=objective, options=options)
             return self._solve_total(options)
         decision = self._solve_program(objective, options, least_mbps)
-        if self.found is not None or (objective != "concurrent" and objective != "utilization"):
+        is_given = self.found is not None or self.restricted is not None
+        if is_given or (objective != "concurrent" and objective != "utilization"):
             return decision
         options = self._options_left()
         is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
@@ -304,7 +339,7 @@ class _Search:
 
     def uses_columns(self, objective: Objective) -> bool:
         """Return whether column generation solves for an objective, and not a linear program."""
-        if self.found is not None or objective == "cost":
+        if self.found is not None or self.restricted is not None or objective == "cost":
             return False
         return self.method == "columns" or (
             self.method == "auto" and _is_column_generation_faster(self.problem, self.options)
@@ -313,7 +348,8 @@ class _Search:
     def is_too_large(self, objective: Objective) -> bool:
         """Return whether the linear program over links, where one is solved, is too large for the memory."""
         flows = len(self.problem.targets) * len(self.problem.links)
-        return self.found is None and not self.uses_columns(objective) and flows > MAX_PROGRAM_FLOWS
+        over_links = self.found is None and self.restricted is None
+        return over_links and not self.uses_columns(objective) and flows > MAX_PROGRAM_FLOWS
 
     def _solve_total(self, options: Options) -> Decision[Routing]:
         """Return the decision for the largest total flow; by the linear program too where that is small."""
@@ -341,7 +377,13 @@ class _Search:
         unit = _demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
         if self.found is not None and objective == "concurrent":
             unit = _path_scale(problem, self.found)
-        if self.found is None:
+        if self.restricted is not None:
+            unit = 1.0
+            restricted = self.restricted.solve(objective, options, least_mbps)
+            is_partial = objective == "total" or least_mbps is not None
+            solution = restricted.solution
+            flows = _flows_over_paths(problem, restricted.paths, solution.x, is_partial)
+        elif self.found is None:
             solution, flows = _solve_over_links(problem, unit, objective, options, least_mbps)
         else:
             by_lp = self.method == "lp" or least_mbps is not None
@@ -369,7 +411,8 @@ class _Search:
             return Decision(plan=None, proof=replace(together.proof, status=Status.UNDECIDED, metric=metric))
         reason = f"at most {bound:.4%} of every demand fits at the same time"
         names: tuple[str, ...] = ()
-        if len(self.problem.targets) * len(self.problem.links) <= MAX_EXPLAINED_FLOWS:
+        size = len(self.problem.targets) * len(self.problem.links)
+        if size <= MAX_EXPLAINED_FLOWS and self.restricted is None:
             fit = self._program("delivered")
             fit.lower[fit.cost == 1.0] = fit.upper[fit.cost == 1.0]  # every demand at its rate
             names = backends.solve(fit, replace(self.options, backend="highs")).reasons
@@ -393,7 +436,7 @@ def model(
     problem: Traffic,
     *,
     objective: Objective = "delivered",
-    paths: int | Literal["any"] = "any",
+    paths: int | Literal["any", "tunnels"] = "any",
     path_choice: PathChoice = "shortest",
     max_hops: int | None = None,
     method: Method = "auto",  # noqa: ARG001 - the same program, whatever solves it
@@ -415,13 +458,19 @@ def model(
 def _model(
     problem: Traffic,
     objective: Objective,
-    paths: int | Literal["any"],
+    paths: int | Literal["any", "tunnels"],
     path_choice: PathChoice,
     max_hops: int | None,
 ) -> LinearProgram:
+    limits = RouteLimits.of(problem)
+    if paths == "any" and limits is not None:
+        raise InputError(
+            "paths is 'any': the linear program over links has no latency limits and rules; give a number of "
+            "paths, or 'tunnels'"
+        )
     if paths == "any":
         return link_flow_program.build(problem, objective).program
-    found = path_flow_program.find_paths(problem, count=paths, choice=path_choice, max_hops=max_hops)
+    found = find_candidates(problem, paths, path_choice, max_hops, limits)
     return path_flow_program.build(problem, objective, found)
 
 
@@ -545,7 +594,8 @@ def _path_scale(problem: Traffic, found: path_flow_program.CandidatePaths) -> fl
     start, link = found.found.start, found.found.link
     if not len(link):
         return 1.0
-    narrowest = np.minimum.reduceat(problem.capacity_mbps[link], start[:-1])
+    share = 1.0 if found.share is None else found.share
+    narrowest = np.minimum.reduceat(problem.capacity_mbps[link] / share, start[:-1])
     wanted = np.unique(found.demand)
     most = sum_by_index(found.demand, narrowest, len(problem.demands))[wanted]
     bound = float((most / problem.rate_mbps[wanted]).min())
@@ -621,8 +671,16 @@ def _solve_over_paths(
     if solution.x is None:
         return solution, None
     is_partial = objective == "total" or least_mbps is not None
-    rate = np.clip(solution.x[: len(found.demand)] / unit, 0.0, None)
-    rate = _exact_rates(problem, is_partial, found.demand, rate)
+    return solution, _flows_over_paths(problem, found, solution.x[: len(found.demand)] / unit, is_partial)
+
+
+def _flows_over_paths(
+    problem: Traffic, found: path_flow_program.CandidatePaths, x: Floats | None, is_partial: bool
+) -> _SolvedFlows | None:
+    """Return the plan of the traffic x (P,), Mbit/s, on paths; None where there is none."""
+    if x is None:
+        return None
+    rate = _exact_rates(problem, is_partial, found.demand, np.clip(x, 0.0, None))
 
     def make_plan(share: Floats | float) -> Routing:
         shared = rate * np.broadcast_to(share, len(problem.demands))[found.demand]
@@ -634,7 +692,7 @@ def _solve_over_paths(
         )
 
     served = sum_by_index(found.demand, rate, len(problem.demands))
-    return solution, _SolvedFlows(served, make_plan)
+    return _SolvedFlows(served, make_plan)
 
 
 def _solve_by_interior_point(
@@ -642,7 +700,7 @@ def _solve_by_interior_point(
 ) -> Solution | None:
     """Return the solution for many paths; None where a solver for linear programs is to be asked."""
     is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
-    if is_solver_chosen or len(found.demand) < INTERIOR_POINT_PATHS:
+    if is_solver_chosen or len(found.demand) < INTERIOR_POINT_PATHS or found.share is not None:
         return None
     if objective == "total":
         solution = interior_point.solve_total(problem, found, options)
@@ -682,20 +740,31 @@ def _is_column_generation_faster(problem: Traffic, options: Options) -> bool:
     return not is_solver_chosen and len(problem.targets) * len(problem.links) >= COLUMN_GENERATION_FLOWS
 
 
-def require_paths(paths: int | Literal["any"], max_hops: int | None) -> None:
+def require_paths(paths: int | Literal["any", "tunnels"], max_hops: int | None) -> None:
     """Raise InputError for a hop limit without a number of paths."""
-    if paths == "any" and max_hops is not None:
-        raise InputError(f"max_hops is {max_hops}, but paths is 'any': a hop limit needs a number of paths")
+    if isinstance(paths, str) and max_hops is not None:
+        raise InputError(
+            f"max_hops is {max_hops}, but paths is '{paths}': a hop limit needs a number of paths"
+        )
 
 
-def _require_method(method: Method, paths: int | Literal["any"], objective: Objective) -> None:
+def _require_method(method: Method, paths: int | Literal["any", "tunnels"], objective: Objective) -> None:
     if method == "columns" and (paths != "any" or objective == "cost"):
-        other = f"objective '{objective}'" if paths == "any" else "a number of paths"
+        given = "tunnels" if paths == "tunnels" else "a number of paths"
+        other = f"objective '{objective}'" if paths == "any" else given
         raise InputError(f"method is 'columns', which does not know {other}: leave it at 'auto'")
 
 
-def describe_paths(paths: int, choice: PathChoice, max_hops: int | None) -> str:
+def describe_paths(
+    paths: int | Literal["tunnels"],
+    choice: PathChoice,
+    max_hops: int | None,
+    limits: RouteLimits | None = None,
+) -> str:
     """Return the scope of a bound over given paths."""
+    kept = " that keep latency limits and rules" if limits is not None else ""
+    if paths == "tunnels":
+        return f"the tunnels of each demand{kept}"
     kind = "shortest paths" if choice == "shortest" else "link-disjoint paths"
     limit = f" of at most {max_hops} links" if max_hops is not None else ""
-    return f"the {paths} {kind} of each demand{limit}"
+    return f"the {paths} {kind} of each demand{limit}{kept}"

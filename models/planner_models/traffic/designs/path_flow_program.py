@@ -25,10 +25,14 @@ class CandidatePaths:
 
     found  the paths by demand, ascending; those of a demand from light to heavy, or in the order found
     width  number of links of the network
+    tunnels  (P,) the tunnel that each path is, by row; None where paths were searched
+    share  of a path's traffic on each of its links; None where a path takes one link after another
     """
 
     found: FoundPaths
     width: int
+    tunnels: Ints | None = None
+    share: Floats | None = None
 
     @property
     def demand(self) -> Ints:
@@ -53,9 +57,10 @@ class CandidatePaths:
 
     @cached_property
     def uses(self) -> sp.csr_array:
-        """(P, E) 1 where a path goes over a link."""
+        """(P, E) share of a path's traffic that goes over a link: 1, or less where segments split it."""
         start, link = self.found.start, self.found.link
-        return sp.csr_array((np.ones(len(link)), link, start), shape=(len(self.demand), self.width))
+        share = np.ones(len(link)) if self.share is None else self.share
+        return sp.csr_array((share, link, start), shape=(len(self.demand), self.width))
 
 
 def find_paths(
@@ -153,7 +158,7 @@ def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> p
             "source": problem.demands["source"].to_numpy()[demand],
             "target": problem.demands["target"].to_numpy()[demand],
             "path": [
-                json.dumps(_node_names(problem, paths.links_of(p), names), ensure_ascii=False)
+                json.dumps(_names_on_path(problem, paths, p, names), ensure_ascii=False)
                 for p in used.tolist()
             ],
             "rate_mbps": rate_mbps[used],
@@ -161,16 +166,31 @@ def route_table(problem: Traffic, paths: CandidatePaths, rate_mbps: Floats) -> p
     )
     if problem.has_classes:
         frame.insert(2, "class", problem.demands["class"].to_numpy()[demand])
+    tunnels = problem.parsed_tunnels
+    is_segments = np.zeros(len(used), dtype=bool)
+    if paths.tunnels is not None and tunnels is not None:
+        frame["tunnel"] = [tunnels.name[t] for t in paths.tunnels[used].tolist()]
+        is_segments = tunnels.is_segments[paths.tunnels[used]]
+        if is_segments.any():
+            frame["kind"] = np.where(is_segments, "segments", "explicit")
     if (problem.parallel > 1).any():
         frame["parallel"] = [
-            json.dumps([int(problem.parallel[link]) for link in paths.links_of(p)]) for p in used.tolist()
+            "" if by_segments else json.dumps([int(problem.parallel[link]) for link in paths.links_of(p)])
+            for p, by_segments in zip(used.tolist(), is_segments.tolist(), strict=True)
         ]
     return frame
 
 
 def _path_labels(problem: Traffic, paths: CandidatePaths) -> list[str]:
     names = problem.nodes["node"].tolist()
-    return ["->".join(_node_names(problem, links, names)) for links in paths.links]
+    return ["->".join(_names_on_path(problem, paths, p, names)) for p in range(len(paths.demand))]
+
+
+def _names_on_path(problem: Traffic, paths: CandidatePaths, path: int, names: list[str]) -> list[str]:
+    """Return the names of a path's nodes; of a list of segments, those that are listed."""
+    if paths.tunnels is not None and problem.parsed_tunnels is not None:
+        return [names[node] for node in problem.parsed_tunnels.nodes[paths.tunnels[path]]]
+    return _node_names(problem, paths.links_of(path), names)
 
 
 def _node_names(problem: Traffic, links: tuple[int, ...], names: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from planner_models.traffic.designs import (
     localflow,
     mptcp,
     optimum,
+    tunnels,
     utility_maximization,
     valiant,
 )
@@ -58,6 +59,13 @@ DESIGNS: Final = (
     _oblivious(name="shortest_path", decide=ecmp.route_single, source="RFC 2328"),
     _oblivious(name="ecmp_hash", decide=ecmp.route_hashed, source="RFC 2992; Sen et al. 2013, section 7.2"),
     _oblivious(name="packet_scatter", decide=ecmp.route, source="Sen et al. 2013, section 4.1"),
+    Design(
+        name="tunnels",
+        decide=tunnels.route,
+        signalling=no_signalling,
+        messages="tunnels and their weights are configured; nodes flood link states when the network changes",
+        source="RFC 3209, RFC 9256",
+    ),
     _oblivious(
         name="valiant",
         decide=valiant.route,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,9 +12,10 @@ import pandas as pd
 import pandera.pandas as pa
 import scipy.sparse as sp
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import Table, abbreviate, label, number, validate
 from planner.errors import PlanRejected
+from planner_models.traffic.plan.segment_lists import segment_shares
 from planner_models.traffic.plan.segments import SEGMENTS
 from planner_models.traffic.problem.problem import Traffic, entries_at, sum_by_index
 
@@ -49,12 +50,21 @@ ROUTES: Final = Table(
         "target": label("node where the demand ends"),
         "path": label("its nodes from source to target, as a JSON list"),
         "rate_mbps": number("Mbit/s on this path", at_least=0),
-        "parallel": label("which of parallel links each hop takes, as a JSON list; all first if absent"),
+        "parallel": label(
+            "which of parallel links each hop takes, as a JSON list; all first if absent",
+            optional=True,
+            may_be_blank=True,
+        ),
+        "tunnel": label("name of the tunnel that it is", optional=True, may_be_blank=True),
+        "kind": label(
+            "explicit: each step is a link; segments: shortest paths between the nodes listed, with ECMP",
+            optional=True,
+            may_be_blank=True,
+        ),
         "class": label(CLASS, optional=True),
     },
     may_be_empty=True,
 )
-ROUTES.columns["parallel"].required = False
 LINKS: Final = Table(
     name="links",
     about="load of each link",
@@ -392,31 +402,84 @@ def _node_names(problem: Traffic, places: Ints) -> pd.Categorical:
 def flow_on_routes(problem: Traffic, routes: pd.DataFrame) -> sp.coo_array:
     """Return the flow of each demand on each link, (K, E) Mbit/s, of the table `routes`."""
     require_classes(problem, routes, "routes")
-    demand = problem.find_demands(routes)
-    columns = [routes[name].tolist() for name in ("source", "target", "path")]
-    rows: list[int] = []
-    tails: list[str] = []
-    heads: list[str] = []
-    numbers: list[int] = []
-    for row, (source, target, text) in enumerate(zip(*columns, strict=True)):
-        path = _parse_path(text, row)
-        if demand[row] < 0 or path[0] != source or path[-1] != target:
+    demand, nodes, rate = problem.find_demands(routes), list_routes(problem, routes), routes["rate_mbps"]
+    columns = [routes[name].tolist() for name in ("source", "target")]
+    names = problem.nodes["node"].tolist()
+    for row, (source, target, path) in enumerate(zip(*columns, nodes, strict=True)):
+        ends = names[path[0]], names[path[-1]]
+        if demand[row] < 0 or ends != (source, target):
             what = (
-                "is no demand of the problem"
-                if demand[row] < 0
-                else f"has a path from {path[0]} to {path[-1]}"
+                "is no demand of the problem" if demand[row] < 0 else "has a path from {} to {}".format(*ends)
             )
             raise PlanRejected(f"routes row {row + 1}: {source}->{target} {what}")
+    uses = links_of_routes(problem, routes, nodes)
+    amount = sp.diags_array(rate.to_numpy(float)) @ uses
+    place = sp.csr_array(
+        (np.ones(len(demand)), (demand, np.arange(len(demand)))), shape=(len(problem.demands), len(demand))
+    )
+    return sp.coo_array(place @ amount)
+
+
+def list_routes(problem: Traffic, routes: pd.DataFrame) -> list[tuple[int, ...]]:
+    """Return the nodes of each of the table `routes`; PlanRejected for paths that are none."""
+    node_of = {name: node for node, name in enumerate(problem.nodes["node"].tolist())}
+    listed = []
+    for row, text in enumerate(routes["path"].tolist()):
+        path = _parse_path(text, row)
+        unknown = [name for name in path if name not in node_of]
+        if unknown:
+            raise PlanRejected(f"routes row {row + 1}: '{unknown[0]}' is no node of the network")
+        listed.append(tuple(node_of[name] for name in path))
+    return listed
+
+
+def links_of_routes(problem: Traffic, routes: pd.DataFrame, nodes: Sequence[tuple[int, ...]]) -> sp.csr_array:
+    """Return the share of a route's traffic on each link, (R, E); PlanRejected for a step without a link."""
+    by_segments = is_by_segments(routes)
+    names = problem.nodes["node"].to_numpy()
+    rows: list[int] = []
+    tails: list[int] = []
+    heads: list[int] = []
+    numbers: list[int] = []
+    given = routes["parallel"].tolist() if "parallel" in routes else [""] * len(routes)
+    for row, path in enumerate(nodes):
+        if by_segments[row]:
+            continue
         hops = len(path) - 1
         rows += [row] * hops
         tails += path[:-1]
         heads += path[1:]
-        numbers += (
-            _parse_parallels(routes["parallel"].iloc[row], row, hops) if "parallel" in routes else [1] * hops
-        )
-    link = require_links(problem, tails, heads, numbers, "routes")
-    rate = routes["rate_mbps"].to_numpy(float)[rows] if rows else np.zeros(0)
-    return sp.coo_array((rate, (demand[rows], link)), shape=(len(problem.demands), len(problem.links)))
+        numbers += _parse_parallels(given[row], row, hops) if given[row] else [1] * hops
+    link = require_links(
+        problem, names[np.array(tails, dtype=int)], names[np.array(heads, dtype=int)], numbers, "routes"
+    )
+    shape = (len(routes), len(problem.links))
+    uses = sp.csr_array((np.ones(len(link)), (np.array(rows, dtype=int), link)), shape=shape)
+    if not by_segments.any():
+        return uses
+    shares, is_followed = segment_shares(
+        problem, [nodes[row] for row in np.flatnonzero(by_segments).tolist()]
+    )
+    if not is_followed.all():
+        row = int(np.flatnonzero(by_segments)[int(np.argmin(is_followed))])
+        raise PlanRejected(f"routes row {row + 1}: has a segment without a path")
+    place = np.flatnonzero(by_segments)
+    spread = sp.csr_array(
+        (np.ones(len(place)), (place, np.arange(len(place)))), shape=(len(routes), len(place))
+    )
+    return sp.csr_array(uses + spread @ shares)
+
+
+def is_by_segments(routes: pd.DataFrame) -> Bools:
+    """Return whether each route is a list of segments, (R,); PlanRejected for an unknown kind."""
+    if "kind" not in routes:
+        return np.zeros(len(routes), dtype=bool)
+    kind = routes["kind"].to_numpy()
+    wrong = np.flatnonzero(~np.isin(kind.astype(str), ("", "explicit", "segments")))
+    if len(wrong):
+        text = abbreviate(kind[wrong[0]])
+        raise PlanRejected(f"routes row {wrong[0] + 1}: kind is '{text}', must be explicit or segments")
+    return np.asarray(kind == "segments")
 
 
 def _parse_parallels(text: str, row: int, hops: int) -> list[int]:

@@ -211,6 +211,8 @@ def _open_session(
     """Return a session of the design's linear program; None without one, or without a solution in time."""
     design = decided.design
     over_links = decided.parameters.get("paths", "any") == "any"
+    if over_links and (problem.parsed_rules or np.isfinite(problem.max_latency_ms).any()):
+        return None  # the program over links knows no limits of routes
     size = len(problem.targets) * len(problem.links) if over_links else len(problem.demands)
     is_by_class = bool(decided.decision.proof.levels)  # the program is that of all classes together
     if (

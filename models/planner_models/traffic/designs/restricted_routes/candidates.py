@@ -1,0 +1,148 @@
+"""Candidate paths of demands: tunnels or searched paths, those of them that keep the limits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+import numpy as np
+
+from planner.errors import InputError
+from planner_models.traffic.designs import path_search
+from planner_models.traffic.designs.path_flow_program import CandidatePaths, find_paths
+from planner_models.traffic.designs.path_search import FoundPaths, PathChoice
+from planner_models.traffic.designs.restricted_routes.limits import Conditions, RouteLimits
+from planner_models.traffic.plan.segment_lists import segment_shares
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.tunnels import Tunnels
+
+
+def find_candidates(
+    problem: Traffic,
+    paths: int | Literal["tunnels"],
+    choice: PathChoice,
+    max_hops: int | None,
+    limits: RouteLimits | None,
+) -> CandidatePaths:
+    """Return the tunnels, or that many searched paths of each demand: those that keep the limits."""
+    if paths == "tunnels":
+        return find_tunnels(problem, limits)
+    found = find_paths(problem, count=paths, choice=choice, max_hops=max_hops)
+    if limits is None:
+        return found
+    keeps = [
+        limits.keeps(problem, demand, found.links_of(path))
+        for path, demand in enumerate(found.demand.tolist())
+    ]
+    kept = path_search.take(found.found, np.flatnonzero(keeps))
+    return CandidatePaths(found=kept, width=found.width)
+
+
+def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths:
+    """Return the tunnels that are up and keep the limits, of the demands with a rate; in their table's order.
+
+    raises  InputError where the problem has no tunnels
+    """
+    tunnels = problem.parsed_tunnels
+    if tunnels is None:
+        raise InputError("problem: has no table 'tunnels', which the design needs")
+    demand = problem.demands_between(tunnels.source, tunnels.target)
+    wanted = (demand >= 0) & (problem.rate_mbps[demand] > 0)
+    by_segments = np.flatnonzero(wanted & tunnels.is_segments)
+    shares, is_followed = segment_shares(problem, [tunnels.nodes[t] for t in by_segments.tolist()])
+    place = {int(t): row for row, t in enumerate(by_segments.tolist()) if is_followed[row]}
+    chosen: list[int] = []
+    links: list[list[int]] = []
+    parts: list[list[float]] = []
+    for t in np.flatnonzero(wanted)[np.argsort(demand[wanted], kind="stable")].tolist():
+        if tunnels.is_segments[t]:
+            if t not in place:
+                continue
+            row = place[t]
+            entries = slice(shares.indptr[row], shares.indptr[row + 1])
+            path, share = shares.indices[entries].tolist(), shares.data[entries].tolist()
+            keeps = limits is None or _segments_keep(problem, limits, int(demand[t]), tunnels.nodes[t], path)
+        else:
+            path, share = list(tunnels.links[t]), [1.0] * len(tunnels.links[t])
+            keeps = -1 not in path and (limits is None or limits.keeps(problem, int(demand[t]), path))
+        if keeps:
+            chosen.append(t)
+            links.append(path)
+            parts.append(share)
+    is_split = bool(tunnels.is_segments[chosen].any())
+    return CandidatePaths(
+        found=FoundPaths(
+            demand=demand[chosen].astype(np.int64),
+            start=np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64),
+            link=np.array(list(itertools.chain.from_iterable(links)), dtype=np.int32),
+        ),
+        width=len(problem.links),
+        tunnels=np.array(chosen, dtype=np.int64),
+        share=np.array(list(itertools.chain.from_iterable(parts))) if is_split else None,
+    )
+
+
+def split_by_weight(problem: Traffic, paths: CandidatePaths) -> np.ndarray:
+    """Return the rate on each tunnel, (P,) Mbit/s, where demands split by weight; evenly where all are 0."""
+    tunnels: Tunnels = problem.parsed_tunnels  # type: ignore[assignment] # the paths are of them
+    weight = tunnels.weight[paths.tunnels]
+    total = np.bincount(paths.demand, weights=weight, minlength=len(problem.demands))
+    weight = np.where(total[paths.demand] > 0, weight, 1.0)
+    total = np.bincount(paths.demand, weights=weight, minlength=len(problem.demands))
+    return np.asarray(problem.rate_mbps[paths.demand] * weight / total[paths.demand])
+
+
+def _segments_keep(
+    problem: Traffic, limits: RouteLimits, demand: int, nodes: tuple[int, ...], links: list[int]
+) -> bool:
+    """Return whether each path that traffic takes over a list of segments keeps the limits of a demand.
+
+    Within a segment, a link of the list is on one of its shortest paths where it comes nearer to its end.
+    """
+    if not limits.allowed[limits.allowed_of[demand], links].all():
+        return False
+    conditions = limits.conditions.get(demand, Conditions((), ()))
+    state = conditions.start(nodes[0])
+    if state is None:
+        return False
+    # states of routes at a node, with the largest latency of those in each
+    reached = {state: 0.0}
+    for start, end in itertools.pairwise(nodes):
+        leg, _ = segment_shares(problem, [(start, end)])
+        leaving: dict[int, list[int]] = {}
+        for link in leg.indices.tolist():
+            leaving.setdefault(int(problem.tail[link]), []).append(link)
+        at = {start: reached}
+        for node in _order(problem, leaving, start):
+            for link in leaving.get(node, []):
+                after = int(problem.head[link])
+                for before, latency in at[node].items():
+                    onward = conditions.step(*before, after)
+                    if onward is None:
+                        return False
+                    found = at.setdefault(after, {})
+                    found[onward] = max(found.get(onward, 0.0), latency + limits.latency_ms[link])
+        reached = at[end]
+    return all(
+        met == conditions.all_met and latency <= limits.max_latency_ms[demand]
+        for (met, _), latency in reached.items()
+    )
+
+
+def _order(problem: Traffic, leaving: dict[int, list[int]], start: int) -> list[int]:
+    """Return the nodes of an acyclic set of links from `start` on, each before those it leads to."""
+    entering: dict[int, int] = {}
+    for links in leaving.values():
+        for link in links:
+            head = int(problem.head[link])
+            entering[head] = entering.get(head, 0) + 1
+    order, ready = [], [start]
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for link in leaving.get(node, []):
+            head = int(problem.head[link])
+            entering[head] -= 1
+            if not entering[head]:
+                ready.append(head)
+    return order

@@ -1,0 +1,367 @@
+"""Cheapest paths within a latency limit, compiled; and paths that must pass or avoid sequences of nodes.
+
+Resource-constrained shortest paths by label setting in the order of A*: labels leave the heap by their cost
+plus the cost of a shortest path to the target. At a node, labels then leave in the order of their cost, so
+that a label is dominated exactly where one before it had at most its latency.
+
+source  Desrosiers et al. 1995 ("Time constrained routing and scheduling"); Hart, Nilsson and Raphael 1968
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numba
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.designs.path_search import FoundPaths
+from planner_models.traffic.designs.restricted_routes.limits import Conditions, RouteLimits
+from planner_models.traffic.problem.problem import Traffic
+
+MAX_LABELS: Final = 50_000  # of one path under conditions, after which only its bound is known
+
+
+class CheapestPaths(NamedTuple):
+    """The cheapest path of each demand asked for.
+
+    found  the paths, of demands that have one
+    cost   (n,) lower bound on the cost of each demand's path: its cost where one was found; inf for none
+    is_proven  whether each demand without a path is proven to have none
+    """
+
+    found: FoundPaths
+    cost: Floats
+    is_proven: bool
+
+
+class ConstrainedPathSearch:
+    """Searches the cheapest path of each of some demands that keeps its limits."""
+
+    def __init__(self, problem: Traffic, limits: RouteLimits, demand: Ints) -> None:
+        nodes = len(problem.nodes)
+        self.limits = limits
+        self._backward = Graph.of(nodes, problem.tail, problem.head)
+        reverse = Graph.of(nodes, problem.head, problem.tail)
+        self._first, self._leaving = reverse.first, reverse.entering
+        has_conditions = np.isin(demand, np.array(sorted(limits.conditions), dtype=np.int64))
+        self.demand = demand
+        plain = np.flatnonzero(~has_conditions)
+        key = limits.allowed_of[demand[plain]] * nodes + problem.target[demand[plain]]
+        self._plain = plain[np.argsort(key, kind="stable")]
+        self._conditioned = np.flatnonzero(has_conditions)
+        self._source, self._target = problem.source, problem.target
+
+    def search(self, cost: Floats) -> CheapestPaths:
+        """Return the cheapest paths by the cost of links, (E,) at least 0."""
+        least = np.full(len(self.demand), np.inf)
+        demand = self.demand[self._plain]
+        hops, link, found = _search(
+            self._backward,
+            self._first,
+            self._leaving,
+            self.limits.allowed,
+            np.maximum(cost, 0.0),
+            self.limits.latency_ms,
+            self._source[demand],
+            self._target[demand],
+            self.limits.allowed_of[demand],
+            self.limits.max_latency_ms[demand],
+        )
+        least[self._plain] = found
+        has_path = np.isfinite(found)
+        owner = self._plain[has_path]
+        parts = [link]
+        lengths = hops[has_path].tolist()
+        is_proven = True
+        more: list[int] = []
+        for place in self._conditioned.tolist():
+            path, bound = self._search_conditioned(int(self.demand[place]), np.maximum(cost, 0.0))
+            least[place] = bound
+            if path is None:
+                is_proven &= not np.isfinite(bound)
+                continue
+            parts.append(np.array(path, dtype=np.int32))
+            lengths.append(len(path))
+            more.append(place)
+        owner = np.r_[owner, np.array(more, dtype=np.int64)].astype(np.int64)
+        paths = FoundPaths(
+            demand=self.demand[owner],
+            start=np.r_[0, np.cumsum(lengths)].astype(np.int64),
+            link=np.concatenate(parts).astype(np.int32),
+        )
+        return CheapestPaths(found=paths, cost=least, is_proven=is_proven)
+
+    # --- under conditions -----------------------------------------------------------------
+
+    def _search_conditioned(self, demand: int, cost: Floats) -> tuple[list[int] | None, float]:
+        """Return the cheapest loopless path of a demand with conditions, and a lower bound on its cost."""
+        conditions, target = self.limits.conditions[demand], int(self._target[demand])
+        allowed = self.limits.allowed[self.limits.allowed_of[demand]]
+        to_go, time_to_go = (
+            _RemainingCost(self._backward, conditions, target, np.where(allowed, amount, np.inf))
+            for amount in (cost, self.limits.latency_ms)
+        )
+        most = float(self.limits.max_latency_ms[demand])
+        source = int(self._source[demand])
+        state = conditions.start(source)
+        if state is None or not np.isfinite(to_go(source, *state)):
+            return None, np.inf
+        counter = itertools.count()
+        first = _Label(source, *state, visited=1 << source, cost=0.0, latency=0.0, link=-1, before=None)
+        heap = [(to_go(source, *state), next(counter), first)]
+        settled: dict[tuple[object, ...], list[_Label]] = {}
+        labels = 0
+        while heap:
+            bound, _, label = heapq.heappop(heap)
+            if label.node == target:
+                return label.links(), label.cost
+            before = settled.setdefault((label.node, label.met, label.passed), [])
+            if any(other.dominates(label) for other in before):
+                continue
+            before.append(label)
+            labels += 1
+            if labels > MAX_LABELS:
+                return None, bound
+            for onward in self._extend(label, conditions, allowed, cost, target):
+                at = onward.node, onward.met, onward.passed
+                whole = max(bound, onward.cost + to_go(*at))
+                if onward.latency + time_to_go(*at) <= most and np.isfinite(whole):
+                    heapq.heappush(heap, (whole, next(counter), onward))
+        return None, np.inf
+
+    def _extend(
+        self, label: _Label, conditions: Conditions, allowed: Bools, cost: Floats, target: int
+    ) -> Iterator[_Label]:
+        """Yield the label of each path that goes one link on, to a node that it has not visited."""
+        first = self._first
+        for link in self._leaving[first[label.node] : first[label.node + 1]].tolist():
+            node = int(self._backward.head[link])
+            if not allowed[link] or label.visited >> node & 1:
+                continue
+            state = conditions.step(label.met, label.passed, node)
+            if state is not None and (node != target or state[0] == conditions.all_met):
+                yield _Label(
+                    node,
+                    *state,
+                    visited=label.visited | 1 << node,
+                    cost=label.cost + float(cost[link]),
+                    latency=label.latency + float(self.limits.latency_ms[link]),
+                    link=link,
+                    before=label,
+                )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Label:
+    """A path from the source to a node: the conditions met, nodes visited as bits, cost and latency."""
+
+    node: int
+    met: int
+    passed: tuple[int, ...]
+    visited: int
+    cost: float
+    latency: float
+    link: int
+    before: _Label | None
+
+    def dominates(self, other: _Label) -> bool:
+        """Return whether every way on from another path with no less cost is one from this path too."""
+        return self.latency <= other.latency and self.visited & other.visited == self.visited
+
+    def links(self) -> list[int]:
+        """Return the links of the path in order."""
+        links: list[int] = []
+        label = self
+        while label.before is not None:
+            links.append(label.link)
+            label = label.before
+        return links[::-1]
+
+
+class _RemainingCost:
+    """Lower bound on the cost from a node to the target through what a path still needs.
+
+    Each group that is not met bounds it by itself: through the cheapest of its sequences, from where the path
+    is in it or from its start.
+    """
+
+    def __init__(self, backward: Graph, conditions: Conditions, target: int, cost: Floats) -> None:
+        self._conditions, self._cost = conditions, cost
+        roots = {target} | {node for group in conditions.needs for nodes in group for node in nodes}
+        self._to = {root: _distances(backward, cost, root) for root in roots}
+        self._target = target
+        self._place = list(itertools.accumulate((len(group) for group in conditions.needs), initial=0))
+
+    def __call__(self, node: int, met: int, passed: Sequence[int]) -> float:
+        direct = self._to[self._target]
+        most = float(direct[node])
+        for number, group in enumerate(self._conditions.needs):
+            if met >> number & 1:
+                continue
+            least = np.inf
+            for nodes, count in zip(group, passed[self._place[number] :], strict=False):
+                # the sequence is followed to its end, whatever its steps cost, and then to the target
+                rest = float(direct[nodes[-1]])
+                least = min(least, float(self._to[nodes[0]][node]) + rest)
+                if count:
+                    least = min(least, float(self._to[nodes[count]][node]) + rest)
+            most = max(most, least)
+        return most
+
+
+def _distances(backward: Graph, cost: Floats, root: int) -> Floats:
+    tree, parent = allocate(backward.nodes), np.empty(backward.nodes, dtype=np.int32)
+    dijkstra(backward, cost, root, tree, parent)
+    return np.array(tree.distance)
+
+
+# --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _search(backward, first, leaving, allowed, cost, latency, source, target, allowed_of, most):  # type: ignore[no-untyped-def]
+    """Return the number of links of each demand's cheapest path, all links, and each cost; inf for no path.
+
+    Demands with one target and one set of links stand together and share their trees.
+    """
+    nodes, count = backward.nodes, len(source)
+    tree, quick = allocate(nodes), allocate(nodes)
+    parent, faster = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+    hops, found = np.zeros(count, np.int64), np.full(count, np.inf)
+    link, size = np.empty(16 * count + nodes, np.int32), 0
+    length, delay = np.empty(len(cost)), np.empty(len(cost))
+    path = np.empty(nodes, np.int32)
+    shortest = np.empty(nodes)
+    for k in range(count):
+        s, t = source[k], target[k]
+        if k == 0 or target[k - 1] != t or allowed_of[k - 1] != allowed_of[k]:
+            for e in range(len(cost)):
+                is_allowed = allowed[allowed_of[k], e]
+                length[e] = cost[e] if is_allowed else np.inf
+                delay[e] = latency[e] if is_allowed else np.inf
+            dijkstra(backward, length, t, tree, parent)
+            dijkstra(backward, delay, t, quick, faster)
+        if tree.distance[s] == np.inf or quick.distance[s] > most[k]:
+            continue
+        steps, time, v = 0, 0.0, s
+        while v != t:
+            path[steps] = parent[v]
+            time += latency[parent[v]]
+            steps += 1
+            v = backward.head[parent[v]]
+        found[k] = tree.distance[s]
+        if time > most[k]:
+            steps, found[k] = _within(
+                backward,
+                first,
+                leaving,
+                length,
+                delay,
+                s,
+                t,
+                most[k],
+                tree.distance,
+                quick.distance,
+                shortest,
+                path,
+            )
+        hops[k] = steps
+        if size + steps > len(link):
+            longer = np.empty(2 * (size + steps), np.int32)
+            longer[:size] = link[:size]
+            link = longer
+        link[size : size + steps] = path[:steps]
+        size += steps
+    return hops, link[:size].copy(), found
+
+
+@numba.njit(cache=True)
+def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_go, shortest, path):  # type: ignore  # noqa: C901
+    """Write the cheapest path from s to t within a delay to `path`; return its links' number and its cost."""
+    capacity = 1024
+    node, link, before = (
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int32),
+    )
+    spent, time, key = np.empty(capacity), np.empty(capacity), np.empty(capacity)
+    heap = np.empty(capacity, np.int32)
+    for v in range(len(shortest)):
+        shortest[v] = np.inf  # least delay of the labels that have left the heap
+    node[0], link[0], before[0], spent[0], time[0], key[0] = s, -1, -1, 0.0, 0.0, to_go[s]
+    heap[0], size, labels = 0, 1, 1
+    while size > 0:
+        top = heap[0]
+        size -= 1
+        last, i = heap[size], 0
+        while True:
+            child = 2 * i + 1
+            if child >= size:
+                break
+            if child + 1 < size and _is_before(heap[child + 1], heap[child], key, time):
+                child += 1
+            if not _is_before(heap[child], last, key, time):
+                break
+            heap[i] = heap[child]
+            i = child
+        heap[i] = last
+        v = node[top]
+        if time[top] >= shortest[v]:
+            continue
+        shortest[v] = time[top]
+        if v == t:
+            steps, at = 0, top
+            while before[at] >= 0:
+                steps += 1
+                at = before[at]
+            at = top
+            for i in range(steps - 1, -1, -1):
+                path[i] = link[at]
+                at = before[at]
+            return steps, spent[top]
+        for j in range(first[v], first[v + 1]):
+            e = leaving[j]
+            u = backward.head[e]
+            if length[e] == np.inf:
+                continue
+            later = time[top] + delay[e]
+            if later >= shortest[u] or later + time_to_go[u] > most or to_go[u] == np.inf:
+                continue
+            if labels == capacity:
+                capacity *= 2
+                node, link, before = _grow(node, capacity), _grow(link, capacity), _grow(before, capacity)
+                spent, time, key = _grow(spent, capacity), _grow(time, capacity), _grow(key, capacity)
+                heap = _grow(heap, capacity)
+            new = labels
+            labels += 1
+            node[new], link[new], before[new] = u, e, top
+            spent[new], time[new] = spent[top] + length[e], later
+            key[new] = max(key[top], spent[new] + to_go[u])
+            i = size
+            size += 1
+            while i > 0:
+                up = (i - 1) // 2
+                if not _is_before(new, heap[up], key, time):
+                    break
+                heap[i] = heap[up]
+                i = up
+            heap[i] = new
+    return 0, np.inf
+
+
+@numba.njit(cache=True)
+def _is_before(one, other, key, time):  # type: ignore[no-untyped-def]
+    return key[one] < key[other] or (key[one] == key[other] and time[one] < time[other])
+
+
+@numba.njit(cache=True)
+def _grow(values, size):  # type: ignore[no-untyped-def]
+    longer = np.empty(size, values.dtype)
+    longer[: len(values)] = values
+    return longer

@@ -1,0 +1,326 @@
+"""Column generation over the routes that keep latency limits and rules, for every objective.
+
+A column is a path of one demand, and its variable the share of the demand on it. The restricted master
+problem is a linear program, solved by HiGHS from the basis of the round before. Its dual prices of capacity
+are the lengths of links under which each demand gets its cheapest path (`constrained_paths`), a new column
+where its reduced cost is negative. With these prices y the Lagrangian relaxation of the capacities has a
+bound that holds for all routes, whatever the columns so far:
+
+    total         y c + sum over demands of d max(0, 1 - dist(y))             at least the largest flow
+    utilization   sum over demands of d dist(y) / y c                        at most the least one
+    cost          m M - y c - sum over demands of d max(0, m - dist(p + y))   at most the least cost
+
+with rates d, capacities c, distances of the cheapest routes, price p of links, and the dual price m of
+delivering at least M. Largest concurrent flow is 1 over least utilization.
+
+source  Dantzig-Wolfe decomposition; Lagrangian bound: Ahuja, Magnanti and Orlin 1993, chapter 17
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.solution import Solution
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_search import FoundPaths
+from planner_models.traffic.designs.restricted_routes.constrained_paths import (
+    CheapestPaths,
+    ConstrainedPathSearch,
+)
+from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
+from planner_models.traffic.problem.problem import Traffic
+
+DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+MAX_ROUNDS: Final = 2_000
+REDUCED_COST_TOLERANCE: Final = 1e-9  # relative to a demand's dual value
+BACKEND: Final = "column generation"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RestrictedSolution:
+    """A solution and the paths that `x`, (P,) Mbit/s, is the traffic of."""
+
+    solution: Solution
+    paths: CandidatePaths
+
+
+class RestrictedFlow:
+    """The routes found so far, kept from one objective to the next."""
+
+    def __init__(self, problem: Traffic, limits: RouteLimits) -> None:
+        self.problem, self.limits = problem, limits
+        wanted = np.flatnonzero(problem.rate_mbps > 0)
+        self._search = ConstrainedPathSearch(problem, limits, wanted)
+        first = self._search.search(problem.weight)
+        self.is_proven = first.is_proven
+        self.without_path = np.zeros(len(problem.demands), dtype=bool)
+        self.without_path[wanted] = True
+        self.without_path[first.found.demand] = False
+        self.demand = np.flatnonzero((problem.rate_mbps > 0) & ~self.without_path)
+        self._search = ConstrainedPathSearch(problem, limits, self.demand)
+        self._columns = _Columns(len(problem.links))
+        self._columns.add(first.found, np.arange(len(first.found.demand)))
+
+    def solve(
+        self, objective: Objective, options: Options, least_mbps: float | None = None
+    ) -> RestrictedSolution:
+        """Return the best routing for an objective other than `delivered`; all demands must have a path.
+
+        Stops at `options.gap`, by default 1e-6; at a time limit it has the incumbent and its bound.
+        """
+        until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+        gap = DEFAULT_GAP if options.gap is None else options.gap
+        master = _Master(self.problem, self.demand, objective, self._columns, options, least_mbps)
+        best_bound, status = -np.inf, Status.FEASIBLE
+        x, value = np.zeros(0), np.inf
+        for round_ in range(MAX_ROUNDS):
+            left = None if until is None or not round_ else until - time.perf_counter()
+            if left is not None and left <= 0:
+                break
+            solved = master.solve(left)
+            if solved is None:
+                break
+            x, value = solved.x, solved.value
+            cheapest = self._search.search(solved.length)
+            best_bound = max(best_bound, master.bound(solved, cheapest))
+            if value - best_bound <= gap * max(abs(value), abs(best_bound), 1e-12):
+                status = Status.OPTIMAL
+                break
+            if not master.add(solved, cheapest, self._columns):
+                break
+        return self._result(objective, x, value, best_bound, status)
+
+    def _result(
+        self, objective: Objective, x: Floats, value: float, bound: float, status: Status
+    ) -> RestrictedSolution:
+        """Return the solution in the terms of the objective: a maximum has its signs turned."""
+        if not np.isfinite(value):
+            status = Status.UNDECIDED
+        found, order = self._columns.paths(len(x))
+        rate = (x * self.problem.rate_mbps[self._columns.demand[: len(x)]])[order]
+        objective_value: float | None = value if np.isfinite(value) else None
+        limit: float | None = bound if np.isfinite(bound) else None
+        if objective == "total":
+            objective_value, limit = (None if one is None else -one for one in (objective_value, limit))
+        elif objective == "concurrent":
+            objective_value, limit = (None if not one else 1 / one for one in (objective_value, limit))
+        solution = Solution(
+            status=status,
+            backend=BACKEND,
+            x=rate if np.isfinite(value) else None,
+            objective=objective_value,
+            bound=limit,
+        )
+        paths = CandidatePaths(found=found, width=len(self.problem.links))
+        return RestrictedSolution(solution=solution, paths=paths)
+
+
+class _Columns:
+    """Paths of demands, in the order found, none twice."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.demand = np.zeros(0, dtype=np.int64)
+        self.links: list[tuple[int, ...]] = []
+        self._known: set[tuple[int, tuple[int, ...]]] = set()
+
+    def add(self, found: FoundPaths, chosen: Ints) -> int:
+        """Add the chosen paths that are new; return how many."""
+        demand: list[int] = []
+        for path in chosen.tolist():
+            links = tuple(found.link[found.start[path] : found.start[path + 1]].tolist())
+            key = (int(found.demand[path]), links)
+            if key not in self._known:
+                self._known.add(key)
+                self.links.append(links)
+                demand.append(key[0])
+        self.demand = np.r_[self.demand, np.array(demand, dtype=np.int64)].astype(np.int64)
+        return len(demand)
+
+    def uses(self, first: int = 0) -> sp.csr_array:
+        """Return 1 where a path goes over a link, of the paths from `first` on."""
+        links = self.links[first:]
+        start = np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64)
+        link = np.array([link for path in links for link in path], dtype=np.int64)
+        return sp.csr_array((np.ones(len(link)), link, start), shape=(len(links), self.width))
+
+    def paths(self, count: int) -> tuple[FoundPaths, Ints]:
+        """Return the first paths by demand, and the place of each among these columns."""
+        order = np.argsort(self.demand[:count], kind="stable")
+        links = [self.links[path] for path in order.tolist()]
+        found = FoundPaths(
+            demand=self.demand[order],
+            start=np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64),
+            link=np.array([link for path in links for link in path], dtype=np.int32),
+        )
+        return found, order
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _MasterSolution:
+    """A solution of the master problem.
+
+    x       (P,) share of its demand on each path
+    value   the objective, to minimize
+    price   (E,) dual price of capacity, at least 0, in the objective per Mbit/s
+    length  (E,) cost of links under which paths are sought
+    dual    (n,) value up to which a path of each demand is worth adding, per Mbit/s
+    """
+
+    x: Floats
+    value: float
+    price: Floats
+    length: Floats
+    dual: Floats
+    delivery_price: float
+
+
+class _Master:
+    """The master problem in one session of HiGHS: minimize over shares of demands on paths.
+
+    Rows are those of links, scaled by their capacities, then those of demands, and for `cost` with a least
+    delivery that one.
+    """
+
+    def __init__(
+        self,
+        problem: Traffic,
+        demand: Ints,
+        objective: Objective,
+        columns: _Columns,
+        options: Options,
+        least_mbps: float | None,
+    ) -> None:
+        from planner.backends import highs  # imports the solver, so only where it is needed
+
+        self._highs = highs
+        self.problem, self.demand, self.objective = problem, demand, objective
+        self.capacity = problem.capacity_mbps
+        self.row_of = np.full(len(problem.demands), -1, dtype=np.int64)
+        self.row_of[demand] = np.arange(len(demand))
+        self.link_price = link_cost(problem) if objective == "cost" else np.zeros(len(self.capacity))
+        self.least_mbps = least_mbps
+        self.is_partial = objective == "total" or least_mbps is not None
+        self.minimizes_utilization = objective in ("concurrent", "utilization")
+        links, count = len(self.capacity), len(demand)
+        self.unit = float(problem.rate_mbps[demand].max())
+        self.utilization_unit = self._first_utilization(columns) if self.minimizes_utilization else 1.0
+        path = self._path_columns(columns, 0)
+        extra = np.zeros((links + count + (least_mbps is not None), int(self.minimizes_utilization)))
+        extra[:links] = -1.0
+        matrix = sp.hstack([sp.csr_array(extra), path[1]], format="csr")
+        upper = np.r_[np.full(links, 0.0 if self.minimizes_utilization else 1.0), np.ones(count)]
+        lower = np.r_[np.full(links, -np.inf), np.zeros(count) if self.is_partial else np.ones(count)]
+        if least_mbps is not None:
+            lower, upper = np.r_[lower, least_mbps / self.unit], np.r_[upper, np.inf]
+        program = LinearProgram.build(
+            sense="min",
+            cost=np.r_[np.ones(extra.shape[1]), path[0]],
+            rows=[Rows("rows", sp.csr_array(matrix), lower=lower, upper=upper)],
+            name=f"traffic {objective} over routes under limits",
+        )
+        self._session = highs.load(program, replace(options, gap=None, time_limit_s=None))
+        self._session.setOptionValue("solver", "simplex")
+
+    def _first_utilization(self, columns: _Columns) -> float:
+        """Return the utilization where each demand takes its first path: the unit of utilization."""
+        _, first = np.unique(columns.demand, return_index=True)
+        load = columns.uses().T[:, first] @ self.problem.rate_mbps[columns.demand[first]]
+        return float((load / self.capacity).max())
+
+    def _path_columns(self, columns: _Columns, first: int) -> tuple[Floats, sp.csc_array]:
+        """Return costs and coefficients of the paths from `first` on."""
+        demand, uses = columns.demand[first:], columns.uses(first)
+        rate = self.problem.rate_mbps[demand]
+        count = len(demand)
+        load = sp.diags_array(rate) @ uses @ sp.diags_array(1 / (self.capacity * self.utilization_unit))
+        share = sp.csr_array(
+            (np.ones(count), (np.arange(count), self.row_of[demand])), shape=(count, len(self.demand))
+        )
+        blocks = [load, share]
+        if self.least_mbps is not None:
+            blocks.append(sp.csr_array((rate / self.unit)[:, None]))
+        price = -np.ones(count) if self.objective == "total" else uses @ self.link_price
+        return rate * price / self.unit, sp.csc_array(sp.hstack(blocks, format="csr").T)
+
+    def solve(self, time_limit_s: float | None) -> _MasterSolution | None:
+        """Return the solution over the paths so far; None where the time limit came first."""
+        if time_limit_s is not None:
+            self._session.setOptionValue("time_limit", self._session.getRunTime() + max(time_limit_s, 1e-3))
+        status = self._highs.run(self._session, self._highs.NAME)
+        if status is not Status.OPTIMAL:
+            return None
+        solution = self._session.getSolution()
+        values, dual = np.array(solution.col_value), np.array(solution.row_dual)
+        links, count = len(self.capacity), len(self.demand)
+        scale = self.utilization_unit if self.minimizes_utilization else self.unit
+        x = np.clip(values[int(self.minimizes_utilization) :], 0.0, 1.0)
+        value = float(self._session.getInfo().objective_function_value) * scale
+        # a row "at most" has a dual of at most 0 in a minimum; prices are per Mbit/s
+        price = np.maximum(-dual[:links], 0.0) / self.capacity
+        price = price if self.minimizes_utilization else price * self.unit
+        worth = dual[links : links + count] * scale / self.problem.rate_mbps[self.demand]
+        delivery = max(float(dual[links + count]), 0.0) if self.least_mbps is not None else 0.0
+        if self.minimizes_utilization:
+            price = price / max(float(price @ self.capacity), 1e-300)
+        return _MasterSolution(
+            x=x,
+            value=value,
+            price=price,
+            length=price + self.link_price,
+            dual=worth,
+            delivery_price=delivery,
+        )
+
+    def bound(self, solved: _MasterSolution, cheapest: CheapestPaths) -> float:
+        """Return the Lagrangian bound of the prices, at most the objective of every routing."""
+        rate, price = self.problem.rate_mbps[self.demand], solved.price
+        if self.minimizes_utilization:
+            return float(rate @ cheapest.cost)  # the prices times capacities add up to 1
+        at_capacity = float(price @ self.capacity)
+        if self.objective == "total":
+            return -at_capacity - float(rate @ np.maximum(1.0 - cheapest.cost, 0.0))
+        if self.least_mbps is None:
+            return float(rate @ cheapest.cost) - at_capacity
+        worth = solved.delivery_price
+        gains = float(rate @ np.maximum(worth - cheapest.cost, 0.0))
+        return worth * self.least_mbps - at_capacity - gains
+
+    def add(self, solved: _MasterSolution, cheapest: CheapestPaths, columns: _Columns) -> bool:
+        """Add the paths with negative reduced cost; return whether there were any."""
+        found = cheapest.found
+        place = self.row_of[found.demand]
+        length = cheapest.cost[place]
+        if self.objective == "total":
+            length = length - 1.0
+        elif self.least_mbps is not None:
+            length = length - solved.delivery_price
+        worth = solved.dual[place]
+        margin = REDUCED_COST_TOLERANCE * np.maximum(np.maximum(np.abs(worth), np.abs(length)), 1e-12)
+        chosen = np.flatnonzero(length < worth - margin)
+        first = len(columns.links)
+        if not columns.add(found, chosen):
+            return False
+        cost, matrix = self._path_columns(columns, first)
+        count = len(cost)
+        self._session.addCols(
+            count,
+            cost,
+            np.zeros(count),
+            np.full(count, np.inf),
+            matrix.nnz,
+            matrix.indptr[:-1].astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+        )
+        return True
