@@ -13,9 +13,18 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
-from planner_models.traffic.plan.plan import Routing, flow_on_routes, require_classes, require_links
+from planner_models.traffic.plan.plan import (
+    Routing,
+    flow_on_routes,
+    is_by_segments,
+    list_routes,
+    require_classes,
+    require_links,
+)
+from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
 from planner_models.traffic.problem.problem import Traffic, entries_at, index_distinct, sum_by_index
 
@@ -57,7 +66,8 @@ class VerifiedFlow:
 
 
 def check(problem: Traffic, plan: Routing) -> Violations:
-    """Return violations: links above their capacity, demands neither sent nor shed, false utilizations.
+    """Return violations: links above their capacity, demands neither sent nor shed, false utilizations, and
+    traffic beyond latency limits or against rules.
 
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
             appears from nowhere or circles where no demand passes, more traffic than a demand's rate; or
@@ -101,7 +111,8 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         allowed=problem.rate_mbps[short],
         unit="Mbit/s",
     )
-    return capacity + demand + _find_false_utilization(problem, plan, flow.link_row, flow.load_mbps)
+    false = _find_false_utilization(problem, plan, flow.link_row, flow.load_mbps)
+    return capacity + demand + false + check_routes(problem, plan, flow)
 
 
 def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:
@@ -174,6 +185,24 @@ def _require_routes(problem: Traffic, routes: pd.DataFrame, flow: VerifiedFlow) 
     if not flow.by_demand:
         raise PlanRejected("routes: need flows with the column 'source'")
     _require_same_flow(problem, sp.csr_array(flow_on_routes(problem, routes)), flow, "routes")
+    if "tunnel" in routes:
+        _require_tunnels(problem, routes)
+
+
+def _require_tunnels(problem: Traffic, routes: pd.DataFrame) -> None:
+    """Raise PlanRejected where a route is not the tunnel that it names."""
+    tunnels = problem.parsed_tunnels
+    row_of = {} if tunnels is None else {name: row for row, name in enumerate(tunnels.name)}
+    by_segments = is_by_segments(routes).tolist()
+    paths = list_routes(problem, routes)
+    for row, (name, path) in enumerate(zip(routes["tunnel"].tolist(), paths, strict=True)):
+        if not name:
+            continue
+        if tunnels is None or name not in row_of:
+            raise PlanRejected(f"routes row {row + 1}: tunnel '{abbreviate(name)}' is none of the problem")
+        known = row_of[name]
+        if tunnels.nodes[known] != path or bool(tunnels.is_segments[known]) != by_segments[row]:
+            raise PlanRejected(f"routes row {row + 1}: its path is not that of tunnel '{abbreviate(name)}'")
 
 
 def _require_weights(problem: Traffic, weights: pd.DataFrame, flow: VerifiedFlow) -> None:

@@ -13,6 +13,7 @@ from planner.contract.plan import Breakdown
 from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import count_segments
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -54,6 +55,12 @@ METRICS: Final = (
         "mean weight of the paths over that of the shortest paths, averaged by traffic",
     ),
     _less("mean_latency_ms", "ms", "mean delay of the paths, averaged by traffic"),
+    _less(
+        "latency_violations",
+        "demands",
+        "demands with traffic on routes that are longer than their latency limit",
+    ),
+    _less("rule_violations", "demands", "demands with traffic on routes that break a rule"),
     _less("cost", "", "cost of the traffic on all links"),
     _less("moved_mbps", "Mbit/s", "traffic that the plan takes off its present routes"),
     _less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
@@ -98,6 +105,8 @@ LIMITS: Final = {
     "capacity": "overloaded links",
     "demand": "demands neither sent nor listed as shed",
     "utilization": "links listed with a false utilization",
+    "latency": "demands with routes longer than their latency limit",
+    "rules": "demands with routes that break a rule",
 }
 
 
@@ -126,6 +135,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "concurrent_flow": smallest_share / busiest if smallest_share is not None and busiest > 0 else None,
         "mean_path_stretch": float(problem.weight @ load) / shortest if shortest > 0 else None,
         "mean_latency_ms": _per_link(problem, "latency_ms", load, sent),
+        **_broken_limits(problem, plan),
         "cost": _per_link(problem, "cost", load, 1.0),
         "moved_mbps": None if plan.moved is None else float(plan.moved["rate_mbps"].sum()),
         "detoured_demands": detoured,
@@ -159,6 +169,17 @@ def break_down(problem: Traffic, plan: Routing) -> Breakdown | None:
         }
     )
     return Breakdown(title="Traffic by class, the highest priority first", group="class", frame=frame)
+
+
+def _broken_limits(problem: Traffic, plan: Routing) -> dict[str, float | None]:
+    """Return the numbers of demands beyond their latency limits and against rules; None without any."""
+    found = check_routes(problem, plan, verify_flow(problem, plan)).frame
+    late = found["limit"] == "latency"
+    demands = {where.partition(": ")[0] for where in found["where"][found["limit"] == "rules"]}
+    return {
+        "latency_violations": float(late.sum()) if np.isfinite(problem.max_latency_ms).any() else None,
+        "rule_violations": float(len(demands)) if problem.parsed_rules else None,
+    }
 
 
 def _shares(share: np.ndarray) -> dict[str, float | None]:

@@ -28,7 +28,7 @@ def segment_shares(problem: Traffic, lists: Sequence[tuple[int, ...]]) -> tuple[
     names = problem.nodes["node"].to_numpy()
     ends = np.array(pairs, dtype=np.int64)
     demands = pd.DataFrame({"source": names[ends[:, 0]], "target": names[ends[:, 1]], "rate_mbps": 1.0})
-    legs = replace(problem, demands=demands, tunnels=None, rules=None)
+    legs = replace(problem, demands=demands, classes=None, tunnels=None, rules=None)
     ratios = split_ratios.split_evenly(legs, split_ratios.shortest_path_links(legs))
     share = sp.csr_array(split_ratios.apply_ratios(legs, ratios, np.where(legs.unreachable, 0.0, 1.0)))
     place = {pair: row for row, pair in enumerate(pairs)}
