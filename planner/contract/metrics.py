@@ -42,6 +42,8 @@ class Headline:
     growth     name of the metric that says by which factor all demand can grow before something is lost;
                "" where there is none. Upgrades improve it where nothing is lost
     table      names of the metrics that a table shows first, at most eight; () for the first eight
+    required   names of the metrics that count what a plan must not do, such as routes against a rule: a plan
+               with any is never best where another has none
     """
 
     metric: str
@@ -53,6 +55,7 @@ class Headline:
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     growth: str = ""
     table: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
 
 MOST_TABLE_METRICS: Final = 8

@@ -58,7 +58,7 @@ def comparison_sentences(comparison: Comparison) -> list[Sentence]:
 def best_run(comparison: Comparison) -> Run | None:
     """Return the run with the best plan by the headline's ranks; None where no run has a plan."""
     planned = [run for run in comparison.runs if headline_values(run)]
-    key = lambda run: (_rank(run), not run.constraints.met, run.proof.bound is None)  # noqa: E731
+    key = lambda run: (_breaks_required(run), _rank(run), not run.constraints.met, run.proof.bound is None)  # noqa: E731
     return min(planned, key=key, default=None)
 
 
@@ -317,6 +317,11 @@ def _missing(run: Run) -> str:
         says = run.status if run.status.startswith("no plan") else f"no plan ({run.status})"
         return says + "".join(f": {reason}".rstrip(".") for reason in run.proof.reasons[:1])
     return f"a plan without {metric.label[0].lower()}{metric.label[1:]}"
+
+
+def _breaks_required(run: Run) -> bool:
+    """Return whether a plan does what no plan must do."""
+    return any(run.metrics.get(name) for name in run.system.plan.headline.required)
 
 
 def _rank(run: Run) -> tuple[float, ...]:

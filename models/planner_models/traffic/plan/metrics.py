@@ -100,6 +100,7 @@ HEADLINE: Final = Headline(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
         *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
     ),
+    required=("latency_violations", "rule_violations"),
 )
 LIMITS: Final = {
     "capacity": "overloaded links",

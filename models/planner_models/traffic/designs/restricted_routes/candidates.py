@@ -41,6 +41,8 @@ def find_candidates(
 def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths:
     """Return the tunnels that are up and keep the limits, of the demands with a rate; in their table's order.
 
+    A list of segments whose shortest paths pass its target before its end is left out: traffic has arrived.
+
     raises  InputError where the problem has no tunnels
     """
     tunnels = problem.parsed_tunnels
@@ -61,7 +63,9 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
             row = place[t]
             entries = slice(shares.indptr[row], shares.indptr[row + 1])
             path, share = shares.indices[entries].tolist(), shares.data[entries].tolist()
-            keeps = limits is None or _segments_keep(problem, limits, int(demand[t]), tunnels.nodes[t], path)
+            keeps = not (problem.tail[path] == tunnels.target[t]).any() and (
+                limits is None or _segments_keep(problem, limits, int(demand[t]), tunnels.nodes[t], path)
+            )
         else:
             path, share = list(tunnels.links[t]), [1.0] * len(tunnels.links[t])
             keeps = -1 not in path and (limits is None or limits.keeps(problem, int(demand[t]), path))

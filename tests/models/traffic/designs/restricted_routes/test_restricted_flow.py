@@ -1,0 +1,143 @@
+"""Column generation under limits: agreement with a linear program over all routes, and properties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.contract.proof import Status
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic import SYSTEM, Traffic
+from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.plan.check import check
+from tests.models.traffic.networks import both_ways, network
+from tests.models.traffic.restricted_networks import draw_network, find_paths, solve_over_paths
+
+OBJECTIVES = ("total", "concurrent", "utilization", "cost", "delivered")
+seeds = st.integers(0, 1_000_000)
+
+
+@given(seeds)
+@settings(max_examples=25, deadline=None)
+def test_agrees_with_a_program_over_all_routes(seed: int) -> None:
+    problem = draw_network(seed)
+    paths = find_paths(problem)
+    if not any(paths):
+        return
+    for objective in OBJECTIVES:
+        decision = optimum.route(problem, objective=objective)
+        expected = solve_over_paths(problem, paths, objective)
+        assert decision.proof.status is Status.OPTIMAL, objective
+        assert decision.proof.objective == pytest.approx(expected, rel=1e-5, abs=1e-6), objective
+        assert decision.proof.bound == pytest.approx(expected, rel=1e-5, abs=1e-6), objective
+        assert not {"latency", "rules"} & set(check(problem, decision.plan).frame["limit"])
+
+
+@given(seeds)
+@settings(max_examples=10, deadline=None)
+def test_looser_limits_and_more_capacity_never_hurt(seed: int) -> None:
+    problem = draw_network(seed)
+
+    def value(one: Traffic) -> float:
+        return optimum.route(one, objective="total").proof.objective or 0.0
+
+    base = value(problem)
+    looser = problem.demands.assign(max_latency_ms=problem.demands["max_latency_ms"] * 2)
+    for better in (
+        replace(problem, demands=looser),
+        replace(problem, rules=None),
+        problem.scale_capacity(1.5),
+    ):
+        assert value(better) >= base - 1e-6 * max(base, 1.0)
+
+
+@given(seeds)
+@settings(max_examples=10, deadline=None)
+def test_no_plan_that_keeps_limits_exceeds_the_bound(seed: int) -> None:
+    problem = draw_network(seed)
+    bound = optimum.route(problem, objective="total").proof.bound
+    for decision in (ecmp.route(problem), optimum.route(problem, paths=3, objective="total")):
+        found = check(problem, decision.plan)
+        metrics = SYSTEM.plan.measure(problem, decision.plan, None)
+        if not {"latency", "rules"} & set(found.frame["limit"]):
+            assert metrics["delivered_mbps"] <= (bound or 0.0) + 1e-6
+
+
+LINKS = both_ways([("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 4.0), ("c", "d", 4.0)])
+
+
+def limited(**tables: pd.DataFrame) -> Traffic:
+    problem = network(LINKS, [("a", "d", 12.0)], latency_ms=[1.0, 1.0, 5.0, 5.0] * 2)
+    demands = problem.demands.assign(max_latency_ms=5.0)
+    return replace(problem, demands=demands, **tables)
+
+
+def test_a_limit_closes_the_longer_route() -> None:
+    decision = optimum.route(limited())
+    assert decision.proof.objective == pytest.approx(10.0)
+    assert decision.proof.bound == pytest.approx(10.0)
+    assert decision.proof.bound_scope == "routes that keep latency limits and rules"
+    assert decision.plan is not None
+    assert decision.plan.routes is not None
+    assert decision.plan.routes["path"].tolist() == ['["a", "b", "d"]']
+
+
+def test_a_rule_that_no_route_keeps_sheds_its_demand() -> None:
+    rules = pd.DataFrame({"rule": ["use"], "node": ["c"]})
+    decision = optimum.route(limited(rules=rules))
+    assert decision.plan is not None
+    assert decision.plan.shed is not None
+    assert decision.plan.shed["rate_mbps"].tolist() == [12.0]
+    refused = optimum.route(limited(rules=rules), options=Options(service="all"))
+    assert refused.proof.status is Status.INFEASIBLE
+    assert refused.proof.reasons == ("demand a->d has no path that keeps its latency limit and its rules",)
+
+
+def test_service_all_proves_that_limits_leave_too_little() -> None:
+    decision = optimum.route(limited(), options=Options(service="all"))
+    assert decision.proof.status is Status.INFEASIBLE
+    assert "at most 83.3333% of every demand fits" in decision.proof.reasons[0]
+
+
+def test_ecmp_breaks_limits_and_is_told() -> None:
+    problem = replace(limited(), rules=pd.DataFrame({"rule": ["avoid"], "node": ["b"]}))
+    links = problem.links.assign(latency_ms=problem.links["latency_ms"] * 10)
+    problem = replace(problem, links=links)
+    decision = ecmp.route(problem)
+    found = check(problem, decision.plan).frame.set_index("limit")
+    assert found.loc["latency", "amount"] == pytest.approx(100.0)
+    assert found.loc["rules", "where"] == "a->d: avoid b"
+    metrics = SYSTEM.plan.measure(problem, decision.plan, None)
+    assert metrics["latency_violations"] == metrics["rule_violations"] == 1.0
+    free = network(LINKS, [("a", "d", 12.0)])
+    unlimited = SYSTEM.plan.measure(free, ecmp.route(free).plan, None)
+    assert unlimited["latency_violations"] is None
+    assert unlimited["rule_violations"] is None
+
+
+def test_an_incumbent_and_a_bound_at_any_time_limit() -> None:
+    problem = limited()
+    decision = optimum.route(problem, objective="total", options=Options(time_limit_s=1e-3))
+    assert decision.plan is not None
+    assert decision.proof.bound is not None
+    assert decision.proof.bound >= 10.0 - 1e-6
+
+
+def test_other_solvers_are_refused() -> None:
+    with pytest.raises(InputError):
+        optimum.route(limited(), options=Options(backend="ortools:glop"))
+    with pytest.raises(InputError, match="no latency limits and rules"):
+        optimum.model(limited())
+
+
+def test_metrics_of_a_plan_without_routes_follow_its_flows() -> None:
+    decision = optimum.route(limited())
+    plan = replace(decision.plan, routes=None)
+    assert SYSTEM.plan.measure(limited(), plan, None)["latency_violations"] == 0.0
+    assert np.isfinite(decision.proof.objective or np.nan)
