@@ -41,9 +41,10 @@ class Headline:
                loses by it, e.g. {"groups_by_unicast": "uses unicast for"}
     growth     name of the metric that says by which factor all demand can grow before something is lost;
                "" where there is none. Upgrades improve it where nothing is lost
-    table      names of the metrics that a table shows first, at most eight; () for the first eight
-    required   names of the metrics that count what a plan must not do, such as routes against a rule: a plan
-               with any is never best where another has none
+    table      names of the metrics that a table shows first, about eight of those with a value; () for the
+               first eight
+    required   by the name of each constraint that no plan may violate at any gain, such as rules of routes,
+               the metric that counts it: a plan that violates one is never best where another does not
     """
 
     metric: str
@@ -55,7 +56,7 @@ class Headline:
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     growth: str = ""
     table: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
+    required: Mapping[str, str] = field(default_factory=dict)
 
 
 MOST_TABLE_METRICS: Final = 8

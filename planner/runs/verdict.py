@@ -237,6 +237,7 @@ def _limited_proof(run: Run, first: Metric) -> str:
 def _others(best: Run, others: Sequence[Run]) -> list[str]:
     """Return the sentences on all designs but the best: the same, the next and the last."""
     same = [run for run in others if not _differ(run, best) and _losses(run) in ([], _losses(best))]
+    same = [run for run in same if _breaks_required(run) == _breaks_required(best)]
     rest = [run for run in others if run not in same]
     lines = []
     if same:
@@ -265,11 +266,17 @@ def _losses(run: Run) -> list[str]:
     lost = run.system.losses(run.metrics)
     names = [name for name in run.system.plan.headline.losses if name in lost]
     lines = loss_words(run.system, run.metrics)
-    if run.constraints.violated:
-        on = f" on {run.constraints.places}"
+    required = run.system.plan.headline.required
+    places: list[dict[str, int]] = [{}, {}]
+    for one in run.constraints.violated:
+        places[one.limit in required][one.words] = one.places
+    overloaded, broken = map(sizes, places)
+    if overloaded:
+        on = f" on {overloaded}"
         lines = [lines[0] + on, *lines[1:]] if lines else ["violates constraints" + on]
     groups = [_losing_groups(run, name, lost[name]) for name in names]
-    return [line + of for line, of in itertools.zip_longest(lines, groups, fillvalue="")]
+    lines = [line + of for line, of in itertools.zip_longest(lines, groups, fillvalue="")]
+    return [*([f"has {broken}"] if broken else []), *lines]
 
 
 def _losing_groups(run: Run, metric: str, lost: float) -> str:
@@ -320,8 +327,8 @@ def _missing(run: Run) -> str:
 
 
 def _breaks_required(run: Run) -> bool:
-    """Return whether a plan does what no plan must do."""
-    return any(run.metrics.get(name) for name in run.system.plan.headline.required)
+    """Return whether a plan violates a constraint that none may violate at any gain."""
+    return any(one.limit in run.system.plan.headline.required for one in run.constraints.violated)
 
 
 def _rank(run: Run) -> tuple[float, ...]:

@@ -98,16 +98,16 @@ HEADLINE: Final = Headline(
     growth="concurrent_flow",
     table=(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
-        *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
+        *("latency_violations", "rule_violations", "max_utilization", "mean_path_stretch", "mean_latency_ms"),
     ),
-    required=("latency_violations", "rule_violations"),
+    required={"latency": "latency_violations", "rules": "rule_violations"},
 )
 LIMITS: Final = {
     "capacity": "overloaded links",
     "demand": "demands neither sent nor listed as shed",
     "utilization": "links listed with a false utilization",
-    "latency": "demands with routes longer than their latency limit",
-    "rules": "demands with routes that break a rule",
+    "latency": "broken latency limits",
+    "rules": "broken rules",
 }
 
 
