@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import optimum, tunnels
+from planner_models.traffic.designs import ecmp, optimum, tunnels
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.tunnels import Tunnels
@@ -34,7 +34,7 @@ def test_demands_split_by_weight() -> None:
         {"path": "a > b > d", "weight": 3, "name": "north"},
         {"path": "a > c > d", "weight": 1, "name": "south"},
     )
-    decision = tunnels.route(problem)
+    decision = tunnels.route(problem, without_tunnel="shed")
     plan = decision.plan
     assert plan is not None
     assert plan.routes is not None
@@ -60,7 +60,7 @@ def test_segments_follow_shortest_paths_with_ecmp() -> None:
 def test_a_failed_link_moves_traffic_to_the_tunnels_that_are_up() -> None:
     problem = with_tunnels({"path": "a > b > d"}, {"path": "a > c > d"}, {"path": "b > d > e"})
     failed = adjust(problem, fail_links=("b->d",))
-    plan = tunnels.route(failed).plan
+    plan = tunnels.route(failed, without_tunnel="shed").plan
     assert plan is not None
     assert plan.routes is not None
     assert plan.shed is not None
@@ -86,9 +86,23 @@ def test_tunnels_beyond_a_limit_are_left_out() -> None:
     assert decision.proof.objective == pytest.approx(10.0)
 
 
+def test_demands_without_a_tunnel_follow_shortest_paths() -> None:
+    problem = with_tunnels({"path": "a > b > d"})
+    plan = tunnels.route(problem).plan
+    assert plan is not None
+    assert plan.routes is not None
+    assert plan.routes[["path", "tunnel", "kind"]].to_numpy().tolist() == [
+        ['["a", "b", "d"]', "a > b > d", "explicit"],
+        ['["b", "e"]', "", "segments"],
+    ]
+    assert {row["limit"] for row in check(problem, plan).frame.to_dict("records")} == {"capacity"}
+    free = network(LINKS, [("a", "d", 1.0)])
+    assert tunnels.route(free).plan.links.equals(ecmp.route(free).plan.links)
+    none = tunnels.route(free, without_tunnel="shed").plan
+    assert none.shed["rate_mbps"].tolist() == [1.0]
+
+
 def test_a_problem_without_tunnels_is_refused() -> None:
-    with pytest.raises(InputError, match="has no table 'tunnels'"):
-        tunnels.route(network(LINKS, [("a", "d", 1.0)]))
     with pytest.raises(InputError, match="has no table 'tunnels'"):
         optimum.route(network(LINKS, [("a", "d", 1.0)]), paths="tunnels")
 
@@ -171,7 +185,7 @@ def test_tunnels_that_are_used_keep_the_limits(seed: int) -> None:
     problem = draw_network(seed, tunnels=True)
     all_routes = optimum.route(problem, objective="total").proof.bound or 0.0
     best = optimum.route(problem, objective="total", paths="tunnels")
-    fixed = tunnels.route(problem)
+    fixed = tunnels.route(problem, without_tunnel="shed")
     for decision in (best, fixed):
         assert decision.plan is not None
         assert not {"latency", "rules", "demand"} & set(check(problem, decision.plan).frame["limit"])

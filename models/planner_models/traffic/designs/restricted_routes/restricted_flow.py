@@ -174,7 +174,7 @@ class _MasterSolution:
     value   the objective, to minimize
     price   (E,) dual price of capacity, at least 0, in the objective per Mbit/s
     length  (E,) cost of links under which paths are sought
-    dual    (n,) value up to which a path of each demand is worth adding, per Mbit/s
+    dual    (n,) length below which a path of each demand has a negative reduced cost
     """
 
     x: Floats
@@ -269,7 +269,7 @@ class _Master:
         # a row "at most" has a dual of at most 0 in a minimum; prices are per Mbit/s
         price = np.maximum(-dual[:links], 0.0) / self.capacity
         price = price if self.minimizes_utilization else price * self.unit
-        worth = dual[links : links + count] * scale / self.problem.rate_mbps[self.demand]
+        dual_value = dual[links : links + count] * scale / self.problem.rate_mbps[self.demand]
         delivery = max(float(dual[links + count]), 0.0) if self.least_mbps is not None else 0.0
         if self.minimizes_utilization:
             price = price / max(float(price @ self.capacity), 1e-300)
@@ -278,7 +278,7 @@ class _Master:
             value=value,
             price=price,
             length=price + self.link_price,
-            dual=worth,
+            dual=dual_value,
             delivery_price=delivery,
         )
 
@@ -292,9 +292,9 @@ class _Master:
             return -at_capacity - float(rate @ np.maximum(1.0 - cheapest.cost, 0.0))
         if self.least_mbps is None:
             return float(rate @ cheapest.cost) - at_capacity
-        worth = solved.delivery_price
-        gains = float(rate @ np.maximum(worth - cheapest.cost, 0.0))
-        return worth * self.least_mbps - at_capacity - gains
+        dual_value = solved.delivery_price
+        gains = float(rate @ np.maximum(dual_value - cheapest.cost, 0.0))
+        return dual_value * self.least_mbps - at_capacity - gains
 
     def add(self, solved: _MasterSolution, cheapest: CheapestPaths, columns: _Columns) -> bool:
         """Add the paths with negative reduced cost; return whether there were any."""
@@ -305,9 +305,9 @@ class _Master:
             length = length - 1.0
         elif self.least_mbps is not None:
             length = length - solved.delivery_price
-        worth = solved.dual[place]
-        margin = REDUCED_COST_TOLERANCE * np.maximum(np.maximum(np.abs(worth), np.abs(length)), 1e-12)
-        chosen = np.flatnonzero(length < worth - margin)
+        dual_value = solved.dual[place]
+        margin = REDUCED_COST_TOLERANCE * np.maximum(np.maximum(np.abs(dual_value), np.abs(length)), 1e-12)
+        chosen = np.flatnonzero(length < dual_value - margin)
         first = len(columns.links)
         if not columns.add(found, chosen):
             return False
