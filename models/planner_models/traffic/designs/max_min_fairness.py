@@ -14,13 +14,16 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
-from planner_models.traffic.designs.optimum import describe_paths, require_paths
+from planner_models.traffic.designs.optimum import describe_lack, describe_paths, require_paths
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
+from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands
 from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -41,7 +44,7 @@ def share_fairly(
     problem: Traffic,
     *,
     of: Measure,
-    paths: int | Literal["any"],
+    paths: int | Literal["any", "tunnels"],
     path_choice: PathChoice,
     max_hops: int | None,
     options: Options,
@@ -62,12 +65,17 @@ def share_fairly(
         until = time.perf_counter() + options.time_limit_s - reserved
     found, scope = None, None
     if paths != "any":
-        scope = describe_paths(paths, path_choice, max_hops)
-        found = path_flow_program.find_paths(problem, count=paths, choice=path_choice, max_hops=max_hops)
+        limits = RouteLimits.of(problem)
+        scope = describe_paths(paths, path_choice, max_hops, limits)
+        found = find_candidates(problem, paths, path_choice, max_hops, limits)
+        if found.share is not None:
+            raise InputError(
+                "paths is 'tunnels', of which some are segments: max-min knows explicit ones only"
+            )
         left_out = found.without_path(problem)
         if left_out.any():
             if options.service == "all":
-                return refuse_demands(problem, left_out, f"has no path within max_hops {max_hops}")
+                return refuse_demands(problem, left_out, describe_lack(problem, found, max_hops))
             rest = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
             return shed_demands(problem, left_out, _search(rest, of, found, scope, until, options))
     return _search(problem, of, found, scope, until, options)

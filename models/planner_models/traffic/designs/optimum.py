@@ -113,7 +113,8 @@ def route(
     Where demands have classes and not all fits, `delivered`, `total` and `cost` serve them in the order of
     their priorities (`class_priorities`), with a proof for each; `cost` then takes the cheapest of these
     plans. From the size on where `columns` are used, levels are routed on what those before leave, and
-    bounds are of all plans. `concurrent` and `utilization` treat all classes alike.
+    bounds are of all plans. `concurrent` and `utilization` treat all classes alike, and so does the search
+    over all routes under limits, where a pair has the tightest of its classes' limits.
 
     A demand without a path within `max_hops`, its latency limit and its rules is shed too; with one, the
     concurrent flow of all is 0. Under limits, paths="any" searches all routes that keep them, by column
@@ -148,7 +149,7 @@ def route(
     routable = search.problem
     if search.uses_columns(objective):
         found = class_priorities.route_by_columns(routable, levels, merged=decision, options=left)
-    elif search.is_too_large(objective):
+    elif search.is_too_large(objective) or search.restricted is not None:
         found = class_priorities.judge_plan(routable, decision, levels, options=left)
     else:
         found = class_priorities.route_by_program(
@@ -167,7 +168,7 @@ def _route_alike(
     problem: Traffic,
     *,
     objective: Objective,
-    paths: int | Literal["any"],
+    paths: int | Literal["any", "tunnels"],
     path_choice: PathChoice,
     max_hops: int | None,
     method: Method,
@@ -185,7 +186,7 @@ def _route_alike(
     if not left_out.any():
         return _route(search, objective)
     if options.service == "all":
-        return refuse_demands(problem, left_out, search.reason(max_hops))
+        return refuse_demands(problem, left_out, describe_lack(problem, search.found, max_hops))
     search.problem = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
     if len(search.problem.targets):
         decision = _route(search, objective)
@@ -295,14 +296,6 @@ class _Search:
         if self.restricted is not None:
             return self.restricted.without_path
         return np.zeros(len(self.problem.demands), dtype=bool)
-
-    def reason(self, max_hops: int | None) -> str:
-        """Return why demands have no path, to follow their names."""
-        within = [f"within max_hops {max_hops}"] if max_hops is not None else []
-        if RouteLimits.of(self.problem) is not None:
-            within.append("that keeps its latency limit and its rules")
-        kind = "tunnel" if self.found is not None and self.found.tunnels is not None else "path"
-        return " ".join([f"has no {kind}", " and ".join(within)]).rstrip()
 
     def solve(self, objective: Objective, *, least_mbps: float | None = None) -> Decision[Routing]:
         """Return the decision for an objective other than `delivered`, in the time that is left.
@@ -753,6 +746,17 @@ def _require_method(method: Method, paths: int | Literal["any", "tunnels"], obje
         given = "tunnels" if paths == "tunnels" else "a number of paths"
         other = f"objective '{objective}'" if paths == "any" else given
         raise InputError(f"method is 'columns', which does not know {other}: leave it at 'auto'")
+
+
+def describe_lack(
+    problem: Traffic, found: path_flow_program.CandidatePaths | None, max_hops: int | None
+) -> str:
+    """Return why demands have no path, to follow their names."""
+    within = [f"within max_hops {max_hops}"] if max_hops is not None else []
+    if RouteLimits.of(problem) is not None:
+        within.append("that keeps its latency limit and its rules")
+    kind = "tunnel" if found is not None and found.tunnels is not None else "path"
+    return " ".join([f"has no {kind}", " and ".join(within)]).rstrip()
 
 
 def describe_paths(

@@ -29,8 +29,9 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
     rates      source, target, rate_mbps: rate to admit of each demand
     next_hops  node, source, target, next_hop, parallel, share: at `node`, share of the traffic to
                `target` that goes on to `next_hop`; source None means every source
-    paths      source, target, path, share, parallel?: share of each demand on each path, a JSON list
-               of nodes; where the plan's flows have a source
+    paths      source, target, path, share, parallel?, tunnel?, kind?: share of each demand on each path, a
+               JSON list of nodes (with kind "segments", shortest paths with ECMP between them); where the plan's
+               flows have a source
     weights    tail, head, parallel, weight, where the plan has them
 
     Where demands have classes, rates, next_hops and paths are of each class, in the column `class`.
@@ -136,7 +137,7 @@ def _path_table(problem: Traffic, plan: Routing, served: Floats) -> pd.DataFrame
         routes = plan.routes
         amount = routes.groupby(["source", "target"], observed=True)["rate_mbps"].transform("sum")
         frame = routes.assign(share=routes["rate_mbps"] / amount)[amount > 0]
-        extra = ["parallel"] if "parallel" in routes else []
+        extra = [name for name in ("parallel", "tunnel", "kind") if name in routes]
         return frame[columns + extra].astype({"source": str, "target": str}).reset_index(drop=True)
     flow = routing.flow_by_demand(problem, plan)
     names = problem.nodes["node"].tolist()

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.contract.proof import Status
-from planner.errors import InputError
+from planner.errors import InputError, PlanRejected
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import ecmp, optimum, tunnels
 from planner_models.traffic.plan.check import check
+from planner_models.traffic.plan.deployment import deployment_tables
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.tunnels import Tunnels
 from tests.models.traffic.networks import both_ways, network
@@ -55,6 +56,14 @@ def test_segments_follow_shortest_paths_with_ecmp() -> None:
     assert plan.routes["kind"].tolist() == ["segments", "segments"]
     assert plan.routes["path"].tolist() == ['["a", "d"]', '["b", "d", "e"]']
     assert not len(check(problem, plan))
+    paths = deployment_tables(problem, plan)["paths"]
+    assert paths[["share", "tunnel", "kind"]].to_numpy().tolist() == [
+        [1.0, "a > d", "segments"],
+        [1.0, "b > d > e", "segments"],
+    ]
+    swapped = replace(plan, routes=plan.routes.assign(tunnel=["b > d > e", "a > d"]))
+    with pytest.raises(PlanRejected, match="its path is not that of tunnel 'b > d > e'"):
+        check(problem, swapped)
 
 
 def test_a_failed_link_moves_traffic_to_the_tunnels_that_are_up() -> None:

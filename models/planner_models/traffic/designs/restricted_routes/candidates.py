@@ -48,35 +48,39 @@ def find_tunnels(problem: Traffic, limits: RouteLimits | None) -> CandidatePaths
     tunnels = problem.parsed_tunnels
     if tunnels is None:
         raise InputError("problem: has no table 'tunnels', which the design needs")
-    demand = problem.demands_between(tunnels.source, tunnels.target)
-    wanted = (demand >= 0) & (problem.rate_mbps[demand] > 0)
-    by_segments = np.flatnonzero(wanted & tunnels.is_segments)
-    shares, is_followed = segment_shares(problem, [tunnels.nodes[t] for t in by_segments.tolist()])
-    place = {int(t): row for row, t in enumerate(by_segments.tolist()) if is_followed[row]}
+    of_pair: dict[tuple[int, int], list[int]] = {}  # demands of several classes share tunnels
+    for k in np.flatnonzero(problem.rate_mbps > 0).tolist():
+        of_pair.setdefault((int(problem.source[k]), int(problem.target[k])), []).append(k)
+    ends = list(zip(tunnels.source.tolist(), tunnels.target.tolist(), strict=True))
+    pairs = sorted((k, t) for t, pair in enumerate(ends) for k in of_pair.get(pair, []))
+    by_segments = sorted({t for _, t in pairs if tunnels.is_segments[t]})
+    shares, is_followed = segment_shares(problem, [tunnels.nodes[t] for t in by_segments])
+    place = {t: row for row, t in enumerate(by_segments) if is_followed[row]}
     chosen: list[int] = []
+    demand: list[int] = []
     links: list[list[int]] = []
     parts: list[list[float]] = []
-    for t in np.flatnonzero(wanted)[np.argsort(demand[wanted], kind="stable")].tolist():
+    for k, t in pairs:
         if tunnels.is_segments[t]:
             if t not in place:
                 continue
-            row = place[t]
-            entries = slice(shares.indptr[row], shares.indptr[row + 1])
+            entries = slice(shares.indptr[place[t]], shares.indptr[place[t] + 1])
             path, share = shares.indices[entries].tolist(), shares.data[entries].tolist()
             keeps = not (problem.tail[path] == tunnels.target[t]).any() and (
-                limits is None or _segments_keep(problem, limits, int(demand[t]), tunnels.nodes[t], path)
+                limits is None or _segments_keep(problem, limits, k, tunnels.nodes[t], path)
             )
         else:
             path, share = list(tunnels.links[t]), [1.0] * len(tunnels.links[t])
-            keeps = -1 not in path and (limits is None or limits.keeps(problem, int(demand[t]), path))
+            keeps = -1 not in path and (limits is None or limits.keeps(problem, k, path))
         if keeps:
             chosen.append(t)
+            demand.append(k)
             links.append(path)
             parts.append(share)
     is_split = bool(tunnels.is_segments[chosen].any())
     return CandidatePaths(
         found=FoundPaths(
-            demand=demand[chosen].astype(np.int64),
+            demand=np.array(demand, dtype=np.int64),
             start=np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64),
             link=np.array(list(itertools.chain.from_iterable(links)), dtype=np.int32),
         ),
