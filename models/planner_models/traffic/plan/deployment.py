@@ -30,8 +30,8 @@ def deployment_tables(problem: Traffic, plan: Routing, *, by: By = "auto") -> di
     next_hops  node, source, target, next_hop, parallel, share: at `node`, share of the traffic to
                `target` that goes on to `next_hop`; source None means every source
     paths      source, target, path, share, parallel?, tunnel?, kind?: share of each demand on each path, a
-               JSON list of nodes (with kind "segments", shortest paths with ECMP between them); where the plan's
-               flows have a source
+               JSON list of nodes (with kind "segments", shortest paths with ECMP between them);
+               where the plan's flows have a source
     weights    tail, head, parallel, weight, where the plan has them
 
     Where demands have classes, rates, next_hops and paths are of each class, in the column `class`.
