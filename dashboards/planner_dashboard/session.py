@@ -23,6 +23,10 @@ WORKERS: Final = "PLANNER_DASHBOARD_WORKERS"
 MEMORY_MB: Final = "PLANNER_DASHBOARD_MEMORY_MB"
 STORES: Final = "PLANNER_DASHBOARD_STORES"
 MAX_ERROR_LINES: Final = 8
+FAST_POLL_S: Final = 0.15
+"""Time between two looks at a job; of one that takes longer than SLOW_JOB_S, SLOW_POLL_S."""
+SLOW_POLL_S: Final = 1.0
+SLOW_JOB_S: Final = 4.0
 WORKERS_SHARE: Final = 0.75
 """Share of the machine's memory that all workers together may use."""
 MIN_MEMORY_MB: Final = 1024
@@ -160,7 +164,10 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
     cancelled  text after it was cancelled
     """
 
-    @st.fragment(run_every=0.2)
+    pending: Job | _DeferredJob | None = st.session_state.get(f"job {name}")
+    is_slow = isinstance(pending, Job) and pending.seconds >= SLOW_JOB_S
+
+    @st.fragment(run_every=SLOW_POLL_S if is_slow else FAST_POLL_S)
     def bar() -> None:
         job: Job | _DeferredJob | None = st.session_state.get(f"job {name}")
         if isinstance(job, _DeferredJob):
@@ -172,7 +179,7 @@ def show_progress(name: str, activity: str, cancelled: str = "cancelled") -> Non
                 st.progress(0.0, text="waiting for the session's other questions")
                 return
             job = st.session_state[f"job {name}"] = job.submit()
-        if job is None or not job.is_pending:
+        if job is None or not job.is_pending or (job.seconds >= SLOW_JOB_S and not is_slow):
             st.rerun()
             return
         with st.container(horizontal=True, vertical_alignment="center"):
