@@ -128,13 +128,32 @@ def route(
         now = _flow_of_design(problem, start, options)
     table = None
     if windows:
-        table = plan_windows(problem, elements, options)
+        table = plan_windows(problem, elements, options, until)
         first = set(table["element"][table["window"] == 1])
         elements = {name: one for name, one in elements.items() if name in first}
     decision = _drain(problem, join(problem, elements), now, options, until)
+    if options.service == "all" and decision.plan is not None and decision.plan.shed is not None:
+        return _refuse(problem, decision)
     if table is None or decision.plan is None:
         return decision
     return replace(decision, plan=replace(decision.plan, windows=table))
+
+
+def _refuse(problem: Traffic, decision: Decision[Routing]) -> Decision[Routing]:
+    """Return the decision that not all demand can be served; undecided where that is not proven."""
+    assert decision.plan is not None
+    assert decision.plan.shed is not None
+    shed, offered = float(decision.plan.shed["rate_mbps"].sum()), float(problem.rate_mbps.sum())
+    is_proven = decision.proof.status is Status.OPTIMAL
+    reason = f"at most {1 - shed / offered:.4%} of all traffic fits without the drained elements"
+    proof = replace(
+        decision.proof,
+        status=Status.INFEASIBLE if is_proven else Status.UNDECIDED,
+        objective=None,
+        bound=None,
+        reasons=(reason,) if is_proven else (),
+    )
+    return Decision(plan=None, proof=proof)
 
 
 def _find_elements(problem: Traffic, links: tuple[str, ...], nodes: tuple[str, ...]) -> dict[str, Drained]:
@@ -239,7 +258,7 @@ def _drain(
     for is_free in (wrong, rate > 0):
         if is_free is not wrong and best is not None and best.is_best(everything, least_moved):
             break
-        solved = _solve(problem, drained, now, wrong, is_free, _options(options, until))
+        solved = _solve(problem, drained, now, wrong, is_free, options, until)
         if solved is not None:
             best = solved
         if time.perf_counter() >= until:
@@ -310,7 +329,13 @@ def _most_kept(problem: Traffic, drained: Drained, now: sp.csr_array, wrong: Boo
 
 
 def _solve(
-    problem: Traffic, drained: Drained, now: sp.csr_array, wrong: Bools, is_free: Bools, options: Options
+    problem: Traffic,
+    drained: Drained,
+    now: sp.csr_array,
+    wrong: Bools,
+    is_free: Bools,
+    options: Options,
+    until: float,
 ) -> _Solved | None:
     """Solve the program in which the demands `is_free` (K,) may move; None without a solution."""
     program = _Program(problem, drained, now, wrong, is_free)
@@ -320,16 +345,20 @@ def _solve(
     if program.count > MAX_COLUMNS or (program.residual < 0).any():
         return None
     total = float(problem.rate_mbps[is_free].sum())
-    solution = backends.solve(program.build(total), options)
+    solution, delivers_most = backends.solve(program.build(total), _options(options, until)), True
     if solution.status is Status.INFEASIBLE:
-        most = backends.solve(program.build(None), options)
+        most = backends.solve(program.build(None), _options(options, until))
         if most.x is None or most.objective is None:
             return None
-        solution = backends.solve(program.build(most.objective * (1 - FIT_TOLERANCE)), options)
+        solution = backends.solve(
+            program.build(most.objective * (1 - FIT_TOLERANCE)), _options(options, until)
+        )
+        delivers_most = most.status is Status.OPTIMAL and solution.x is not None
         solution = most if solution.x is None else solution
     if solution.x is None:
         return None
-    return program.read(solution.x, solution.status is Status.OPTIMAL, solution.backend)
+    is_optimal = delivers_most and solution.status is Status.OPTIMAL
+    return program.read(solution.x, is_optimal, solution.backend)
 
 
 class _Program:
@@ -557,20 +586,23 @@ def _decide(problem: Traffic, solved: _Solved, least_moved: float) -> Decision[R
 # --- maintenance windows ------------------------------------------------------------------
 
 
-def plan_windows(problem: Traffic, elements: dict[str, Drained], options: Options) -> pd.DataFrame:
+def plan_windows(
+    problem: Traffic, elements: dict[str, Drained], options: Options, until: float
+) -> pd.DataFrame:
     """Return the maintenance window of each element: window, element; as few windows as possible.
 
     Elements share a window where all demand fits with all of them drained. An element that overloads links
-    even alone has window 0. Elements are taken in the order of how many others they cannot be drained with.
+    even alone has window 0, and so has one for which the time is too short. Elements are taken in the order
+    of how many others they cannot be drained with.
     """
     names = list(elements)
-    fits_alone = {name: fits_without(problem, elements[name], options) for name in names}
+    fits_alone = {name: fits_without(problem, elements[name], _options(options, until)) for name in names}
     usable = [name for name in names if fits_alone[name]]
     conflicts: dict[str, set[str]] = {name: set() for name in usable}
     for i, one in enumerate(usable):
         for other in usable[i + 1 :]:
             both = join(problem, {one: elements[one], other: elements[other]})
-            if not fits_without(problem, both, options):
+            if not fits_without(problem, both, _options(options, until)):
                 conflicts[one].add(other)
                 conflicts[other].add(one)
     chosen: list[list[str]] = []
@@ -579,7 +611,7 @@ def plan_windows(problem: Traffic, elements: dict[str, Drained], options: Option
             if conflicts[name] & set(window):
                 continue
             together = {other: elements[other] for other in [*window, name]}
-            if len(window) < 2 or fits_without(problem, join(problem, together), options):
+            if len(window) < 2 or fits_without(problem, join(problem, together), _options(options, until)):
                 window.append(name)
                 break
         else:

@@ -153,6 +153,15 @@ def test_scarce_capacity_sheds_the_least() -> None:
     assert measure(problem, plan, None)["delivered_mbps"] == pytest.approx(10.0, rel=1e-5)
 
 
+def test_strict_service_has_no_plan_and_the_reason() -> None:
+    problem = network(LINKS, [("a", "d", 15.0), ("a", "b", 2.0)])
+    decision = drain.route(problem, links=("a<->b",), options=Options(service="all"))
+    assert decision.plan is None
+    assert decision.proof.status is Status.INFEASIBLE
+    assert decision.proof.reasons == ("at most 58.8235% of all traffic fits without the drained elements",)
+    assert drain.route(problem, options=Options(service="all")).plan is not None
+
+
 def test_the_present_plan_is_the_previous_one() -> None:
     problem = generators.abilene()
     now = optimum.route(problem, objective="utilization")
