@@ -28,7 +28,7 @@ from planner_models.traffic.designs.column_generation.decision import (
 )
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
-from planner_models.traffic.designs.path_flows import interior_point, total_flow
+from planner_models.traffic.designs.path_flows import interior_point, least_cost, total_flow
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
 from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
@@ -45,7 +45,7 @@ MAX_EXPLAINED_FLOWS: Final = 50_000
 """Flow variables up to which conflicting rows explain that not all demand fits."""
 MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larger ones need gigabytes
 INTERIOR_POINT_PATHS: Final = 2_000  # candidate paths from which the interior-point method of its own is used
-MAX_FALLBACK_FLOWS: Final = 50_000  # flow variables up to which the linear program ends a search that stalls
+MAX_FALLBACK_FLOWS: Final = 200_000  # flow variables up to which the simplex method ends a search that stalls
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
 
@@ -78,7 +78,7 @@ Method = Annotated[
     Literal["auto", "lp", "columns"],
     Field(
         description="lp: the linear program, exact; columns: column generation, to a gap of 1e-6, "
-        "for all objectives but cost; auto: columns where the linear program is large"
+        "or exact; auto: columns where the linear program is large"
     ),
 ]
 HopLimit = Annotated[
@@ -176,7 +176,7 @@ def _route_alike(
 ) -> Decision[Routing]:
     """Route demands without regard to classes, see `route`."""
     require_paths(paths, max_hops)
-    _require_method(method, paths, objective)
+    _require_method(method, paths)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
     if objective == "cost":
@@ -204,6 +204,8 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     problem, is_strict = search.problem, search.options.service == "all"
     if objective in ("concurrent", "utilization") and not is_strict:
         return search.solve(objective)
+    if objective == "cost" and not is_strict and search.finds_least_cost():
+        return least_cost.route(problem, paths=search.found, scope=search.scope, options=search.options)
     finds_total = not is_strict and search.uses_columns("total")
     together = search.try_to_fit() if finds_total else search.solve("concurrent")
     if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits
@@ -338,6 +340,19 @@ class _Search:
             self.method == "auto" and _is_column_generation_faster(self.problem, self.options)
         )
 
+    def finds_least_cost(self) -> bool:
+        """Return whether the simplex method over paths solves for the cost, and not a linear program."""
+        has_segments = self.found is not None and self.found.share is not None
+        if self.restricted is not None or has_segments:
+            return False
+        if self.method != "auto" or self.found is None:
+            is_columns = self.method == "columns"
+            return is_columns or (
+                self.method == "auto" and _is_column_generation_faster(self.problem, self.options)
+            )
+        is_solver_chosen = self.options.backend != "highs" or self.options.algorithm != "auto"
+        return not is_solver_chosen and len(self.found.demand) >= INTERIOR_POINT_PATHS
+
     def is_too_large(self, objective: Objective) -> bool:
         """Return whether the linear program over links, where one is solved, is too large for the memory."""
         flows = len(self.problem.targets) * len(self.problem.links)
@@ -345,7 +360,7 @@ class _Search:
         return over_links and not self.uses_columns(objective) and flows > MAX_PROGRAM_FLOWS
 
     def _solve_total(self, options: Options) -> Decision[Routing]:
-        """Return the decision for the largest total flow; by the linear program too where that is small."""
+        """Return the decision for the largest total flow; by the simplex method too where that is small."""
         decision = total_flow.route(self.problem, options=options)
         flows = len(self.problem.targets) * len(self.problem.links)
         options = self._options_left()
@@ -354,7 +369,7 @@ class _Search:
         is_proven = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
         if is_proven or is_late or self.method == "columns" or flows > MAX_FALLBACK_FLOWS:
             return decision
-        return _merge_proofs(decision, self._solve_program("total", options, None), options)
+        return _merge_proofs(decision, least_cost.route_most(self.problem, options=options), options)
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""
@@ -741,11 +756,10 @@ def require_paths(paths: int | Literal["any", "tunnels"], max_hops: int | None) 
         )
 
 
-def _require_method(method: Method, paths: int | Literal["any", "tunnels"], objective: Objective) -> None:
-    if method == "columns" and (paths != "any" or objective == "cost"):
+def _require_method(method: Method, paths: int | Literal["any", "tunnels"]) -> None:
+    if method == "columns" and paths != "any":
         given = "tunnels" if paths == "tunnels" else "a number of paths"
-        other = f"objective '{objective}'" if paths == "any" else given
-        raise InputError(f"method is 'columns', which does not know {other}: leave it at 'auto'")
+        raise InputError(f"method is 'columns', which does not know {given}: leave it at 'auto'")
 
 
 def describe_lack(

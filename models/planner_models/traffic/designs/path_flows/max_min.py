@@ -26,8 +26,7 @@ from planner.contract.progress import report
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_flows.simplex import GivenPaths, PathSimplex, Stop
-from planner_models.traffic.designs.path_search import take
+from planner_models.traffic.designs.path_flows.simplex import PathSimplex, Stop, order_paths
 from planner_models.traffic.problem.problem import Traffic
 
 FIXED_GAP: Final = 1e-7  # relative: demands are fixed whose level is proven to that
@@ -64,7 +63,7 @@ class MaxMinFlow:
             self.graph,
             self.demands,
             problem.capacity_mbps / self.unit,
-            None if paths is None else _given_paths(paths, self.order),
+            None if paths is None else order_paths(paths, self.order),
         )
         self.rising: Bools = np.ones(len(self.order), dtype=bool)
         self.level = 0.0
@@ -153,12 +152,3 @@ class MaxMinFlow:
             end=state.end[used],
             link=state.link,
         )
-
-
-def _given_paths(paths: CandidatePaths, order: np.ndarray) -> GivenPaths:
-    """Return the candidate paths in the order of the demands of the search."""
-    place = np.full(int(max(order.max(), paths.demand.max())) + 1, -1)
-    place[order] = np.arange(len(order))
-    found = take(paths.found, np.argsort(place[paths.demand], kind="stable"))
-    first = np.searchsorted(place[found.demand], np.arange(len(order) + 1))
-    return GivenPaths(first, found.start, found.link)

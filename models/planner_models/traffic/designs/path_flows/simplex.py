@@ -27,10 +27,12 @@ from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.path_pool import Demands
+from planner_models.traffic.designs.path_search import take
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
-FEASIBILITY: Final = 1e-12  # of the largest capacity: amounts below it count as 0 in the ratio test
+FEASIBILITY: Final = 1e-12  # of a capacity, or of a demand's traffic: what may be missing in the ratio test
 LEAST_PIVOT: Final = 1e-8
 LEAST_SLOPE: Final = 1e-3  # on the link with the largest one, below which the unit of t is too small
 FIRST_TOLERANCE: Final = 0.1  # the same while prices are smoothed
@@ -269,6 +271,15 @@ class PathSimplex:
         return distance
 
 
+def order_paths(paths: CandidatePaths, order: Ints) -> GivenPaths:
+    """Return the candidate paths in the order of the demands of the search."""
+    place = np.full(int(max(order.max(), paths.demand.max())) + 1, -1)
+    place[order] = np.arange(len(order))
+    found = take(paths.found, np.argsort(place[paths.demand], kind="stable"))
+    first = np.searchsorted(place[found.demand], np.arange(len(order) + 1))
+    return GivenPaths(first, found.start, found.link)
+
+
 # --- compiled -----------------------------------------------------------------------------
 
 
@@ -479,11 +490,16 @@ def _ratio_test(state, change, entering, is_rise, rate, seen):  # type: ignore[n
         most = max(state.amount[1] - state.amount[0], 0.0) / rise
     for i in range(len(change)):
         if change[i] > LEAST_PIVOT and state.kind[i] != 2:
-            most = min(most, (max(state.value[i], 0.0) + FEASIBILITY) / change[i])
+            size = state.capacity[state.item[i]]
+            if state.kind[i] == 1:
+                k = state.owner[state.item[i]]
+                size = state.fixed[k] + state.slope[k] * state.amount[0]
+            most = min(most, (max(state.value[i], 0.0) + FEASIBILITY * size) / change[i])
     for j in range(count):
         k = seen[j]
         if rate[k] > LEAST_PIVOT:
-            most = min(most, (max(_key_flow(state, k), 0.0) + FEASIBILITY) / rate[k])
+            size = state.fixed[k] + state.slope[k] * state.amount[0]
+            most = min(most, (max(_key_flow(state, k), 0.0) + FEASIBILITY * size) / rate[k])
     kind, index, step, largest = 3, -1, np.inf, 0.0
     for i in range(len(change)):
         if change[i] > largest and change[i] > LEAST_PIVOT and state.kind[i] != 2:
@@ -766,7 +782,9 @@ def _run(graph, demands, given, state, most):  # type: ignore[no-untyped-def]  #
     change, side = np.empty(links), np.zeros(links + 1, np.int8)
     rate, seen = np.zeros(len(state.key)), np.empty(links + 2, np.int64)
     length, exact, distance = np.empty(links + 1), np.empty(links + 1), np.empty(nodes)
-    ceiling = state.cost[links]
+    ceiling, dearest = state.cost[links], 0.0
+    for e in range(links):
+        dearest = max(dearest, state.cost[e])
     done = 0
     state.number[2] = 0
     is_rising = state.amount[1] > 0.0
@@ -797,13 +815,14 @@ def _run(graph, demands, given, state, most):  # type: ignore[no-untyped-def]  #
         for e in range(links):
             scale = max(scale, state.price[e])
         length[links] = exact[links] = ceiling
+        reference = dearest if dearest > 0.0 else max(scale, ceiling)
         for e in range(links):
             price = state.price[e]
             exact[e] = state.cost[e] + (price if price > NOISE * scale else 0.0)
             length[e] = exact[e]
             if not is_exact:
                 slack = max(state.value[state.place_of[e]], 0.0) if state.place_of[e] >= 0 else 0.0
-                length[e] += SMOOTHING * max(scale, ceiling) / (state.capacity[e] + SMOOTHING_SLACK * slack)
+                length[e] += SMOOTHING * reference / (state.capacity[e] + SMOOTHING_SLACK * slack)
         r = state.number[1]
         root = demands.roots[r]
         if len(given.first) == 0:

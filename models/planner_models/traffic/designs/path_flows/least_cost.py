@@ -1,0 +1,210 @@
+"""The least cost among routings that deliver the most, and the largest total flow itself, both exact.
+
+In the simplex method over paths (`simplex`), links cost what they cost, and leaving out a unit of traffic
+costs M. From the same basis, with links that cost nothing, it then finds the largest total flow. Where that
+leaves out as much, M was large enough: for link prices p and distances d under cost plus p, no routing that
+leaves out as little costs less than
+
+    sum of rate d - sum of capacity p - M times what is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.contract.design import Decision
+from planner.contract.progress import report
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.options import Options
+from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
+from planner_models.traffic.designs.link_flow_program import link_cost
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
+from planner_models.traffic.designs.path_flows.path_pool import order_demands
+from planner_models.traffic.designs.path_flows.simplex import PathSimplex, Stop, order_paths
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+SAME_FLOW: Final = 1e-9  # of the offered traffic: differences of what is left out up to it count as none
+FIRST_PENALTY: Final = 4.0  # M, times the cost of the longest of the cheapest paths
+PENALTY_FACTOR: Final = 8.0  # by which M rises
+MAX_PENALTY: Final = 1e9  # times the cost of the longest of the cheapest paths
+BACKEND: Final = "primal simplex over paths"
+PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
+
+
+class LeastCostFlow:
+    """The search, with rates in the unit of the largest capacity.
+
+    order       (K',) demand of the problem for each demand of the search
+    best        flow of least cost so far, with a bound; leaves_out: whether no flow delivers all
+    """
+
+    def __init__(self, problem: Traffic, paths: CandidatePaths | None = None) -> None:
+        self.problem = problem
+        graph, demands, self.order = order_demands(problem)
+        self.unit = float(problem.capacity_mbps.max())
+        demands = demands._replace(rate=demands.rate / self.unit)
+        given = None if paths is None else order_paths(paths, self.order)
+        self.simplex = PathSimplex.of(graph, demands, problem.capacity_mbps / self.unit, given)
+        self.offered = float(demands.rate.sum())
+        self.penalty, self.cost_unit = 1.0, 1.0
+        self.simplex.leave_out(self.penalty)
+        self.best: PathFlow | None = None
+        self.bound: float | None = None
+        self.leaves_out = True
+
+    def deliver_most(self, until: float | None = None) -> bool:
+        """Find the largest total flow; return False where the time comes first."""
+        state = self.simplex.state
+        state.cost[:] = 0.0
+        state.cost[-1] = self.penalty = 1.0
+        return self._run(until, "delivered_mbps")
+
+    def minimize_cost(self, until: float | None = None) -> bool:
+        """Find the least cost of all flows that leave out the least; return False where time is up.
+
+        `best` is the flow, and `bound` that on its cost.
+        """
+        price = link_cost(self.problem)
+        self.cost_unit = max(float(price.max()), 1e-300)
+        self._set_costs(price, 0.0)
+        longest = max(float(self.simplex.distances().max()), 1.0)
+        penalty = FIRST_PENALTY * longest
+        while penalty <= MAX_PENALTY * longest:
+            self._set_costs(price, penalty)
+            is_done = self._run(until, None)
+            self.best, least, left_out = self.path_flow(), self._least(), self.left_out()
+            if not is_done:
+                return False
+            if left_out > SAME_FLOW * self.offered and not self.deliver_most(until):
+                return False
+            most = min(self.left_out(), left_out)
+            self.leaves_out = most > SAME_FLOW * self.offered
+            self.bound = max(least - penalty * most, 0.0) * self.unit * self.cost_unit
+            if left_out <= most + SAME_FLOW * self.offered:
+                return True
+            penalty *= PENALTY_FACTOR
+        return False
+
+    def _set_costs(self, price: Floats, penalty: float) -> None:
+        state = self.simplex.state
+        state.cost[:-1], state.cost[-1] = price / self.cost_unit, penalty
+        state.price[:] = 0.0
+        self.penalty = penalty
+
+    def _run(self, until: float | None, metric: str | None) -> bool:
+        self.simplex.state.number[5] = 0
+        while (stop := self.simplex.run()) is Stop.CALL:
+            if metric is not None:
+                report(metric, self.delivered_mbps(), self.total_bound_mbps())
+            if until is not None and time.perf_counter() >= until:
+                return False
+        return stop is Stop.OPTIMAL
+
+    def left_out(self) -> float:
+        """Return how much traffic the present flow leaves out, in the unit of the largest capacity."""
+        state = self.simplex.state
+        used, flow = self.simplex.flows()
+        return float(flow[state.link[state.start[used]] == len(state.capacity)].sum())
+
+    def delivered_mbps(self) -> float:
+        """Return the traffic that the present flow delivers."""
+        return (self.offered - self.left_out()) * self.unit
+
+    def _least(self) -> float:
+        """Return a bound on the cost of all routings, with what is left out at its penalty."""
+        state = self.simplex.state
+        price = np.maximum(state.price, 0.0)
+        return float(self.simplex.distances() @ self.simplex.demands.rate - price @ state.capacity)
+
+    def total_bound_mbps(self) -> float:
+        """Return a bound on the total flow of all routings, while links cost nothing."""
+        return (self.offered - max(self._least(), 0.0)) * self.unit
+
+    def path_flow(self) -> PathFlow:
+        """Return the traffic on paths through the network, Mbit/s, within the capacities."""
+        state, capacity = self.simplex.state, self.problem.capacity_mbps
+        used, flow = self.simplex.flows()
+        is_sent = state.link[state.start[used]] < len(capacity)
+        used, flow = used[is_sent], flow[is_sent] * self.unit
+        hops = state.end[used] - state.start[used]
+        at = np.arange(hops.sum()) + np.repeat(state.start[used] - np.cumsum(hops) + hops, hops)
+        load = sum_by_index(state.link[at], np.repeat(flow, hops), len(capacity))
+        return PathFlow(
+            demand=state.owner[used].astype(np.int64),
+            flow=flow / max(1.0, float((load / capacity).max())),  # rounding of many pivots
+            start=state.start[used],
+            end=state.end[used],
+            link=state.link,
+        )
+
+
+def route(
+    problem: Traffic,
+    *,
+    paths: CandidatePaths | None = None,
+    scope: str | None = None,
+    options: Options = Options(),
+) -> Decision[Routing]:
+    """Search for the least cost among routings that deliver the most, over all routes or given paths.
+
+    At a time limit it returns the routing so far; without a proof that it delivers the most, without a bound.
+
+    returns  Decision with a Routing within the capacities
+    raises   InputError for a backend or an algorithm: it is its own solver; and for links without a cost
+    """
+    refuse_solver_options("columns", options)
+    until = None
+    if options.time_limit_s is not None:
+        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
+        until = time.perf_counter() + options.time_limit_s - reserved
+    search = LeastCostFlow(problem, paths)
+    delivers_most = search.minimize_cost(until)
+    plan = total_flow.make_plan(problem, search.order, search.best or search.path_flow())
+    cost = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
+    bound = search.bound
+    if bound is not None and not delivers_most:
+        bound = min(bound, cost)  # what delivers less may cost less
+    if bound is not None and abs(cost - bound) <= MIN_GAP * max(cost, 1e-9):
+        bound = cost
+    gap = relative_gap(cost, bound)
+    is_optimal = delivers_most and gap is not None and gap <= max(options.gap or DEFAULT_GAP, MIN_GAP)
+    proof = Proof(
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=cost,
+        bound=bound,
+        metric="cost",
+        bound_scope=scope or ("plans that deliver the most" if search.leaves_out else None),
+        backend=BACKEND,
+    )
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
+
+
+def route_most(problem: Traffic, *, options: Options = Options()) -> Decision[Routing]:
+    """Search for the largest total flow over all routes; exact, for networks of up to some hundred links.
+
+    returns  Decision with a Routing within the capacities; the bound holds for all routings
+    """
+    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    search = LeastCostFlow(problem)
+    is_optimal = search.deliver_most(until)
+    flow = search.path_flow()
+    value, bound = float(flow.flow.sum()), search.total_bound_mbps()
+    if bound <= value * (1 + MIN_GAP):  # rounding may put it on the wrong side of the value
+        bound = value
+    proof = Proof(
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=value,
+        bound=bound,
+        metric="delivered_mbps",
+        backend=BACKEND,
+    )
+    plan = total_flow.make_plan(problem, search.order, flow)
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
