@@ -14,8 +14,10 @@ $$\max \sum_i U_i(x_i) \quad\text{s.t.}\quad
 Objectives of `optimum`: `delivered` (the most traffic, then the smallest largest load over capacity $U$:
 $\max \sum_i x_i - U \min_e c_e / 2$), `concurrent` (the largest $\lambda$ such that $\lambda$ times every
 demand fits), `utilization` (the smallest largest load over capacity), `total` (the most traffic) and
-`cost` (the cheapest); design `utility` takes concave $U_i$. `formulation` is that model in Pyomo;
-`optimum.route` solves it as sparse arrays, with one commodity for each target, or over given paths.
+`cost` (the cheapest); design `utility` takes concave $U_i$: it maximizes the product of the served shares, or
+makes shares, rates or rates over `demands.weight` max-min fair, with a proof for every level. `formulation`
+is that model in Pyomo; `optimum.route` solves it as sparse arrays, with one commodity for each target, or
+over given paths.
 
 What arrives is measured by one rule for all designs: each overloaded link drops its excess, the same
 share of all traffic on it, so that with arriving traffic $y_e$ a link passes $p_e = \min(1, c_e / y_e)$;

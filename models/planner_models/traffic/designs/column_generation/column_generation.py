@@ -21,8 +21,9 @@ source  Dantzig-Wolfe decomposition; price and bound: Shahrokhi and Matula 1990,
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from threadpoolctl import threadpool_limits
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.design import Decision
+from planner.contract.progress import report
 from planner.options import Options
 from planner_models.traffic.designs.column_generation import (
     coordinate_descent,
@@ -50,6 +52,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
+from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -111,7 +114,14 @@ def route(
     gap = DEFAULT_GAP if options.gap is None else options.gap
     reduced = ReducedProblem.of(problem, symmetry=symmetry)
     with threadpool_limits(limits=options.threads or 1, user_api="blas"):
-        result = search(reduced, gap=gap, seed=options.seed or 0, until=until, enough=enough)
+        result = search(
+            reduced,
+            gap=gap,
+            seed=options.seed or 0,
+            until=until,
+            enough=enough,
+            observe=partial(_report, objective) if np.isinf(enough) else None,
+        )
     return make_decision(
         reduced,
         objective,
@@ -156,13 +166,29 @@ def search(
     seed: int = 0,
     until: float | None = None,
     enough: float = np.inf,
+    observe: Callable[[Iteration], None] | None = None,
 ) -> SearchResult:
-    """Run column generation to a relative `gap`, a bound above `enough`, or a time of time.perf_counter()."""
+    """Run column generation to a relative `gap`, a bound above `enough`, or a time of time.perf_counter().
+
+    observe  called after each iteration
+    """
     state = _Search(reduced, gap, seed, until, enough)
-    trace = tuple(state.iterate())
+    trace: list[Iteration] = []
+    for iteration in state.iterate():
+        trace.append(iteration)
+        if observe is not None:
+            observe(iteration)
     return SearchResult(
-        split=state.incumbent(), utilization=state.utilization(), bound=state.bound, trace=trace
+        split=state.incumbent(), utilization=state.utilization(), bound=state.bound, trace=tuple(trace)
     )
+
+
+def _report(objective: MinMaxObjective, iteration: Iteration) -> None:
+    """Report the incumbent and the bound as values of the objective's metric."""
+    value, bound = iteration.utilization, iteration.bound
+    if objective == "concurrent":
+        value, bound = (1.0 / x if x > 0 else np.inf for x in (value, bound))
+    report(METRIC_OF[objective], value, bound)
 
 
 class _Search:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
+from planner.contract.progress import report
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
@@ -40,8 +41,8 @@ def route(problem: Traffic, *, options: Options = Options()) -> Decision[Routing
         until = time.perf_counter() + options.time_limit_s - reserved
     gap = DEFAULT_GAP if options.gap is None else options.gap
     search = TotalFlow(problem)
-    for _ in search.run(gap=gap, until=until):
-        pass
+    for state in search.run(gap=gap, until=until):
+        report("delivered_mbps", state.value, state.bound)
     flow = search.path_flow()
     plan = make_plan(problem, search.order, flow)
     value, bound = float(flow.flow.sum()), search.bound

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from planner import Options, Status
+from planner.contract import progress
 from planner.contract.system import System
 from planner.errors import InputError
 from planner.runs.run import evaluate
@@ -299,3 +300,15 @@ def test_a_search_may_end_with_the_proof_that_not_everything_fits() -> None:
     assert whole.proof.objective is not None
     assert early.proof.bound is not None
     assert whole.proof.objective <= early.proof.bound < 1
+
+
+@pytest.mark.parametrize("goal", ["concurrent", "utilization"])
+def test_progress_is_reported_in_the_metric_of_the_objective(goal: Any) -> None:
+    seen: list[progress.Progress] = []
+    problem = generators.abilene()
+    with progress.observe(seen.append):
+        decision = optimum.route(problem, objective=goal, method="columns")
+    assert seen
+    assert {state.metric for state in seen} == {decision.proof.metric}
+    best = seen[-1].objective
+    assert best == pytest.approx(decision.proof.objective, rel=1e-6)
