@@ -27,7 +27,7 @@ from planner.errors import did_you_mean
 REQUIRED: Any = inspect.Parameter.empty
 MAX_SHOWN = 200  # letters of a value in a fault
 GIVEN_BY_THE_ENGINE = frozenset(
-    {"problem", "decided", "options", "previous", "design", "information", "decision_parameters"}
+    {"problem", "decided", "options", "previous", "design", "information", "decision_parameters", "frames"}
 )
 
 

@@ -145,6 +145,7 @@ def simulate(
     threads: int | None = None,
     seed: int | None = None,
     service: Service | None = None,
+    frames: bool = False,
     **parameters: Any,
 ) -> SimulatedDesigns:
     """Simulate a problem in time once for each design, which controls it.
@@ -153,6 +154,7 @@ def simulate(
                   simulation
     parameters    of the simulation by name, as in a scenario's [simulation], such as until_s=60. One that
                   is named as an argument here goes into `changes`: changes={"simulation.seed": 1}
+    frames        whether to draw the system as it runs, see `SimulationResult.frames`; figures stay the same
 
     raises  InputError, also where the system has no simulation in time. A design that fails is recorded with
             its error and does not stop the others
@@ -163,7 +165,13 @@ def simulate(
     )  # fmt: skip
     loaded = as_scenario(problem, designs=designs, options=given)
     if loaded.system.studies.simulation is not None:
-        known = [*parameters_of(loaded.system.studies.simulation.run), *OPTION_NAMES, "designs", "changes"]
+        known = [
+            *parameters_of(loaded.system.studies.simulation.run),
+            *OPTION_NAMES,
+            "designs",
+            "changes",
+            "frames",
+        ]
         require_known("simulate", parameters, known, f"the simulation of {loaded.system.name}")
         of_simulation = {f"simulation.{name}": value for name, value in parameters.items()}
         loaded = as_scenario(loaded, changes={**(changes or {}), **of_simulation})
@@ -179,7 +187,7 @@ def simulate(
     if faults:
         raise InputError(*(f"{loaded.name}: {fault}" for fault in faults))
     made = loaded.make_problem()
-    runs = tuple(_run(simulation, made, entry, loaded) for entry in chosen)
+    runs = tuple(_run(simulation, made, entry, loaded, frames) for entry in chosen)
     return SimulatedDesigns(system=system, problem=made, metrics=simulation.metrics, runs=runs)
 
 
@@ -200,8 +208,11 @@ def _controllers(scenario: Scenario, simulation: Simulation, designs: list[str] 
     return chosen
 
 
-def _run(simulation: Simulation, problem: Any, entry: Entry, scenario: Scenario) -> SimulatedDesign:
+def _run(
+    simulation: Simulation, problem: Any, entry: Entry, scenario: Scenario, frames: bool
+) -> SimulatedDesign:
     prepare(scenario.system, entry, scenario.options)
+    drawn = {"frames": True} if frames and simulation.has_frames else {}
     start = time.perf_counter()
     try:
         result = simulation.run(
@@ -210,6 +221,7 @@ def _run(simulation: Simulation, problem: Any, entry: Entry, scenario: Scenario)
             information=entry.information,
             decision_parameters=entry.parameters,
             options=scenario.options,
+            **drawn,
             **scenario.simulation,
         )
     except PlannerError as error:

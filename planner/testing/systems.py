@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -24,9 +25,11 @@ import pandas as pd
 
 from planner.contract.drawing import Drawing, NetworkMap, Timeline
 from planner.contract.elements import ElementKind
+from planner.contract.frames import MAX_FRAMES
 from planner.contract.metrics import SIGNALLING_METRICS, Metric
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.ranking import compare_ranks
+from planner.contract.simulation import Simulation
 from planner.contract.studies import Decided
 from planner.contract.system import System
 from planner.contract.tables import digest
@@ -288,6 +291,9 @@ def _plan_cases(system: System, runs: _Runs) -> Cases:
     yield "drawings without a plan name its elements", partial(_check_drawing_of_problem, runs)
     for kind in system.problem.elements:
         yield f"elements: {kind.name}: each action has a plan", partial(_check_actions, runs, kind)
+    simulation = system.studies.simulation
+    if simulation is not None and simulation.has_frames:
+        yield "simulation: frames are drawn in order of time", partial(_check_frames, runs, simulation)
     yield "no plan beats a bound", partial(_check_bounds, runs)
     yield "no plan beats the optimum", partial(_check_optimum, runs)
     if system.formulation is not None and any(design.name == "optimum" for design in system.designs):
@@ -414,6 +420,28 @@ def _check_drawings(system: System, problem: Any, drawings: Sequence[Drawing]) -
             assert kind in names, f"{drawing.title}: {kind} is no kind of elements"
             unknown = {one for one in elements.dropna() if one} - names[kind]
             assert not unknown, f"{drawing.title}: {sorted(unknown)[0]} is no {kind}"
+
+
+def _check_frames(runs: _Runs, simulation: Simulation) -> None:
+    entry = runs.entry((simulation.designs or [design.name for design in runs.system.designs])[0])
+    given = {
+        "design": entry.design,
+        "information": entry.information,
+        "decision_parameters": entry.parameters,
+        "options": runs.options,
+    }
+    plain = simulation.run(runs.problem, **given)
+    drawn = simulation.run(runs.problem, **given, frames=True)
+    assert not plain.frames, "has frames though nobody asked for them"
+    assert dict(plain.metrics) == dict(drawn.metrics), "frames change the metrics of a run"
+    times = [frame.time_s for frame in drawn.frames]
+    assert 0 < len(times) <= MAX_FRAMES, f"has {len(times)} frames; valid: 1 to {MAX_FRAMES}"
+    assert all(before < after for before, after in pairwise(times)), "times do not ascend"
+    for frame in drawn.frames:
+        assert frame.label, f"the frame at {frame.time_s:g} s has no label"
+        is_known = frame.value is None or math.isfinite(frame.value)
+        assert is_known, f"{frame.label}: the headline metric is {frame.value}: unknown is None"
+    _check_drawings(runs.system, runs.problem, [frame.drawing for frame in drawn.frames])
 
 
 def _check_actions(runs: _Runs, kind: ElementKind) -> None:

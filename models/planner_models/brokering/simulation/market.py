@@ -14,6 +14,7 @@ from planner.arrays import Floats
 from planner.contract import control_loop
 from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
+from planner.contract.frames import FrameRecorder, no_frames
 from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
@@ -28,9 +29,10 @@ from planner_models.brokering.designs.learning_bidders import (
 )
 from planner_models.brokering.designs.table import DESIGNS
 from planner_models.brokering.plan.check import read_assignment
+from planner_models.brokering.plan.drawing import draw
 from planner_models.brokering.plan.metrics import METRICS, measure
 from planner_models.brokering.plan.plan import Assignment
-from planner_models.brokering.problem import series
+from planner_models.brokering.problem import drawing, series
 from planner_models.brokering.problem.problem import Brokering
 
 WINDOW_METRICS: Final = (
@@ -97,8 +99,20 @@ class Market:
     `rounds`, one row per window with an assignment, and `cdns`, one row per window and CDN.
     """
 
-    def __init__(self, problems: Sequence[Brokering], *, window_s: float = 300.0) -> None:
+    def __init__(
+        self,
+        problems: Sequence[Brokering],
+        *,
+        window_s: float = 300.0,
+        frames: FrameRecorder | None = None,
+        labels: Sequence[str] = (),
+    ) -> None:
+        """Begin the first window.
+
+        frames  show each window under its assignment; labels: of the windows
+        """
         self._problems, self._window_s = list(problems), window_s
+        self._frames, self._labels = frames or no_frames(), labels
         self._now_s = 0.0
         clusters = len(problems[0].clusters)
         self._markup, self._promise = np.ones(clusters), np.ones(clusters)
@@ -113,6 +127,7 @@ class Market:
 
     def advance(self, until_s: float) -> None:
         """Let time pass."""
+        self._take_frames(until_s)
         self._now_s = until_s
 
     def apply(self, decision: Decision[Assignment] | BidStrategy) -> None:
@@ -141,6 +156,16 @@ class Market:
         none = pd.DataFrame(columns=list(CDN_COLUMNS))
         cdns = pd.concat(self._cdns, ignore_index=True) if self._cdns else none
         return {"rounds": pd.DataFrame(self._rounds, columns=list(ROUND_COLUMNS)), "cdns": cdns}
+
+    def _take_frames(self, until_s: float) -> None:
+        """Draw the windows that begin before a time; one without an assignment as the market alone."""
+        window = self._window
+        for time_s in self._frames.due(until_s):
+            problem, last = self._problems[window], self._rounds[-1] if self._rounds else None
+            is_decided = last is not None and last["window"] == window and self._plan is not None
+            drawn = draw(problem, self._plan) if is_decided else drawing.draw(problem)  # type: ignore[arg-type]
+            paid = last["paid_per_hour"] if is_decided and last is not None else None
+            self._frames.take(time_s, drawn[0], paid, self._labels[window])
 
     def _record(self, problem: Brokering, plan: Assignment, load_mbps: Floats) -> None:
         metrics = measure(problem, plan, self._plan)
@@ -173,6 +198,8 @@ def simulate_market(
     decision_parameters: Mapping[str, Any] | None = None,
     window_s: float = 300.0,
     options: Options = Options(),
+    frames: FrameRecorder | None = None,
+    labels: Sequence[str] = (),
     **learning: float,
 ) -> control_loop.Outcome:
     """Run one round of the market in each window; the outcome's tables are those of `Market`.
@@ -211,7 +238,9 @@ def simulate_market(
     ]
     controllers: list[control_loop.Controller[Any]] = [replace(broker, observe=observe), *cdns]
     return control_loop.run(
-        Market(problems, window_s=window_s), controllers, until_s=window_s * len(problems)
+        Market(problems, window_s=window_s, frames=frames, labels=labels),
+        controllers,
+        until_s=window_s * len(problems),
     )
 
 
@@ -222,6 +251,7 @@ def run(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
+    frames: bool = False,
     windows: series.Count = 24,
     swing: series.Swing = 0.5,
     window_s: Annotated[
@@ -235,7 +265,9 @@ def run(
 
     returns  metrics that are means over windows; tables `rounds` (by window) and `cdns` (by window and CDN)
     """
-    problems = [part for _, part in series.Day(problem=problem, windows=windows, swing=swing)]
+    day = list(series.Day(problem=problem, windows=windows, swing=swing))
+    problems = [part for _, part in day]
+    recorder = FrameRecorder(window_s * len(problems), step_s=window_s, includes_end=False, is_on=frames)
     outcome = simulate_market(
         problems,
         design=design,
@@ -246,6 +278,8 @@ def run(
         target=target,
         caution=caution,
         options=options,
+        frames=recorder,
+        labels=[label for label, _ in day],
     )
     rounds = outcome.tables["rounds"]
     means = rounds.drop(columns="window").astype(float).mean()
@@ -257,6 +291,7 @@ def run(
         tables=outcome.tables,
         rounds=outcome.rounds,
         drawings=(curve,) if len(rounds) else (),
+        frames=tuple(recorder.frames),
     )
 
 

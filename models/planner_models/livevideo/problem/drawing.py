@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.drawing import Drawing, NetworkMap
 from planner.formatting import amount, amount_of, number
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -33,22 +33,25 @@ def draw_network(
     *,
     load_mbps: Floats | None = None,
     lost_clients: Floats | None = None,
+    is_up: tuple[Bools, Bools] | None = None,
 ) -> NetworkMap:
     """Return the picture of the network: links by utilization, as wide as their load.
 
     load_mbps     (L,) of each link; None without a plan: links are as wide as their capacity
     lost_clients  (Q,) clients of each request that do not receive what they requested
+    is_up         (L,) links and (C,) clusters that work, others are drawn as failed; None: all
     """
     is_group = problem.level == problem.group_level
     names = problem.clusters["cluster"].astype(str).to_numpy(dtype=object)
     shown = _join_groups(problem)  # the cluster whose node stands for each cluster
-    links = _join_links(problem, shown, load_mbps)
+    links_up, clusters_up = is_up or (np.ones(len(problem.links), bool), np.ones(len(names), bool))
+    links = _join_links(problem, shown, load_mbps, links_up)
     left_out = len(links) - MOST_LINKS
     if left_out > 0:
         title += f", the first {MOST_LINKS:,} of {len(links):,}"
         order = np.argsort(-(links["width"]).to_numpy(float), kind="stable")[:MOST_LINKS]
         links = links.iloc[np.sort(order)].reset_index(drop=True)
-    ends = np.unique(shown)
+    ends = np.unique(shown[clusters_up])
     joined = np.bincount(shown[is_group], minlength=len(names))
     clients = np.bincount(shown[problem.group], weights=problem.clients, minlength=len(names))
     without = np.zeros(len(problem.requests)) if lost_clients is None else lost_clients
@@ -94,6 +97,7 @@ def draw_network(
         lost_unit="clients",
         link_kind=LINK,
         node_kind=CLUSTER,
+        whole=None if links_up.all() and clusters_up.all() else draw_network(problem, title),
     )
 
 
@@ -135,20 +139,20 @@ def name_links(problem: LiveVideo) -> list[str]:
     return [label if count[label] == 1 else "" for label in problem.link_labels]
 
 
-def _join_links(problem: LiveVideo, shown: Ints, load_mbps: Floats | None) -> pd.DataFrame:
-    """Return the links between shown clusters, with the sums of loads and capacities of joined ones."""
+def _join_links(problem: LiveVideo, shown: Ints, load_mbps: Floats | None, is_up: Bools) -> pd.DataFrame:
+    """Return the working links between shown clusters, with sums of loads and capacities of joined ones."""
     count = len(problem.clusters)
     ends, first, place, joined = np.unique(
-        shown[problem.tail] * count + shown[problem.head],
+        (shown[problem.tail] * count + shown[problem.head])[is_up],
         return_index=True,
         return_inverse=True,
         return_counts=True,
     )
-    capacity = np.bincount(place, weights=problem.capacity_mbps, minlength=len(ends))
+    capacity = np.bincount(place, weights=problem.capacity_mbps[is_up], minlength=len(ends))
     load = np.full(len(ends), np.nan)
     if load_mbps is not None:
-        load = np.bincount(place, weights=load_mbps, minlength=len(ends))
-    names = name_links(problem)
+        load = np.bincount(place, weights=load_mbps[is_up], minlength=len(ends))
+    names = np.array(name_links(problem), dtype=object)[is_up]
     with np.errstate(divide="ignore", invalid="ignore"):
         percent = np.where(load > 0, 100 * load / capacity, load)
     clusters = problem.clusters["cluster"].astype(str).to_numpy(dtype=object)

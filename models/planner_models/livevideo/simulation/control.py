@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.control_loop import Controller, Round, run
+from planner.contract.frames import FrameRecorder
 from planner.contract.metrics import Metric
 from planner.contract.simulation import SimulationResult
 from planner.errors import InputError
@@ -68,6 +69,7 @@ def simulate(
     adapt: bool = True,
     seed: int = 0,
     options: Options = OPTIONS,
+    frames: bool = False,
 ) -> SimulationResult:
     """Simulate requests in time, served by the clusters, the controller, or both.
 
@@ -79,10 +81,12 @@ def simulate(
     timeout_s              time without an update after which a cluster acts alone
     changes                of the capacities of links and clusters
     adapt                  whether denied clients request the next lower bitrate
+    frames                 whether to draw the links, the clients that lose, and what has failed
 
     returns  metrics METRICS; tables clients and overloads (`DataPlane.record`) and trees, the plan at the end
     source   Mukerjee 2018, sections 4.4 and 4.7.2
     """
+    recorder = FrameRecorder(until_s, is_on=frames)
     execution = DataPlane(
         problem=problem,
         control=control,
@@ -92,6 +96,7 @@ def simulate(
         changes=changes,
         adapt=adapt,
         seed=seed,
+        frames=recorder,
     )
     controllers: list[Controller[Update | Announcement]] = []
     if control != "distributed":
@@ -104,10 +109,12 @@ def simulate(
     if control != "centralized":
         controllers.append(Controller(name="exchange", decide=_announce, period_s=announcement_s))
     outcome = run(execution, controllers, until_s=until_s)
+    execution.take_frames()
     return SimulationResult(
         metrics=_summarize(execution, outcome.tables),
         tables={**outcome.tables, "trees": execution.plan().trees},
         rounds=outcome.rounds,
+        frames=tuple(recorder.frames),
     )
 
 

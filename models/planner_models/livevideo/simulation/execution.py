@@ -8,14 +8,17 @@ age between two announcements. Requests only travel upwards, so that there are n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
+from planner.contract.drawing import NetworkMap
+from planner.contract.frames import FrameRecorder, no_frames
 from planner_models.livevideo.designs.distributed import Announcements, find_path
 from planner_models.livevideo.plan.plan import Trees, plan_rows
-from planner_models.livevideo.plan.streams import Streams
+from planner_models.livevideo.plan.streams import SLACK, Streams
+from planner_models.livevideo.problem.drawing import draw_network
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.simulation.events import (
     Announcement,
@@ -25,7 +28,14 @@ from planner_models.livevideo.simulation.events import (
     Partition,
     Update,
 )
-from planner_models.livevideo.simulation.playback import Client, join_time_s, play, tabulate_clients
+from planner_models.livevideo.simulation.playback import (
+    Client,
+    join_time_s,
+    passed_shares,
+    play,
+    received_share,
+    tabulate_clients,
+)
 from planner_models.livevideo.simulation.rib import STALE_CHANGE, Ribs
 
 
@@ -40,6 +50,7 @@ class DataPlane:
     timeout_s   time without an update of the controller after which a cluster acts alone
     changes     of the capacities of links and clusters
     adapt       whether denied clients request the next lower bitrate of their channel
+    frames      of links by load and clients that lose
     """
 
     problem: LiveVideo
@@ -50,6 +61,7 @@ class DataPlane:
     changes: tuple[Change, ...] = ()
     adapt: bool = True
     seed: int = 0
+    frames: FrameRecorder = field(default_factory=no_frames)
     now_s: float = 0.0
     touched: list[int] = field(default_factory=list)  # clusters that each request set up
     overloads: list[tuple[float, float, float]] = field(default_factory=list)
@@ -154,7 +166,45 @@ class DataPlane:
         if over_mbps > 1e-9:
             self.overloads.append((self.now_s, over_mbps, until_s - self.now_s))
         play(self.clients, self.streams, self.capacity, self.now_s, until_s)
+        self.take_frames(until_s)
         self.now_s = until_s
+
+    def take_frames(self, until_s: float = float("inf")) -> None:
+        """Draw the state at the times before `until_s`, up to which nothing changes."""
+        for time_s in self.frames.due(until_s):
+            self.frames.take(time_s, *self._draw(time_s))
+
+    def _draw(self, time_s: float) -> tuple[NetworkMap, float | None]:
+        """Return the picture at a time, and the mean bitrate that present clients receive, kbit/s."""
+        problem, share = self.problem, passed_shares(self.streams, self.capacity)
+        is_up = np.array([not self._is_down(link) for link in range(len(self.capacity))], dtype=bool)
+        clusters_up = ~np.isin(np.arange(len(problem.clusters)), list(self.down))
+        lost, received = np.zeros(len(problem.requests)), []
+        for client in self.clients:
+            if client.requested_s > time_s:
+                continue
+            rate = 0.0
+            if client.item is not None:
+                rate = received_share(client.item, client.group, self.streams, share)
+            lost[client.request] = 0.0 if rate >= 1 - SLACK else problem.clients[client.request]
+            is_joined = client.joined_s is not None and client.joined_s <= time_s
+            bitrate = self.streams.bitrate[client.item] if client.item is not None and is_joined else 0.0
+            received.append(1000 * rate * bitrate)
+        capacity = np.where(is_up, self.capacity, problem.capacity_mbps)
+        now = problem
+        if (capacity != problem.capacity_mbps).any():
+            now = replace(problem, links=problem.links.assign(capacity_mbps=capacity))
+        load = np.where(is_up, self.capacity - self.streams.residual_mbps, 0.0)
+        # a link that is full but for rounding is not overloaded
+        load = np.where(load <= capacity * (1 + SLACK), np.clip(load, 0.0, capacity), load)
+        picture = draw_network(
+            now,
+            "Video from sources to clients",
+            load_mbps=load,
+            lost_clients=lost,
+            is_up=(is_up, clusters_up),
+        )
+        return picture, float(np.mean(received)) if received else None
 
     def _change(self, change: Change) -> None:
         """Change the capacity of a link or a cluster; clusters react."""

@@ -47,24 +47,33 @@ def play(
 ) -> None:
     """Let clients watch from now until a time; they stall where a link on their path is overloaded."""
     lasted_s = until_s - now_s
-    load = capacity_mbps - streams.residual_mbps
-    is_overloaded = load > capacity_mbps * (1 + 1e-9)
-    share = np.divide(capacity_mbps, load, out=np.ones(len(load)), where=is_overloaded)
+    share = passed_shares(streams, capacity_mbps)
     for client in clients:
         if client.item is None or client.joined_s is None or client.joined_s > until_s:
             continue
-        rate = 1.0  # received share of the bitrate
-        cluster = client.group
-        while streams.level[cluster] > 0:
-            link = streams.parent.get((client.item, cluster))
-            if link is None:
-                rate = 0.0
-                break
-            rate = min(rate, float(share[link]))
-            cluster = streams.tail[link]
+        rate = received_share(client.item, client.group, streams, share)
         client.watched_s += lasted_s
         client.stalled_s += lasted_s * (1 - rate)
         client.bits += lasted_s * rate * streams.bitrate[client.item]
+
+
+def passed_shares(streams: Streams, capacity_mbps: Floats) -> Floats:
+    """Return the share of its load that each link passes on, (L,); less than 1 where it is overloaded."""
+    load = capacity_mbps - streams.residual_mbps
+    is_overloaded = load > capacity_mbps * (1 + 1e-9)
+    return np.divide(capacity_mbps, load, out=np.ones(len(load)), where=is_overloaded)
+
+
+def received_share(item: int, cluster: int, streams: Streams, share: Floats) -> float:
+    """Return the share of an object's bitrate that a cluster receives; share: `passed_shares`, (L,)."""
+    rate = 1.0
+    while streams.level[cluster] > 0:
+        link = streams.parent.get((item, cluster))
+        if link is None:
+            return 0.0
+        rate = min(rate, float(share[link]))
+        cluster = streams.tail[link]
+    return rate
 
 
 def join_time_s(streams: Streams, capacity_mbps: Floats, item: int, group: int, hops: int) -> float:

@@ -29,6 +29,7 @@ def run(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
+    frames: bool = False,
     until_s: Annotated[
         PositiveSeconds | None, Field(description="end, s; none: 10 s after the last arrival")
     ] = None,
@@ -111,6 +112,7 @@ def run(
         adapt=adapt,
         seed=seed,
         options=options,
+        frames=frames,
     )
 
 

@@ -12,10 +12,12 @@ from pydantic import Field
 from planner.contract import control_loop
 from planner.contract.design import Decision, Design
 from planner.contract.drawing import Curve
+from planner.contract.frames import FrameRecorder, no_frames
 from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.multicast.information.realize import realize
+from planner_models.multicast.plan.drawing import draw_tables
 from planner_models.multicast.plan.forwarding import compare_plans
 from planner_models.multicast.plan.metrics import measure
 from planner_models.multicast.plan.plan import Channels, build_plan
@@ -45,11 +47,21 @@ METRICS: Final = (
 class ChurnExecution:
     """The switches of a fabric in time: `events` joins and leaves at the end of each step of `step_s`.
 
+    `frames` show the fill of their tables.
+
     It starts without a plan: all groups go by unicast.
     """
 
-    def __init__(self, problem: Multicast, *, events: int, step_s: float, seed: int) -> None:
-        self.problem = problem
+    def __init__(
+        self,
+        problem: Multicast,
+        *,
+        events: int,
+        step_s: float,
+        seed: int,
+        frames: FrameRecorder | None = None,
+    ) -> None:
+        self.problem, self._frames = problem, frames or no_frames()
         self.plan = build_plan(problem, np.zeros(len(problem.groups), dtype=bool), problem.aggregation_copies)
         self._events, self._step_s, self._rng = events, step_s, np.random.default_rng(seed)
         self._now_s, self._steps = 0.0, 0
@@ -92,7 +104,20 @@ class ChurnExecution:
                 float(metrics[name] or 0.0) for name in ("host_traffic_mbps", "groups_by_unicast")
             )
             self._intervals.append((self._now_s, until_s - self._now_s, traffic, unicast))
+            self._take_frames(until_s, traffic)
             self._now_s = until_s
+
+    def take_last_frame(self) -> None:
+        """Draw the state at the end, where frames were asked for."""
+        for time_s in self._frames.due():
+            traffic = measure(self.problem, self.plan, None)["host_traffic_mbps"]
+            self._frames.take(time_s, draw_tables(self.problem, self.plan), traffic)
+
+    def _take_frames(self, until_s: float, host_traffic_mbps: float | None) -> None:
+        drawing = None
+        for time_s in self._frames.due(until_s):
+            drawing = drawing or draw_tables(self.problem, self.plan)
+            self._frames.take(time_s, drawing, host_traffic_mbps)
 
     def _change_plan(self, cause: str, plan: Channels, before: Multicast) -> None:
         rules = compare_plans(self.problem, plan, self.plan, before=before)[["add", "remove"]].sum()
@@ -108,6 +133,7 @@ def simulate_churn(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
+    frames: bool = False,
     duration_s: Annotated[float, Field(gt=0, description="time that is simulated, s")] = 60.0,
     step_s: Annotated[float, Field(gt=0, description="time between batches of joins and leaves, s")] = 5.0,
     events: Annotated[int, Field(ge=1, description="joins and leaves of a batch")] = 50,
@@ -124,7 +150,8 @@ def simulate_churn(
 
     raises  InputError for a problem without the hosts of each group's tenant
     """
-    execution = ChurnExecution(problem, events=events, step_s=step_s, seed=churn_seed)
+    recorder = FrameRecorder(duration_s, is_on=frames)
+    execution = ChurnExecution(problem, events=events, step_s=step_s, seed=churn_seed, frames=recorder)
 
     def decide(observed: Multicast, last: control_loop.Round[Observed] | None) -> Observed | None:
         previous = last.decision[1] if last is not None and last.decision is not None else None
@@ -140,6 +167,7 @@ def simulate_churn(
         link_s=link_s,
     )
     outcome = control_loop.run(execution, [controller], until_s=duration_s)
+    execution.take_last_frame()
     intervals, changes = outcome.tables["intervals"], outcome.tables["changes"]
     rules = (changes["added"] + changes["removed"]).groupby(changes["cause"]).sum()
     share = (intervals["seconds"] / intervals["seconds"].sum()).to_numpy()
@@ -156,6 +184,7 @@ def simulate_churn(
         drawings=(
             Curve(title="Host traffic", frame=curve, units={"start_s": "s", "host_traffic_mbps": "Mbit/s"}),
         ),
+        frames=tuple(recorder.frames),
     )
 
 

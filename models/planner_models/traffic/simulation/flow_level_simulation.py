@@ -27,6 +27,7 @@ from planner_models.traffic.simulation.flow_arrivals import ONE_FLOW_PER_SOURCE,
 from planner_models.traffic.simulation.flow_network import FlowNetwork, Start
 from planner_models.traffic.simulation.flow_scheduler import flow_controller
 from planner_models.traffic.simulation.flow_sizes import SizeDistribution
+from planner_models.traffic.simulation.link_frames import LinkFrames
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,6 +76,7 @@ def simulate(
     settle_s: float = 0.0,
     seed: int = 0,
     options: Options = Options(),
+    frames: LinkFrames | None = None,
 ) -> FlowRecord:
     """Simulate flows over a network for `until_s` seconds, scheduled by a design at every interval.
 
@@ -88,6 +90,7 @@ def simulate(
     settle_s       rates are computed at once after every event (0), or only at multiples of this:
                    much faster for many flows; a new flow then waits for its first rate
     seed           of flows and their first routes; same seed, same flows
+    frames         draw what links carry; None: nothing is drawn
 
     raises  InputError for invalid times, or a problem without demands
     source  Sen et al. 2013, sections 3.2, 7.2.2 and 7.5
@@ -100,6 +103,7 @@ def simulate(
         flow_cap_mbps=flow_cap_mbps,
         settle_s=settle_s,
         seed=seed,
+        frames=frames,
     )
     controllers = []
     if design is not None:
@@ -116,6 +120,8 @@ def simulate(
             )
         )
     outcome = control_loop.run(network, controllers, until_s=until_s)
+    if frames is not None:
+        frames.finish()
     return FlowRecord(
         flows=outcome.tables["flows"],
         rounds=outcome.rounds,

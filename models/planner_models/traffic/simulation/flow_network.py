@@ -25,6 +25,7 @@ from planner_models.traffic.simulation import flow_arrivals
 from planner_models.traffic.simulation.flow_arrivals import MBIT_PER_BYTE, Arrivals, ClosedLoop, Poisson
 from planner_models.traffic.simulation.flow_scheduler import FlowCounters, RouteUpdate
 from planner_models.traffic.simulation.flow_sizes import SizeDistribution
+from planner_models.traffic.simulation.link_frames import LinkFrames
 
 MAX_PATHS_PER_DEMAND: Final = 64  # random paths drawn for a demand, which its flows use in turn
 MAX_PATHS: Final = 500_000  # of all demands together
@@ -101,6 +102,7 @@ class FlowNetwork:
         flow_cap_mbps: float = math.inf,
         settle_s: float = 0.0,
         seed: int = 0,
+        frames: LinkFrames | None = None,
     ) -> None:
         faults = []
         if not len(problem.targets):
@@ -118,6 +120,7 @@ class FlowNetwork:
         self._ended: list[tuple[int, int, float, float, float]] = []
         self._sent = 0.0
         self._progress: list[tuple[float, float]] = [(0.0, 0.0)]
+        self._frames = frames
         self._rates_at_s = math.inf
         self._first_routes, self._paths_per_demand = _first_routes(problem, start, seed)
         self._routes = self._first_routes
@@ -150,6 +153,8 @@ class FlowNetwork:
             first_s = float(left_s.min()) if active.count else math.inf
             at = min(until_s, self._now + first_s, self._next[0], self._rates_at_s)
             passed_s = at - self._now
+            if self._frames is not None:
+                self._frames.pass_time(self._now, at, self.load_mbps(), float(rate.sum()))
             sent += rate * passed_s
             self._sent += float(rate.sum()) * passed_s
             first_ends = active.count > 0 and at == self._now + first_s

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from planner.contract.design import Design
+from planner.contract.frames import FrameRecorder
 from planner.contract.metrics import Headline, Metric
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
@@ -16,6 +17,7 @@ from planner_models.traffic.simulation.flow_arrivals import ClosedLoop, Poisson
 from planner_models.traffic.simulation.flow_level_simulation import simulate
 from planner_models.traffic.simulation.flow_network import Start
 from planner_models.traffic.simulation.flow_sizes import Lognormal
+from planner_models.traffic.simulation.link_frames import LinkFrames
 
 METRICS: Final = (
     Metric(name="throughput_mbps", unit="Mbit/s", better="more", about="mean traffic of all flows together"),
@@ -35,6 +37,7 @@ def run(
     information: Mapping[str, Any],
     decision_parameters: Mapping[str, Any],
     options: Options,
+    frames: bool = False,
     until_s: Annotated[float, Field(gt=0, allow_inf_nan=False, description="simulated time, s")] = 1.0,
     warm_up_s: Annotated[
         float, Field(ge=0, description="flows and traffic before this time are in no metric, s")
@@ -70,6 +73,7 @@ def run(
 
     returns  metrics `METRICS`, and the tables `flow_network.FLOWS` and `flow_network.PROGRESS`
     """
+    recorder = FrameRecorder(until_s, is_on=frames)
     record = simulate(
         problem,
         sizes=Lognormal(median_bytes=median_bytes, sigma=sigma),
@@ -87,6 +91,7 @@ def run(
         settle_s=settle_s,
         seed=seed,
         options=options,
+        frames=LinkFrames(problem, recorder) if frames else None,
     )
     completion_s = record.completion_s(warm_up_s)
     return SimulationResult(
@@ -99,6 +104,7 @@ def run(
         },
         tables={"flows": record.flows, "progress": record.progress},
         rounds=record.rounds,
+        frames=tuple(recorder.frames),
     )
 
 

@@ -83,3 +83,13 @@ def test_the_shipped_scenario_runs_with_each_of_its_designs() -> None:
     result = simulate("brokering/learning_market")
     assert [run.entry.label for run in result.runs] == ["brokered", "marketplace"]
     assert all(run.result is not None and len(run.result.tables["rounds"]) == 6 for run in result.runs)
+
+
+def test_frames_show_each_window_under_its_assignment() -> None:
+    result = run_day("brokered", frames=True)
+    assert [frame.label for frame in result.frames] == ["00h00", "08h00", "16h00"]
+    rounds = result.tables["rounds"]
+    assert [frame.value for frame in result.frames] == rounds["paid_per_hour"].tolist()
+    assert run_day("brokered").frames == ()
+    for frame in result.frames:
+        assert frame.drawing.title.startswith("Clusters by load")

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from planner import Options
+from planner.contract.drawing import NetworkMap
 from planner.contract.simulation import SimulationResult
 from planner.errors import InputError
 from planner.scenarios.scenario import load
@@ -104,3 +105,20 @@ def test_bad_parameters_are_one_line_each() -> None:
         "simulation.cut_off: 'R9' is unknown",
         "simulation.degrade_links: 'S1-R1' is unknown; did you mean 'S1->R1'?",
     )
+
+
+def test_frames_show_the_failed_cluster_while_it_is_down() -> None:
+    problem = generators.ec2_testbed(videos=20)
+    result = simulate(
+        problem, "hybrid", fail_clusters=("R1",), fail_s=5.0, recover_s=9.0, until_s=20.0, frames=True
+    )
+    assert [frame.label for frame in result.frames][:3] == ["0 s", "0.5 s", "1 s"]
+    for frame in result.frames:
+        assert isinstance(frame.drawing, NetworkMap)
+        is_down = 5.0 <= frame.time_s < 9.0
+        assert ("R1" in set(frame.drawing.nodes["node"])) != is_down, frame.label
+        ends = {*frame.drawing.links["tail"], *frame.drawing.links["head"]}
+        assert ("R1" in ends) != is_down, frame.label
+        assert (frame.drawing.whole is not None) == is_down
+    last = result.frames[-1]
+    assert last.value == pytest.approx(result.metrics["average_bitrate_kbps"])

@@ -74,3 +74,17 @@ def test_the_shipped_scenario_shows_that_coordination_pays() -> None:
     assert result.exit_code == 0
     traffic = {one.label: one.result.metrics["host_traffic_mbps"] for one in result.runs if one.result}
     assert traffic["partitioned_aggregated"] < traffic["partitioned"] < traffic["per_switch"]
+
+
+def test_frames_show_the_tables_of_the_plan_in_force() -> None:
+    result = run(datacenter(table_size=20), "partitioned_aggregated", frames=True)
+    intervals, changes = result.tables["intervals"], result.tables["changes"]
+    for frame in result.frames[:-1]:
+        row = intervals[intervals["start_s"] <= frame.time_s].iloc[-1]
+        assert frame.value == row["host_traffic_mbps"], frame.label
+        before = changes[changes["time_s"] <= frame.time_s]
+        entries = before["entries"].iloc[-1] if len(before) else 0.0
+        used = [float(note.split(" of ")[0].replace(",", "")) for note in frame.drawing.nodes["note"]]
+        fill = frame.drawing.nodes["value"]
+        assert (fill.sum() > 0) == (entries > 0), frame.label
+        assert sum(used) >= entries

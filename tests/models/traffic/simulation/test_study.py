@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.contract.drawing import NetworkMap
 from planner.contract.simulation import SimulationResult
 from planner.options import Options
 from planner.runs.simulate import simulate
@@ -61,3 +62,19 @@ def test_the_shipped_scenario_compares_its_designs() -> None:
     assert throughput[1] is not None
     assert throughput[0] is not None
     assert throughput[1] > throughput[0]
+
+
+def test_frames_show_what_links_carried_since_the_frame_before() -> None:
+    result = run(frames=True, settle_s=0.001)
+    frames, problem = result.frames, generators.fat_tree(k=4, seed=1)
+    at, sent = (result.tables["progress"][name].to_numpy() for name in ("at_s", "sent_mbit"))
+    mean = np.diff(np.interp([0.0, *(frame.time_s for frame in frames)], at, sent))
+    length = np.diff([0.0, *(frame.time_s for frame in frames)])
+    assert [frame.value for frame in frames] == pytest.approx(mean / length, abs=1e-6)
+    first = np.array([str(node) for node in problem.nodes["node"]])[np.unique(problem.source)]
+    for frame in frames:
+        assert isinstance(frame.drawing, NetworkMap)
+        links = frame.drawing.links
+        # the traffic of flows leaves their sources over the links out of these
+        out = links[links["tail"].astype(str).isin(first)]
+        assert (out["value"] * out["width"] / 100).sum() == pytest.approx(frame.value, rel=1e-6)
