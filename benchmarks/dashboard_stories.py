@@ -1,8 +1,9 @@
-"""Three stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
+"""Four stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
 
 1. A link of a national backbone fails, and upgrades are chosen under a budget.
 2. A CDN of a broker raises its price.
 3. Live video is short of capacity: what is shed, and what a larger source brings back.
+4. A reflector of live video fails in a simulation of two designs.
 """
 
 from __future__ import annotations
@@ -104,3 +105,18 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
 
 
 STORIES = (play_backbone, play_market, play_live_video)
+
+
+def play_simulation(page: Any, url: str, report: Report) -> None:
+    """Simulate two designs in which a reflector fails, and stop while it is down."""
+    page.goto(f"{url}/through_time?{urlencode({'scenario': 'livevideo/testbed_failure'})}")
+    page.get_by_role("button", name="Run").wait_for()
+    wait_for_script(page)
+    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Play").nth(1).wait_for()
+    wait_for_script(page)
+    page.get_by_role("slider", name="Moment").first.focus()
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+    page.get_by_text("24 s", exact=True).first.wait_for()
+    report("simulation")

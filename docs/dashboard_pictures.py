@@ -28,6 +28,7 @@ STORIES: Final = {
     "backbone": (dashboard_stories.play_backbone, 1440, "light"),
     "market": (dashboard_stories.play_market, 1280, "light"),
     "live": (dashboard_stories.play_live_video, 1280, "dark"),
+    "simulation": (dashboard_stories.play_simulation, 1280, "light"),
 }
 PAGES: Final[dict[str, tuple[str, int, str]]] = {
     "narrow": ('?scenario=traffic/germany50&set=problem.fail_links%3D["Koblenz<->Koeln"]', 390, "light"),

@@ -147,8 +147,8 @@ def simulate(
     from planner.runs import simulate as simulations
 
     with show_work(f"simulating {scenario.name}"):
-        result = simulations.simulate(scenario, designs=designs)
-    page = run_pages.simulation_page(result)
+        result = simulations.simulate(scenario, designs=designs, frames=bool(reports))
+    page = run_pages.simulation_page(result, scenario)
     if out is not None:
         simulations.save(result, scenario, out, table_format)
         say(f"saved the scenario and the records of each simulation in {out}")

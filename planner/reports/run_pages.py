@@ -262,8 +262,11 @@ def checked_page(result: Checked) -> Page:
     return Page(title=system.name, about=about, parts=[part])
 
 
-def simulation_page(result: SimulatedDesigns) -> Page:
-    """Return the verdict on a simulation, its figures, and how its controllers fared."""
+def simulation_page(result: SimulatedDesigns, scenario: Scenario | None = None) -> Page:
+    """Return the verdict on a simulation, its figures, and how its controllers fared.
+
+    scenario  of the simulation; its failures are shown in the picture
+    """
     runs = result.runs
     done = [run for run in runs if run.result is not None]
     rows: list[list[Text | str]] = [
@@ -312,7 +315,32 @@ def simulation_page(result: SimulatedDesigns) -> Page:
         ],
         figures=figures,
     )
-    return Page(title=f"{result.system.name}, simulated in time", about=result.system.question, parts=[part])
+    return Page(
+        title=f"{result.system.name}, simulated in time",
+        about=result.system.question,
+        parts=[part],
+        picture=lambda: _simulation_picture(result, draw_whole(scenario)),
+    )
+
+
+def _simulation_picture(result: SimulatedDesigns, whole: Drawing | None) -> tuple[str, Drawing] | None:
+    """Return the frame with the worst headline metric of the best design, and what it shows."""
+    simulation = result.system.studies.simulation
+    drawn = {run.label: run.result for run in result.runs if run.result is not None and run.result.frames}
+    if simulation is None or not drawn:
+        return None
+    metric = simulation.headline_metric
+    sign = 1 if metric.better == "less" else -1  # the least is the best
+
+    def rank(value: float | None) -> float:
+        return math.inf if value is None else sign * value
+
+    label = min(drawn, key=lambda one: rank(drawn[one].metrics.get(metric.name)))
+    frames = drawn[label].frames
+    # without the first quarter, in which a run fills up
+    known = [frame for frame in frames[len(frames) // 4 :] if frame.value is not None]
+    worst = max(known, key=lambda frame: rank(frame.value), default=frames[-1])
+    return f"{label} at {worst.label}: {worst.drawing.title}", show_failures(worst.drawing, whole)
 
 
 # --- parts that pages share ---------------------------------------------------------------

@@ -49,10 +49,17 @@ def show_frames(
     curve: MetricCurve | None = None,
     selected: str = "",
     height: int = HEIGHT,
+    clock: str = "",
 ) -> Selected | None:
-    """Show a player of moments, all sent at once, with the curve of a metric below it."""
-    network = join(*(frame.drawing for frame in frames))
-    return _show(network, key, payload.frames_data(network, frames, curve, selected=selected, height=height))
+    """Show a player of moments, all sent at once, with the curve of a metric below it.
+
+    clock  players of the same clock on a page show the same moment; "" for a player of its own
+    """
+    drawings = [frame.drawing for frame in frames]
+    wholes = [drawing.whole for drawing in drawings if drawing.whole is not None]
+    network = join(*wholes[:1], *drawings)
+    data = payload.frames_data(network, frames, curve, selected=selected, height=height)
+    return _show(network, key, data | {"clock": clock})
 
 
 def _show(network: JoinedNetwork, key: str, data: payload.Data) -> Selected | None:

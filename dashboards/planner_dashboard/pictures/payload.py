@@ -240,12 +240,14 @@ class Frame:
 class MetricCurve:
     """A metric over the frames of a picture.
 
-    values  one for each frame; None where it is unknown
+    values   one for each frame; None where it is unknown
+    largest  value that the axis reaches at least, so that curves beside each other have the same
     """
 
     label: str
     unit: str
     values: Sequence[float | None]
+    largest: float | None = None
 
 
 def frames_data(
@@ -269,5 +271,6 @@ def frames_data(
             "unit": curve.unit,
             "values": [curve.values[i] for i in sent],
             "texts": [number(curve.values[i]) for i in sent],
+            "largest": curve.largest,
         }
     return data

@@ -5,7 +5,10 @@ const CURVE_HEIGHT = 92;
 const SVG = "http://www.w3.org/2000/svg";
 
 class Player {
+  static all = new Set();
+
   constructor(parent, show) {
+    Player.all.add(this);
     this.show = show;
     this.frame = 0;
     this.element = make("div", { className: "player" }, parent);
@@ -17,7 +20,7 @@ class Player {
     this.curve = make("div", { className: "curve" }, this.element);
     this.button.addEventListener("click", () => this.#toggle());
     this.slider.addEventListener("input", () => {
-      this.#stop();
+      this.#stopAll();
       this.go(Number(this.slider.value));
     });
     this.#showButton();
@@ -28,10 +31,21 @@ class Player {
     this.slider.max = data.frames.length - 1;
     this.slider.setAttribute("aria-label", "Moment");
     this.#drawCurve();
-    this.go(Math.min(this.frame, data.frames.length - 1));
+    this.#set(Math.min(this.frame, data.frames.length - 1));
   }
 
+  // players on one clock go to the same moment
   go(frame) {
+    this.#set(frame);
+    for (const other of this.#others()) other.#set(Math.min(frame, other.data.frames.length - 1));
+  }
+
+  #others() {
+    const { clock } = this.data;
+    return clock ? [...Player.all].filter((one) => one !== this && one.element.isConnected && one.data?.clock === clock) : [];
+  }
+
+  #set(frame) {
     this.frame = frame;
     const { label, note } = this.data.frames[frame];
     this.slider.value = frame;
@@ -44,12 +58,14 @@ class Player {
   }
 
   close() {
+    Player.all.delete(this);
     this.#stop();
     this.element.remove();
   }
 
   #toggle() {
     if (this.timer) return this.#stop();
+    for (const other of this.#others()) other.#stop();
     if (this.frame === this.data.frames.length - 1) this.go(0);
     let due = performance.now() + FRAME_MS;
     const tick = (now) => {
@@ -63,6 +79,10 @@ class Player {
     };
     this.timer = requestAnimationFrame(tick);
     this.#showButton();
+  }
+
+  #stopAll() {
+    for (const one of [this, ...this.#others()]) one.#stop();
   }
 
   #stop() {
@@ -90,7 +110,7 @@ class Player {
     if (!curve) return;
     this.caption = make("div", { className: "caption" }, this.curve);
     const known = curve.values.filter((value) => value !== null);
-    const [low, high] = [Math.min(0, ...known), Math.max(...known, 0) || 1];
+    const [low, high] = [Math.min(0, ...known), Math.max(...known, curve.largest ?? 0, 0) || 1];
     const count = Math.max(1, curve.values.length - 1);
     this.place = (i) => [(1000 * i) / count, curve.values[i] === null ? null : 86 - (76 * (curve.values[i] - low)) / (high - low || 1)];
     const svg = shape("svg", { viewBox: `0 0 1000 ${CURVE_HEIGHT}`, preserveAspectRatio: "none" }, this.curve);
@@ -109,7 +129,7 @@ class Player {
     make("span", { textContent: this.data.frames[0].label }, ends);
     make("span", { textContent: this.data.frames.at(-1).label }, ends);
     svg.addEventListener("pointerdown", (event) => {
-      this.#stop();
+      this.#stopAll();
       const box = svg.getBoundingClientRect();
       this.go(clamp(Math.round((count * (event.clientX - box.left)) / box.width), 0, curve.values.length - 1));
     });

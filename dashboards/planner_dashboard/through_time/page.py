@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ import streamlit as st
 
 from planner.contract.drawing import Curve, Drawing, NetworkMap, Timeline
 from planner.contract.elements import ElementKind
+from planner.contract.frames import Frame
 from planner.contract.parameters import parameters_of
 from planner.contract.simulation import Simulation
 from planner.contract.system import System
@@ -387,8 +388,42 @@ def _show_simulation(own: PageState, scenario: Scenario, designs: list[str]) -> 
     if done is None or done.scenario != scenario.name or session.is_pending("simulation"):
         return
     headline.show_verdict([Sentence(text) for text in done.sentences], ())
+    _show_frames(simulation, {label: frames for label, frames in done.frames.items() if frames})
     for place, (part, figures) in enumerate(done.parts):
         rendering.show_part(part, f"simulation {place}", figures)
+
+
+def _show_frames(simulation: Simulation, runs: Mapping[str, Sequence[Frame]]) -> None:
+    """Play the frames of each design, side by side on one clock."""
+    if not runs:
+        return
+    metric = simulation.headline_metric
+    known = [frame.value for frames in runs.values() for frame in frames if frame.value is not None]
+    columns = st.columns(len(runs)) if len(runs) > 1 else [st.container()]
+    for column, (label, frames) in zip(columns, runs.items(), strict=True):
+        curve = pictures.MetricCurve(
+            label=metric.label,
+            unit=metric.unit,
+            values=[frame.value for frame in frames],
+            largest=max(known, default=None),
+        )
+        moments = [
+            pictures.Frame(label=frame.label, drawing=frame.drawing)
+            for frame in frames
+            if isinstance(frame.drawing, NetworkMap)
+        ]
+        with column:
+            st.markdown(f"**{escape_markdown(label)}**")
+            if len(moments) == len(frames):
+                pictures.show_frames(
+                    moments,
+                    key=f"simulation player {label}",
+                    curve=curve if known else None,
+                    height=HEIGHT if len(runs) == 1 else BESIDE_HEIGHT,
+                    clock="simulation",
+                )
+            else:
+                _show_picture(frames[-1].drawing, None, f"simulation picture {label}")
 
 
 def _show_parameters(scenario: Scenario, simulation: Simulation) -> dict[str, Any]:

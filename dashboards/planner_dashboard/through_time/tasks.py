@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from planner.contract.drawing import Drawing, NetworkMap
+from planner.contract.frames import Frame
 from planner.formatting import sizes
 from planner.io.file_replacement import replace_text
 from planner.reports import run_pages
@@ -162,11 +164,15 @@ def _without_verdict(parts: Sequence[Part]) -> list[Part]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulated:
-    """A finished simulation."""
+    """A finished simulation.
+
+    frames  of each design that ended, by its label
+    """
 
     scenario: str
     sentences: Sequence[str]
     parts: RenderedParts
+    frames: Mapping[str, Sequence[Frame]]
 
 
 def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mapping[str, Any]) -> Simulated:
@@ -174,8 +180,27 @@ def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mappi
     from planner.runs import simulate as simulations
 
     source = upload / "scenario.toml" if scenario == UPLOADED else scenario
-    result = simulations.simulate(load(source, changes=changes), designs=list(designs) or None)
+    loaded = load(source, changes=changes)
+    result = simulations.simulate(loaded, designs=list(designs) or None, frames=True)
+    whole = run_pages.draw_whole(loaded)
     page = run_pages.simulation_page(result)
+    runs = {run.label: run.result.frames for run in result.runs if run.result is not None}
+    every = _thinning([frame.drawing for frames in runs.values() for frame in frames])
     return Simulated(
-        scenario=scenario, sentences=result.sentences, parts=render(_without_verdict(page.parts))
+        scenario=scenario,
+        sentences=result.sentences,
+        parts=render(_without_verdict(page.parts)),
+        frames={
+            label: [
+                replace(frame, drawing=run_pages.show_failures(frame.drawing, whole))
+                for frame in frames[::every]
+            ]
+            for label, frames in runs.items()
+        },
     )
+
+
+def _thinning(drawings: Sequence[Drawing]) -> int:
+    """Return 1 where every drawing can be shown, 2 for every second one, and so on."""
+    links = sum(len(drawing.links) for drawing in drawings if isinstance(drawing, NetworkMap))
+    return max(1, math.ceil(links / MAX_DRAWN_LINKS))

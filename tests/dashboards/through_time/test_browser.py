@@ -44,3 +44,31 @@ def test_a_link_fails_in_time_and_two_designs_are_played(page: Any, address: str
     clock.focus()
     page.keyboard.press("ArrowRight")
     page.get_by_text("Fail links:").wait_for()
+
+
+def test_two_designs_of_a_simulation_are_played_on_one_clock(page: Any, address: str) -> None:
+    page.goto(f"{address}/through_time?scenario=multicast/churn_simulation")
+    run = page.get_by_role("button", name="Run")
+    run.wait_for()
+    pages.wait_for_script(page)
+    run.click()
+    play = page.get_by_role("button", name="Play")
+    play.nth(1).wait_for()
+    pages.wait_for_script(page)
+    assert "of host traffic in the mean" in pages.verdict(page)
+    page.get_by_role("slider", name="Moment").first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    players = page.locator(".player")
+    assert [one.get_attribute("data-frame") for one in players.all()] == ["3", "3"]
+    assert players.last.locator("output").inner_text() == "6 s"
+    play.last.click()
+    page.get_by_role("button", name="Pause").wait_for()
+    page.wait_for_function("document.querySelector('.player').dataset.frame > 4")
+    page.get_by_role("button", name="Pause").click()
+    first, second = (one.get_attribute("data-frame") for one in players.all())
+    assert first == second
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        pages.wait_for_script(page)
+        assert pages.fits(page), f"no part is wider than the page at {width} pixels"

@@ -6,6 +6,7 @@ import json
 import pickle
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from planner.contract.drawing import NetworkMap
@@ -59,3 +60,26 @@ def test_a_simulation_has_its_verdict_above_its_page(tmp_path: Path) -> None:
     done = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
     assert done.sentences[0].startswith("ecmp_hash delivers")
     assert not done.parts[0][0].sentences
+    frames = pickle.loads(pickle.dumps(done)).frames["ecmp_hash"]
+    assert len(frames) == 50
+    assert all(frame.value is not None for frame in frames)
+
+
+def test_frames_show_what_the_scenario_fails(tmp_path: Path) -> None:
+    link = tasks.describe(
+        tasks.Course(scenario="traffic/flow_simulation", designs=(), windows=1), tmp_path
+    ).elements["link"][-1]
+    changes = {"simulation.until_s": 0.02, "simulation.warm_up_s": 0.0, "problem.fail_links": [link]}
+    done = tasks.simulate("traffic/flow_simulation", tmp_path, ("ecmp_hash",), changes)
+    for frame in done.frames["ecmp_hash"]:
+        assert isinstance(frame.drawing, NetworkMap)
+        assert frame.drawing.whole is not None
+        assert len(frame.drawing.whole.links) == len(frame.drawing.links) + 2
+
+
+def test_more_links_than_a_page_shows_leave_out_frames() -> None:
+    nodes = pd.DataFrame({"node": ["a", "b"]})
+    links = pd.DataFrame({"tail": ["a"] * 200_000, "head": "b", "value": 1.0})
+    drawing = NetworkMap(title="load", nodes=nodes, links=links, value="load")
+    assert tasks._thinning([drawing]) == 1
+    assert tasks._thinning([drawing] * 5) == 3

@@ -194,9 +194,12 @@ class DataPlane:
         now = problem
         if (capacity != problem.capacity_mbps).any():
             now = replace(problem, links=problem.links.assign(capacity_mbps=capacity))
-        load = np.where(is_up, self.capacity - self.streams.residual_mbps, 0.0)
+        load = np.zeros(len(capacity))
+        for (item, _), link in self.streams.parent.items():  # a cluster forwards only what it receives
+            if is_up[link] and received_share(item, self.streams.tail[link], self.streams, share) > 0:
+                load[link] += self.streams.bitrate[item]
         # a link that is full but for rounding is not overloaded
-        load = np.where(load <= capacity * (1 + SLACK), np.clip(load, 0.0, capacity), load)
+        load = np.where(load <= capacity * (1 + SLACK), np.minimum(load, capacity), load)
         picture = draw_network(
             now,
             "Video from sources to clients",
