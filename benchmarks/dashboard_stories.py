@@ -104,9 +104,6 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
     report("live 5 changed")
 
 
-STORIES = (play_backbone, play_market, play_live_video)
-
-
 def play_simulation(page: Any, url: str, report: Report) -> None:
     """Simulate two designs in which a reflector fails, and stop while it is down."""
     page.goto(f"{url}/through_time?{urlencode({'scenario': 'livevideo/testbed_failure'})}")
@@ -120,3 +117,6 @@ def play_simulation(page: Any, url: str, report: Report) -> None:
         page.keyboard.press("ArrowRight")
     page.get_by_text("24 s", exact=True).first.wait_for()
     report("simulation")
+
+
+STORIES = (play_backbone, play_market, play_live_video)

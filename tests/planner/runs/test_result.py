@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import planner
+from planner.contract.drawing import NetworkMap
 from planner.errors import InputError
+from planner.reports import run_pages
 from planner.runs.result import MOST_LINES, Result
 from planner_models.traffic import Traffic
 
@@ -134,3 +136,16 @@ def test_a_simulation_has_a_chart_of_its_metrics() -> None:
     assert result.plot().layout.title.text == "Metrics by design"
     assert list(result.to_frame().index) == ["ecmp", "localflow"]
     assert len(repr(result).splitlines()) <= MOST_LINES
+
+
+def test_the_report_of_a_simulation_begins_with_a_frame_of_the_best_design() -> None:
+    problem = planner.generate("traffic", "abilene")
+    times = {"until_s": 0.1, "warm_up_s": 0.05}
+    plain = planner.simulate(problem, designs="ecmp,localflow", **times)
+    drawn = planner.simulate(problem, designs="ecmp,localflow", frames=True, **times)
+    assert drawn.to_frame().drop(columns="seconds").equals(plain.to_frame().drop(columns="seconds"))
+    assert run_pages.simulation_page(plain).picture() is None
+    says, drawing = run_pages.simulation_page(drawn).picture()
+    best = drawn.to_frame()["throughput_mbps"].idxmax()
+    assert says.startswith(f"{best} at 0.")
+    assert isinstance(drawing, NetworkMap)
