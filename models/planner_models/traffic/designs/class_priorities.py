@@ -10,14 +10,12 @@ max-min fairness; the weights are a linear case of the bandwidth functions of Ja
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
@@ -32,10 +30,10 @@ from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.check import verify_flow
-from planner_models.traffic.plan.classes import divide_among_classes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -50,7 +48,8 @@ Order = Annotated[
 ]
 HELD: Final = 1e-9  # relative; by so much less may later levels leave the ones before
 LEAST_TOLERANCE: Final = 1e-7  # of a level's value, which the cheapest plan may miss
-MIN_REST: Final = 1e-9  # of a capacity; links with less residual capacity are full
+VALUE_RATIO: Final = 32.0  # of a Mbit/s of a level to one of the next, in one search for all
+LEAST_GAP: Final = 1e-12  # relative, of the sum of all values
 PROVEN: Final = 1e-6  # relative gap up to which a level counts as optimal
 ORDER_SCOPE: Final = "plans that deliver the most of higher priorities"
 
@@ -314,114 +313,64 @@ class _LevelProgram:
 # --- at large sizes -----------------------------------------------------------------------
 
 
-def route_by_columns(
-    problem: Traffic, levels: Sequence[Level], *, merged: Decision[Routing], options: Options
-) -> Decision[Routing]:
-    """Search for the levels one after the other, each on the capacity that those before leave.
+def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Options) -> Decision[Routing]:
+    """Search for the levels in one augmented Lagrangian, in which higher ones have far larger values.
 
-    Within a level, larger weights come first. That is a heuristic from the second step on: another routing of
-    the first may leave more. The bounds hold for all plans: by the largest total flow of all classes up to
-    each one, B(1), ..., B(n), on the whole capacities. With values v of a level's Mbit/s that decrease from
-    step to step, the level has at most sum (v(i) - v(i+1)) B(i), less what the levels before have.
-
-    merged  decision for the largest total of all classes, whose bound is the last one
+    A Mbit/s of a level is `VALUE_RATIO` times that of the next one or more, so that the routes of lower
+    levels make room for higher ones: the largest sum of values is that of the levels in their order, unless
+    a Mbit/s of a level displaces more than that of the next. The bounds hold in any case: with W a bound on
+    the sum of the values of all levels up to one, that level has at most W less what those before have.
+    A level that is served whole needs none, and every other one but the last takes a search of its own.
     """
     until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
-    steps = list(_steps(levels))
-    parts: list[Routing] = []
+    plan, limit = _search_values(problem, levels, options, parts=2)
+    served = verify_flow(problem, plan).served_mbps
     bounds: list[float] = []
-    rest = problem.capacity_mbps.copy()
-    counted = np.zeros(len(problem.demands), dtype=bool)
-    for number, members in enumerate(steps):
-        left = len(steps) - number
-        share = _options_until(until, options)
-        if share.time_limit_s is not None:
-            share = replace(share, time_limit_s=share.time_limit_s / (2 * left))
-        part = _route_rest(problem, members, rest, share)
-        parts.append(part)
-        rest = np.maximum(rest - part.links["load_mbps"].to_numpy(float), 0.0)
-        counted = counted | members
-        offered = float(problem.rate_mbps[counted].sum())
-        sent = sum(float(verify_flow(problem, one).served_mbps.sum()) for one in parts)
-        if sent >= offered * (1 - HELD):
+    for number, level in enumerate(levels, start=1):
+        offered, before = level.objective(problem.rate_mbps), levels[: number - 1]
+        if level.objective(served) >= offered * (1 - HELD):
             bounds.append(offered)
-        elif counted.all() and merged.proof.bound is not None:
-            bounds.append(min(offered, merged.proof.bound))
+            continue
+        if number < len(levels):
+            first = np.logical_or.reduce([one.members for one in levels[:number]])
+            part = problem.with_rates(np.where(first, problem.rate_mbps, 0.0))
+            left = _options_until(until, options)
+            _, limit_here = _search_values(part, levels[:number], left, parts=len(levels) - number + 1)
         else:
-            together = total_flow.route(_only(problem, counted).merged.routable, options=share)
-            bounds.append(offered if together.proof.bound is None else min(offered, together.proof.bound))
-    plans = [_join(problem, parts)]
-    if merged.plan is not None:
-        plans.append(divide_among_classes(problem, merged.plan))
-    decisions = []
-    for plan in plans:
-        limits = _bound_levels(levels, steps, bounds, verify_flow(problem, plan).served_mbps)
-        decisions.append(
-            _decide(
-                problem, plan, levels, limits, scope=None, backend="augmented Lagrangian", options=options
-            )
+            limit_here = limit
+        scale = _scale_levels(levels[:number])
+        bounds.append(
+            limit_here - sum(by * one.objective(served) for by, one in zip(scale, before, strict=False))
         )
-    return functools.reduce(_choose_better, decisions)
+    backend = "augmented Lagrangian"
+    return _decide(problem, plan, levels, bounds, scope=None, backend=backend, options=options)
 
 
-def _steps(levels: Sequence[Level]) -> Iterator[Bools]:
-    """Yield the demands (K,) of each level and weight, the largest weight of a level first."""
-    for level in levels:
-        for value in np.unique(level.value[level.members])[::-1]:
-            yield level.value == value
+def _scale_levels(levels: Sequence[Level]) -> list[float]:
+    """Return the factors of the levels' values: 1 for the last, and each far above all after it."""
+    scale = [1.0]
+    for level in reversed(levels[:-1]):
+        smallest = float(level.value[level.members].min())
+        scale.append(scale[-1] * VALUE_RATIO / smallest)
+    return scale[::-1]
 
 
-def _only(problem: Traffic, members: Bools) -> Traffic:
-    """Return the problem in which other demands have rate 0."""
-    return problem.with_rates(np.where(members, problem.rate_mbps, 0.0))
+def _search_values(
+    problem: Traffic, levels: Sequence[Level], options: Options, *, parts: int
+) -> tuple[Routing, float]:
+    """Return the plan with the largest sum of scaled values that is found, and a bound on that sum.
 
-
-def _route_rest(problem: Traffic, members: Bools, rest_mbps: Floats, options: Options) -> Routing:
-    """Return the plan of the largest total flow of some demands (K,) on residual capacities (E,)."""
-    nothing = routing.routing_by_demand(problem, sp.csr_array((len(problem.demands), len(problem.links))))
-    usable = rest_mbps > MIN_REST * problem.capacity_mbps
-    if not usable.any():
-        return nothing
-    number = np.where(problem.is_parallel, problem.parallel, 0).astype(float)
-    links = problem.links.assign(capacity_mbps=rest_mbps, parallel=number)[usable]
-    alone = replace(_only(problem, members), links=links)
-    if not len(alone.merged.routable.targets):
-        return nothing
-    plan = total_flow.route(alone.merged.routable, options=options).plan
-    if plan is None:
-        return nothing
-    return routing.routing_from_tables(problem, {"flows": divide_among_classes(alone, plan).flows})
-
-
-def _join(problem: Traffic, parts: Sequence[Routing]) -> Routing:
-    """Return the plan of plans for different classes; per target, where one of them is."""
-    flows = [part.flows for part in parts if len(part.flows)]
-    if any("source" not in one for one in flows):
-        key = ["target", "class", "tail", "head", "parallel"]
-        flows = [
-            one.groupby(key, observed=True, sort=False)["rate_mbps"].sum().reset_index() for one in flows
-        ]
-    joined = pd.concat(flows, ignore_index=True) if flows else parts[0].flows
-    plan = routing.routing_from_tables(problem, {"flows": joined})
-    return replace(plan, shed=routing.list_shed(problem, verify_flow(problem, plan).served_mbps))
-
-
-def _bound_levels(
-    levels: Sequence[Level], steps: Sequence[Bools], bounds: Sequence[float], served: Floats
-) -> list[float]:
-    """Return a bound of each level from those of the totals of all steps up to each one, see above."""
-    limits, before = [], 0.0
-    for level in levels:
-        inside = [number for number, members in enumerate(steps) if level.value[members].any()]
-        value = np.array([level.value[steps[number]].max() for number in inside] + [0.0])
-        limits.append(float(-np.diff(value) @ [bounds[number] for number in inside]) - before)
-        before += level.objective(served)
-    return limits
-
-
-def _choose_better(one: Decision[Routing], other: Decision[Routing]) -> Decision[Routing]:
-    """Return the decision whose plan is better in the first level in which they differ."""
-    for first, second in zip(one.proof.levels, other.proof.levels, strict=True):
-        if abs(first.objective - second.objective) > PROVEN * max(first.objective, second.objective):
-            return one if first.objective > second.objective else other
-    return one
+    parts  the time limit is divided by
+    """
+    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s / parts
+    value = np.zeros(len(problem.demands))
+    for by, level in zip(_scale_levels(levels), levels, strict=True):
+        value += by * level.value
+    search = TotalFlow(problem, value)
+    least = levels[-1].objective(problem.rate_mbps) / search.offered or 1.0
+    gap = total_flow.DEFAULT_GAP if options.gap is None else options.gap
+    # a part of the gap that is wanted of the last level, as much of its demand may be left out
+    for _ in search.run(gap=max(0.3 * gap * least, LEAST_GAP), until=until):
+        pass
+    flow = search.path_flow()
+    return total_flow.make_plan(problem, search.order, flow), search.bound

@@ -112,9 +112,8 @@ def route(
 
     Where demands have classes and not all fits, `delivered`, `total` and `cost` serve them in the order of
     their priorities (`class_priorities`), with a proof for each; `cost` then takes the cheapest of these
-    plans. From the size on where `columns` are used, levels are routed on what those before leave, and
-    bounds are of all plans. `concurrent` and `utilization` treat all classes alike, and so does the search
-    over all routes under limits, where a pair has the tightest of its classes' limits.
+    plans. `concurrent` and `utilization` treat all classes alike, and so does the search over all routes
+    under limits, where a pair has the tightest of its classes' limits.
 
     A demand without a path within `max_hops`, its latency limit and its rules is shed too; with one, the
     concurrent flow of all is 0. Under limits, paths="any" searches all routes that keep them, by column
@@ -148,7 +147,7 @@ def route(
     search = _Search(problem.routable, paths, path_choice, max_hops, method, left)
     routable = search.problem
     if search.uses_columns(objective):
-        found = class_priorities.route_by_columns(routable, levels, merged=decision, options=left)
+        found = class_priorities.route_by_columns(routable, levels, options=left)
     elif search.is_too_large(objective) or search.restricted is not None:
         found = class_priorities.judge_plan(routable, decision, levels, options=left)
     else:

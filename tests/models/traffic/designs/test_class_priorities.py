@@ -12,12 +12,13 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import Options, Status
+from planner import Options, Status, load
 from planner.contract.design import Decision
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check
 from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
@@ -156,6 +157,27 @@ def test_given_paths_never_beat_all_routes(problem: Traffic, paths: int) -> None
     assert few.plan is not None
     assert few.plan.routes is not None
     assert few.plan.routes.columns[2] == "class"
+
+
+def test_the_search_finds_the_levels_of_the_program() -> None:
+    problem = load("traffic/abilene_classes").make_problem()
+    weighted = problem.classes.assign(priority=[1.0, 2.0, 2.0], weight=[1.0, 4.0, 1.0])  # type: ignore[union-attr]
+    for one in (problem, replace(problem, classes=weighted), problem.scale_demands(3.0)):
+        exact, search = (optimum.route(one, method=method) for method in ("lp", "columns"))  # type: ignore[arg-type]
+        served(one, search)
+        for best, found in zip(exact.proof.levels, search.proof.levels, strict=True):
+            assert found.objective == pytest.approx(best.objective, rel=1e-4)
+            assert best.objective * (1 - 1e-6) <= found.bound <= best.objective * (1 + 1e-3)
+
+
+def test_plans_of_the_search_with_flows_per_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = example()
+    by_demand = optimum.route(problem, method="columns")
+    monkeypatch.setattr(total_flow, "MAX_PAIR_ROWS", 0)
+    by_target = optimum.route(problem, method="columns")
+    assert by_target.plan is not None
+    assert "source" not in by_target.plan.flows
+    assert served(problem, by_target) == pytest.approx(served(problem, by_demand), abs=1e-6)
 
 
 def test_what_strict_priority_sheds_is_all_of_the_lowest_class() -> None:

@@ -7,7 +7,8 @@ times the load above it. A pass takes the demands one by one (Gauss-Seidel): eac
 under the prices, and shifts traffic to its cheapest option by an exact line search, so that loads and prices
 are always up to date. Then the prices become the multipliers. The penalty follows the balance of two amounts
 that go to 0: the cost of traffic on options that are not the cheapest, and the distance of loads from the
-capacities of links with a price.
+capacities of links with a price. Where demands have values of their own, the sum of value times traffic is
+the largest: leaving out a unit costs its value.
 
 For any multipliers l, the sum of capacity times l, plus the sum over demands of rate times
 max(0, 1 - distance), bounds the total flow of all routings. Each plan is fitted into the capacities: flows
@@ -90,21 +91,28 @@ class TotalFlow:
     """The search: prices, options of the demands, incumbent and bound.
 
     order  (K',) demand of the problem for each demand of the pool
+    value_of  (K',) value of a Mbit/s of each demand; objective and bound are sums of value times traffic
     """
 
-    def __init__(self, problem: Traffic) -> None:
+    def __init__(self, problem: Traffic, value: Floats | None = None) -> None:
         self.graph, self.demands, self.order = order_demands(problem)
-        self.offered = float(self.demands.rate.sum())
-        self.pool = PathPool.of(self.graph, self.demands)
-        links = len(problem.links)
+        self.value_of = np.ones(len(self.order)) if value is None else value[self.order]
+        values, kind = np.unique(self.value_of, return_inverse=True)
+        # the largest value first
+        self.by_value = np.argsort(-self.value_of, kind="stable")
+        self.begin = np.r_[0, np.cumsum(np.bincount(kind)[::-1])]
+        self.offered = float(self.demands.rate @ self.value_of)
+        self.pool = PathPool.of(self.graph, self.demands, kind)
+        links, out = len(problem.links), len(values)
+        self.network = slice(0, links)
         self.capacity = problem.capacity_mbps
         self.prices = Prices(
-            capacity=np.r_[self.capacity, 0.0],
-            cost=np.r_[np.full(links, TIE_COST), 1.0],
-            multiplier=np.zeros(links + 1),
-            penalty=np.zeros(links + 1),
-            load=np.r_[np.zeros(links), self.offered],
-            length=np.zeros(links + 1),
+            capacity=np.r_[self.capacity, np.zeros(out)],
+            cost=np.r_[np.full(links, TIE_COST), values],
+            multiplier=np.zeros(links + out),
+            penalty=np.zeros(links + out),
+            load=np.r_[np.zeros(links), np.bincount(kind, weights=self.demands.rate)],
+            length=np.zeros(links + out),
         )
         self.bound, self.value = self.offered, 0.0
         self.best: tuple[Options, Floats] | None = None
@@ -116,7 +124,7 @@ class TotalFlow:
         threshold, left_to_do = 0.0, []
         gaps: list[float] = []
         for number in range(1, MAX_PASSES + 1):
-            self.prices.penalty[:-1] = penalty / self.capacity
+            self.prices.penalty[self.network] = penalty / self.capacity
             search = number <= FIXED_PENALTY_PASSES or number % SEARCH_EVERY == 0
             result = self.pool.run_pass(self.prices, threshold=threshold, search=search)
             threshold = MIN_GAIN * result.excess / max(result.candidates, 1)
@@ -150,7 +158,7 @@ class TotalFlow:
 
     def _update_multipliers(self) -> float:
         """Make the prices the multipliers; return the sum of multiplier times distance from the capacity."""
-        prices, inner = self.prices, slice(None, -1)
+        prices, inner = self.prices, self.network
         above = prices.load[inner] - self.capacity
         multiplier = prices.multiplier[inner] + prices.penalty[inner] * above
         prices.multiplier[inner] = np.maximum(multiplier, 0.0)
@@ -158,13 +166,14 @@ class TotalFlow:
 
     def _evaluate(self) -> None:
         """Update bound and incumbent."""
-        price = np.minimum(self.prices.multiplier[:-1], 1.0)
-        reduced = sum_reduced_cost(self.graph, self.demands, price, 1.0)
+        price = np.minimum(self.prices.multiplier[self.network], self.value_of.max())
+        reduced = sum_reduced_cost(self.graph, self.demands, price, self.value_of)
         self.bound = min(self.bound, float(self.capacity @ price) + reduced)
         # free of the rounding errors of many shifts
         self.prices.load[:] = self.pool.load(self.pool.options.flow, len(self.prices.load))
-        flow = self.pool.fit(self.prices)
-        value = self.offered - float(flow[: len(self.demands.rate)].sum())
+        pool, prices, begin = self.pool, self.prices, self.begin
+        flow = pool.fit(prices) if len(begin) == 2 else pool.fit_in_order(prices, self.by_value, begin)
+        value = self.offered - float(flow[: len(self.demands.rate)] @ self.value_of)
         if value > self.value:
             # the search goes on to add options, for which `flow` has no values
             self.value, self.best = value, (self.pool.options, flow[: self.pool.options.used[0]].copy())

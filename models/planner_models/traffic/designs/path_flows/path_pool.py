@@ -1,7 +1,8 @@
 """Flows of many demands on paths of their own, compiled: prices, shifts between paths, and repairs.
 
 Every demand has options: paths through the network, and one that leaves traffic out. The latter is a path
-over a single link of its own behind the A links of the network, so that nothing treats it differently.
+over a single link behind the A links of the network, so that nothing treats it differently: one for all
+demands, or one for each value of their traffic.
 Options stand in linked lists, since new ones come one by one; `compact` puts them in the order of their
 demands again.
 """
@@ -60,7 +61,7 @@ def order_demands(problem: Traffic) -> tuple[Graph, Demands, Ints]:
 
 
 class Prices(NamedTuple):
-    """Links under an augmented Lagrangian, (A + 1,) each; the last one is for traffic that is left out.
+    """Links under an augmented Lagrangian, (A + V,) each; the last V are for traffic that is left out.
 
     capacity    of the link
     cost        of a unit of traffic on it, before the price
@@ -121,8 +122,11 @@ class PathPool:
     options: Options
 
     @classmethod
-    def of(cls, graph: Graph, demands: Demands) -> PathPool:
-        """Return a pool in which every demand has one option: all its traffic is left out."""
+    def of(cls, graph: Graph, demands: Demands, kind: Ints) -> PathPool:
+        """Return a pool in which every demand has one option: all its traffic is left out.
+
+        kind  (K,) which of the links for that each demand takes, from 0
+        """
         count, links = len(demands.rate), len(graph.tail)
         number = np.arange(count)
         size = 2 * count + graph.nodes
@@ -134,7 +138,7 @@ class PathPool:
             end=np.r_[number + 1, np.zeros(size - count, dtype=np.int64)],
             flow=np.r_[demands.rate, np.zeros(size - count)],
             idle=np.zeros(size, dtype=np.int32),
-            link=np.full(8 * count + graph.nodes**2, links, dtype=np.int32),
+            link=np.r_[links + kind, np.zeros(7 * count + graph.nodes**2)].astype(np.int32),
             used=np.array([count, count], dtype=np.int64),
         )
         return cls(graph, demands, options)
@@ -199,9 +203,18 @@ class PathPool:
         _fit(self.options, self.demands.rate, prices.capacity, prices.load, flow)
         return flow
 
+    def fit_in_order(self, prices: Prices, order: Ints, begin: Ints) -> Floats:
+        """Return the flow of the options (P,), fitted as by `fit`, one group of demands after the other.
 
-def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: float) -> float:
-    """Return the sum over demands of rate times what its shortest path costs less than `ceiling`."""
+        begin  (G + 1,): the demands of group g are order[begin[g] : begin[g + 1]]
+        """
+        flow = self.options.flow.copy()
+        _fit_in_order(self.options, self.demands.rate, prices.capacity, order, begin, flow)
+        return flow
+
+
+def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: Floats) -> float:
+    """Return the sum over demands of rate times what its shortest path costs less than its ceiling (K,)."""
     return float(_sum_reduced_cost(graph, demands, length, ceiling))
 
 
@@ -217,12 +230,12 @@ def _length_of(prices, e):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def _run_pass(graph, demands, prices, options, threshold, search, root, measured):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Run a pass from row `root` on; return the row at which the arrays are full, or the number of roots."""
-    nodes, links = graph.nodes, len(graph.tail)
+    nodes = graph.nodes
     work, parent = allocate(nodes), np.empty(nodes, np.int32)
-    path, side = np.empty(nodes, np.int32), np.zeros(links + 1, np.int8)
+    path, side = np.empty(nodes, np.int32), np.zeros(len(prices.length), np.int8)
     option, cost = np.empty(MAX_OPTIONS, np.int64), np.empty(MAX_OPTIONS)
     length, used = prices.length, options.used
-    for e in range(links + 1):
+    for e in range(len(length)):
         length[e] = _length_of(prices, e)
     for r in range(root, len(demands.roots)):
         begin, end = demands.begin[r], demands.begin[r + 1]
@@ -373,7 +386,7 @@ def _sum_reduced_cost(graph, demands, length, ceiling):  # type: ignore[no-untyp
     for r in range(len(demands.roots)):
         dijkstra(graph, length, demands.roots[r], work, parent)
         for k in range(demands.begin[r], demands.begin[r + 1]):
-            total += demands.rate[k] * max(ceiling - work.distance[demands.node[k]], 0.0)
+            total += demands.rate[k] * max(ceiling[k] - work.distance[demands.node[k]], 0.0)
     return total
 
 
@@ -470,3 +483,56 @@ def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  
                         residual[options.link[i]] -= most
             p = options.after[p]
         flow[k] = max(missing, 0.0)
+
+
+@numba.njit(cache=True)
+def _fit_in_order(options, rate, capacity, order, begin, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Fit the flows of one group of demands after the other, as `_fit` fits all; changes `flow`.
+
+    begin  (G + 1,): the demands of group g are order[begin[g] : begin[g + 1]]
+    """
+    count, residual = len(options.first), capacity.copy()
+    load = np.empty(len(capacity))
+    for g in range(len(begin) - 1):
+        load[:] = 0.0
+        for stage in range(3):  # the load; what is kept of it; residual capacity
+            for j in range(begin[g], begin[g + 1]):
+                k = order[j]
+                missing = rate[k]
+                p = options.first[k]
+                while p >= 0 and stage == 2:
+                    if p >= count:
+                        missing -= flow[p]
+                    p = options.after[p]
+                p = options.first[k]
+                while p >= 0:
+                    if p >= count and stage == 0:
+                        for i in range(options.start[p], options.end[p]):
+                            load[options.link[i]] += flow[p]
+                    elif p >= count and stage == 1:
+                        part = 1.0
+                        for i in range(options.start[p], options.end[p]):
+                            e = options.link[i]
+                            if load[e] > 0.0 and load[e] > residual[e]:
+                                part = min(part, max(residual[e], 0.0) / load[e])
+                        flow[p] *= part
+                    elif p >= count and missing > 0.0:
+                        most = missing
+                        for i in range(options.start[p], options.end[p]):
+                            most = min(most, residual[options.link[i]])
+                        if most > 0.0:
+                            flow[p] += most
+                            missing -= most
+                            for i in range(options.start[p], options.end[p]):
+                                residual[options.link[i]] -= most
+                    p = options.after[p]
+                if stage == 2:
+                    flow[k] = max(missing, 0.0)
+            if stage == 1:
+                for j in range(begin[g], begin[g + 1]):
+                    p = options.first[order[j]]
+                    while p >= 0:
+                        if p >= count:
+                            for i in range(options.start[p], options.end[p]):
+                                residual[options.link[i]] -= flow[p]
+                        p = options.after[p]

@@ -73,9 +73,12 @@ def make_plan(problem: Traffic, order: Ints, flow: PathFlow) -> Routing:
         shape = (len(problem.demands), len(problem.links))
         by_demand = sp.coo_array((flow.flow[which], (demand[which], flow.link[place])), shape=shape)
         return routing.routing_by_demand(problem, by_demand)
-    by_target = np.zeros((len(problem.targets), len(problem.links)))
-    _add_flow(problem.target_row[demand], flow.flow, flow.start, flow.end, flow.link, by_target)
-    return routing.routing_by_target(problem, sp.csr_array(by_target))
+    commodity, row = problem.targets, problem.target_row[demand]
+    if problem.has_classes:
+        commodity, row = np.unique(problem.commodity[demand], return_inverse=True)
+    by_target = np.zeros((len(commodity), len(problem.links)))
+    _add_flow(row, flow.flow, flow.start, flow.end, flow.link, by_target)
+    return routing.routing_by_target(problem, sp.csr_array(by_target), commodity)
 
 
 @numba.njit(cache=True)
