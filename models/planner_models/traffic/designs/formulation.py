@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from planner.errors import InputError
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
 from planner_models.traffic.problem.problem import Traffic
 
@@ -44,7 +45,11 @@ def formulation(  # noqa: C901 - one constraint after the other
                  0 <= x <= demand and sum x at least that
 
     Demands without a path have no x: they are shed.
+
+    raises  InputError for latency limits and rules of routes, which it does not know
     """
+    if problem.parsed_rules or np.isfinite(problem.max_latency_ms).any():
+        raise InputError("problem: has latency limits or rules, which the formal model does not know")
     import pyomo.environ as pyo  # only needed for the formal model
 
     m = pyo.ConcreteModel("multi-commodity flow")

@@ -134,6 +134,8 @@ def test_other_solvers_are_refused() -> None:
         optimum.route(limited(), options=Options(backend="ortools:glop"))
     with pytest.raises(InputError, match="no latency limits and rules"):
         optimum.model(limited())
+    with pytest.raises(InputError, match="which the formal model does not know"):
+        SYSTEM.formulation(limited())
 
 
 def test_metrics_of_a_plan_without_routes_follow_its_flows() -> None:
