@@ -317,7 +317,7 @@ def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Opti
     """Search for the levels in one augmented Lagrangian, in which higher ones have far larger values.
 
     A Mbit/s of a level is `VALUE_RATIO` times that of the next one or more, so that the routes of lower
-    levels make room for higher ones: the largest sum of values is that of the levels in their order, unless
+    levels give way to higher ones: the largest sum of values is that of the levels in their order, unless
     a Mbit/s of a level displaces more than that of the next. The bounds hold in any case: with W a bound on
     the sum of the values of all levels up to one, that level has at most W less what those before have.
     A level that is served whole needs none, and every other one but the last takes a search of its own.
