@@ -50,7 +50,7 @@ class NetworkPicture extends Board {
     const { data } = this.state;
     this.legendPalette = this.palette;
     this.legendState = this.state;
-    this.title.textContent = data.title;
+    this.title.textContent = this.state.frame.title ?? data.title;
     this.legend.replaceChildren();
     const item = make("li", {}, this.legend);
     const bands = make("div", { className: "bands" }, item);
@@ -63,7 +63,8 @@ class NetworkPicture extends Board {
       const isEnd = i === 0 || i === data.labels.length - 1;
       one.append(isEnd ? `${label} ${data.unitOfChange ?? data.unit}` : label);
     });
-    if (this.state.gone.length || this.state.frame.goneNodes.length) this.sign(this.state.isDifference ? "gone" : "failed", "⊗", this.palette.ink);
+    const goneLinks = this.state.isDifference || this.scene.geometry.linkKind ? this.state.gone : [];
+    if (goneLinks.length || this.state.frame.goneNodes.length) this.sign(this.state.isDifference ? "gone" : "failed", "⊗", this.palette.ink);
     if (data.new?.length) this.sign("new", "━", this.palette.ink);
     const isOtherScale = this.state.nodeBand && String(this.state.frame.nodeEdges) !== String(data.edges);
     if (isOtherScale && !this.state.isDifference) this.sign("nodes by load: under 40, 60, 80, 100 %, over", "●", this.palette.bands[2]);

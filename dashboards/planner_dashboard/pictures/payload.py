@@ -261,7 +261,12 @@ def frames_data(
     data = _common(network, scale_of(last, largest=largest), last, selected, height)
     data["frames"] = [
         _figures_of(network, frames[i].drawing)
-        | {"label": frames[i].label, "marks": list(frames[i].marks), "note": frames[i].note}
+        | {
+            "title": frames[i].drawing.title,
+            "label": frames[i].label,
+            "marks": list(frames[i].marks),
+            "note": frames[i].note,
+        }
         for i in sent
     ]
     data["framesLeftOut"] = len(frames) - len(sent)

@@ -185,7 +185,7 @@ class State extends Elements {
   }
 
   summary() {
-    return `${this.data.title}: ${this.scene.names.length} nodes and ${this.scene.tails.length} links, by ${this.data.value}`;
+    return `${this.frame.title ?? this.data.title}: ${this.scene.names.length} nodes and ${this.scene.tails.length} links, by ${this.data.value}`;
   }
 }
 

@@ -132,6 +132,7 @@ def test_frames_share_a_geometry_and_one_scale() -> None:
     curve = MetricCurve(label="lost traffic", unit="%", values=[0.0, 12.5, None])
     data = payload.frames_data(joined, moments, curve, selected="", height=640)
     assert [frame["gone"] for frame in data["frames"]] == [[], [0, 1], []]
+    assert [frame["title"] for frame in data["frames"]] == [frame.drawing.title for frame in moments]
     assert data["curve"]["texts"] == ["0", "12.5", "-"]
     assert payload.geometry(joined)[0] == name_of(network())
 

@@ -56,15 +56,17 @@ def test_two_designs_of_a_simulation_are_played_on_one_clock(page: Any, address:
     play.nth(1).wait_for()
     pages.wait_for_script(page)
     assert "of host traffic in the mean" in pages.verdict(page)
+    page.get_by_text(": 0 of 300 groups have entries").nth(1).wait_for()
     page.get_by_role("slider", name="Moment").first.focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
+    page.get_by_text(": 0 of 300 groups have entries").first.wait_for(state="detached")
     players = page.locator(".player")
     assert [one.get_attribute("data-frame") for one in players.all()] == ["3", "3"]
     assert players.last.locator("output").inner_text() == "6 s"
     play.last.click()
     page.get_by_role("button", name="Pause").wait_for()
-    page.wait_for_function("document.querySelector('.player').dataset.frame > 4")
+    page.locator(".player:not([data-frame='3'])").nth(1).wait_for()
     page.get_by_role("button", name="Pause").click()
     first, second = (one.get_attribute("data-frame") for one in players.all())
     assert first == second
