@@ -34,7 +34,7 @@ def complete(words: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("planner compare traffic/ab", ["traffic/abilene"]),
+        ("planner compare traffic/ab", ["traffic/abilene", "traffic/abilene_classes"]),
         ("planner compare mi", ["mine/", "mine.toml"]),
         ("planner compare traffic/abilene --designs opt", ["optimum"]),
         ("planner compare traffic/abilene --designs ecmp,sh", ["ecmp,shortest_path"]),

@@ -45,8 +45,9 @@ MAX_EXPLAINED_FLOWS: Final = 50_000
 """Flow variables up to which conflicting rows explain that not all demand fits."""
 MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larger ones need gigabytes
 INTERIOR_POINT_PATHS: Final = 2_000  # candidate paths from which the interior-point method of its own is used
-MAX_FALLBACK_FLOWS: Final = 200_000  # flow variables up to which the simplex method ends a search that stalls
-COLUMN_GENERATION_FLOWS: Final = 10_000
+MAX_FALLBACK_FLOWS: Final = 200_000  # flow variables up to which an exact method ends a search that stalls
+MAX_FALLBACK_LP_FLOWS: Final = 20_000  # up to which that is the linear program, which needs no compiling
+COLUMN_GENERATION_FLOWS: Final = 5_000
 """Flow variables from which method `auto` uses column generation."""
 
 OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
@@ -107,7 +108,7 @@ def route(
     solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
     Rates are in Mbit/s.
 
-    Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on,
+    Method "auto" uses `columns` over all routes from 5,000 flow variables (targets times links) on,
     where it was 4 to 100 times faster, unless a backend or an algorithm is chosen.
 
     Where demands have classes and not all fits, `delivered`, `total` and `cost` serve them in the order of
@@ -359,16 +360,20 @@ class _Search:
         return over_links and not self.uses_columns(objective) and flows > MAX_PROGRAM_FLOWS
 
     def _solve_total(self, options: Options) -> Decision[Routing]:
-        """Return the decision for the largest total flow; by the simplex method too where that is small."""
+        """Return the decision for the largest total flow; by an exact method too where that is small."""
         decision = total_flow.route(self.problem, options=options)
         flows = len(self.problem.targets) * len(self.problem.links)
         options = self._options_left()
         is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
         gap = decision.proof.gap
         is_proven = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
-        if is_proven or is_late or self.method == "columns" or flows > MAX_FALLBACK_FLOWS:
+        if is_proven or is_late or flows > MAX_FALLBACK_FLOWS:
             return decision
-        return _merge_proofs(decision, least_cost.route_most(self.problem, options=options), options)
+        if self.method == "columns" or flows > MAX_FALLBACK_LP_FLOWS:
+            exact = least_cost.route_most(self.problem, options=options)
+        else:
+            exact = self._solve_program("total", options, None)
+        return _merge_proofs(decision, exact, options)
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""
