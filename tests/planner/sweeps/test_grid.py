@@ -147,7 +147,7 @@ def test_several_scenarios_of_several_systems_in_one_grid(folder: Path) -> None:
             {"problem.scal": [1], "designs.optimum.paths": [0]},
             [
                 "s: problem.scal: no such key of source 'tables'; did you mean 'scale'?",
-                "s: designs.optimum.paths is 0, must be integer > 0 | any",
+                "s: designs.optimum.paths is 0, must be integer > 0 | any | tunnels",
             ],
         ),
         ({"scale": [1]}, ["sweep.scale: no such key; valid: designs, problem, solver"]),
