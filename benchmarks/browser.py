@@ -26,7 +26,12 @@ START_LIMIT_S: Final = 120.0
 END_LIMIT_S: Final = 60.0
 ANSWERED: Final = """() => {
     const text = document.body.innerText;
-    return text.includes('answered in') && !text.includes('for the previous settings')
+    const answered = document.querySelector('.planner-verdict')?.dataset.question;
+    const keys = ['scenario', 'upload', 'designs', 'set'];
+    const asked = [...new URLSearchParams(location.search)].filter(([key]) => keys.includes(key))
+        .map(([key, value]) => `${key}=${value}`).sort().join('\\n');
+    return (answered === undefined || answered === asked)
+        && text.includes('answered in') && !text.includes('for the previous settings')
         && !text.includes('solving,') && !text.includes('waiting for a free worker,');
 }"""
 """Script: true when a page shows the answer for the settings of its forms."""
@@ -141,7 +146,6 @@ def fits(page: Any) -> bool:
 
 def wait_for_answer(page: Any) -> None:
     """Wait until the page shows the answer for its settings."""
-    wait_for_script(page)  # the address changes before the answer to the question before it is marked
     page.wait_for_function(ANSWERED)
 
 

@@ -59,6 +59,12 @@ class Question:
             query["set"] = [f"{key}={value_text(value)}" for key, value in self.changes.items()]
         return query
 
+    def address_lines(self) -> str:
+        """Return the query of the address, a line for each key and value, in alphabetical order."""
+        query = self.to_query()
+        pairs = [(key, [text] if isinstance(text, str) else text) for key, text in query.items()]
+        return "\n".join(sorted(f"{key}={text}" for key, texts in pairs for text in texts))
+
     @classmethod
     def from_query(cls, query: Mapping[str, list[str]]) -> Question | None:
         """Return the question of an address; None where it names no scenario.

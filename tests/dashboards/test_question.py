@@ -123,3 +123,9 @@ def test_every_field_has_its_value() -> None:
     assert "designs.localflow.information.noise" in offered
     assert "designs.optimum.objective" in offered, "designs that the scenario does not name can be chosen too"
     assert not any(parameter.is_path for parameter in offered.values())
+
+
+def test_an_address_is_told_apart_by_its_lines() -> None:
+    question = Question(scenario="traffic/abilene", changes={"problem.scale": 2.0}, designs=("ecmp",))
+    assert question.address_lines() == "designs=ecmp\nscenario=traffic/abilene\nset=problem.scale=2.0"
+    assert Question(scenario="traffic/abilene").address_lines() == "scenario=traffic/abilene"

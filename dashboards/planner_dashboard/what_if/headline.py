@@ -39,10 +39,11 @@ class Figure:
     is_good: bool | None = None
 
 
-def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str]) -> None:
+def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address: str = "") -> None:
     """Show the verdict: what the best design reaches and what users lose by it; then the other sentences.
 
     changes  the changed elements of the question, in words
+    address  of the question, which the page's source names (`Question.address_lines`)
     """
     if not sentences:
         return
@@ -50,9 +51,10 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str]) -> None:
     head = [escape(_condition(changes) + first.text)]
     head += [f"<span class='planner-loss'>{escape(one.text)}</span>" for one in others if one.is_loss]
     rest = escape(" ".join(one.text for one in others if not one.is_loss))
+    asked = f' data-question="{escape(address)}"' if address else ""
     # an h2, so that screen readers find it: the page's title is the h1
     st.html(
-        f"<h2 class='planner-verdict' style='padding:0'>{' '.join(head)}</h2>"
+        f'<h2 class="planner-verdict" style="padding:0"{asked}>{" ".join(head)}</h2>'
         + (f"<p class='planner-reasons'>{rest}</p>" if rest else "")
     )
 

@@ -206,7 +206,7 @@ def _show_answer(scenario: Scenario, question: Question, tables: Path) -> None:
         st.caption("The answer below is for the previous settings.")
     changed = [one.words for one in changes.list_changes(scenario, answer.question) if one.is_element]
     headline.show_question(scenario.system, answer)
-    headline.show_verdict(answer.sentences, changed)
+    headline.show_verdict(answer.sentences, changed, answer.question.address_lines())
     labels = picture.designs_with_plan(answer)
     if not labels:
         _show_unsolved(scenario, answer, tables)

@@ -64,7 +64,8 @@ def test_at_the_time_limit_the_plan_is_no_worse_than_equal_cost_multipath() -> N
     assert run.constraints.met
     least = measure(problem, ecmp.route(problem).plan, None)["delivered_mbps"]
     assert run.metrics["delivered_mbps"] >= least > 0
-    assert run.proof.bound == pytest.approx(problem.rate_mbps.sum())
+    best = optimum.route(problem).proof.objective
+    assert best <= run.proof.bound * (1 + 1e-9) <= problem.rate_mbps.sum() * (1 + 2e-9)
 
 
 def test_a_solver_that_ends_with_an_empty_plan_is_not_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
