@@ -31,10 +31,12 @@ SCENARIOS = {
     "multicast/own_data": {},
     "multicast/own_tree": {},
     "traffic/abilene": {},
+    "traffic/abilene_classes": {},
     "traffic/figure_8": {},
     "traffic/flow_simulation": {},
     "traffic/germany50": {},
     "traffic/localflow": {},
+    "traffic/wan_routes": {},
 }
 """Shipped scenarios that every design answers within seconds."""
 OVERLOADED = {
@@ -126,7 +128,9 @@ def test_every_scenario_and_system_is_here() -> None:
 
 @pytest.mark.parametrize("name", system_names())
 def test_tables_are_short(name: str) -> None:
-    assert len(find_system(name).table_metrics) <= 8
+    system = find_system(name)
+    required = set(system.plan.headline.required.values())  # shown only where a plan violates
+    assert len([one for one in system.table_metrics if one.name not in required]) <= 8
 
 
 @pytest.mark.parametrize(

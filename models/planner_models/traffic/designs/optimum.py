@@ -47,8 +47,11 @@ MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larg
 INTERIOR_POINT_PATHS: Final = 2_000  # candidate paths from which the interior-point method of its own is used
 MAX_FALLBACK_FLOWS: Final = 200_000  # flow variables up to which an exact method ends a search that stalls
 MAX_FALLBACK_LP_FLOWS: Final = 20_000  # up to which that is the linear program, which needs no compiling
-COLUMN_GENERATION_FLOWS: Final = 5_000
+COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
+TOTAL_COLUMN_GENERATION_FLOWS: Final = 5_000
+"""The same for the largest total flow: below the number above, the linear program takes shorter routes where
+everything fits."""
 
 OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
 ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
@@ -108,8 +111,9 @@ def route(
     solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
     Rates are in Mbit/s.
 
-    Method "auto" uses `columns` over all routes from 5,000 flow variables (targets times links) on,
-    where it was 4 to 100 times faster, unless a backend or an algorithm is chosen.
+    Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on, for
+    the largest total flow from 5,000 on, where it was 4 to 100 times faster, unless a backend or an
+    algorithm is chosen.
 
     Where demands have classes and not all fits, `delivered`, `total` and `cost` serve them in the order of
     their priorities (`class_priorities`), with a proof for each; `cost` then takes the cheapest of these
@@ -209,6 +213,8 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     finds_total = not is_strict and search.uses_columns("total")
     together = search.try_to_fit() if finds_total else search.solve("concurrent")
     if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits
+        if finds_total and not search.uses_columns("concurrent"):
+            together = search.solve("concurrent")
         if objective in ("delivered", "total"):
             return _as_delivered(problem, together, Status.OPTIMAL)
         return together if objective == "concurrent" else search.solve(objective)
@@ -336,8 +342,11 @@ class _Search:
         """Return whether column generation solves for an objective, and not a linear program."""
         if self.found is not None or self.restricted is not None or objective == "cost":
             return False
+        least = (
+            TOTAL_COLUMN_GENERATION_FLOWS if objective in ("total", "delivered") else COLUMN_GENERATION_FLOWS
+        )
         return self.method == "columns" or (
-            self.method == "auto" and _is_column_generation_faster(self.problem, self.options)
+            self.method == "auto" and _is_column_generation_faster(self.problem, self.options, least)
         )
 
     def finds_least_cost(self) -> bool:
@@ -348,7 +357,8 @@ class _Search:
         if self.method != "auto" or self.found is None:
             is_columns = self.method == "columns"
             return is_columns or (
-                self.method == "auto" and _is_column_generation_faster(self.problem, self.options)
+                self.method == "auto"
+                and _is_column_generation_faster(self.problem, self.options, COLUMN_GENERATION_FLOWS)
             )
         is_solver_chosen = self.options.backend != "highs" or self.options.algorithm != "auto"
         return not is_solver_chosen and len(self.found.demand) >= INTERIOR_POINT_PATHS
@@ -737,8 +747,10 @@ def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats)
     return rate / sent[demand] * wanted[demand]
 
 
-def _is_column_generation_faster(problem: Traffic, options: Options) -> bool:
+def _is_column_generation_faster(problem: Traffic, options: Options, least: int) -> bool:
     """Return whether column generation is faster than the linear program, as measured.
+
+    least  flow variables from which it is
 
     Seconds on one core: targets x links, linear program, columns to a gap of 1e-6
 
@@ -749,7 +761,7 @@ def _is_column_generation_faster(problem: Traffic, options: Options) -> bool:
         TataNld     51,766    3.6    0.19
     """
     is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
-    return not is_solver_chosen and len(problem.targets) * len(problem.links) >= COLUMN_GENERATION_FLOWS
+    return not is_solver_chosen and len(problem.targets) * len(problem.links) >= least
 
 
 def require_paths(paths: int | Literal["any", "tunnels"], max_hops: int | None) -> None:
