@@ -29,7 +29,8 @@ Tables: `nodes(node, latitude?, longitude?, x?, y?, group?)`, `links(tail, head,
 cost?, latency_ms?, parallel?, upgrade_cost?, upgrade_mbps?)`, `demands(source, target, rate_mbps,
 max_latency_ms?, weight?, class?)`, `classes(class, priority, weight?)`; what operators write down of
 routes: `tunnels(source?, target?, path, parallel?, kind?, weight?, name?)` and `rules(source?, target?,
-rule, node?, tail?, head?, path?)`. Parallel links are rows with the same ends, and a link with capacity 0
+rule, node?, tail?, head?, path?)`; and what may fail together: `failures(failure, member, probability?)`.
+Parallel links are rows with the same ends, and a link with capacity 0
 is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `links(tail, head, parallel,
 load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
 `weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,

@@ -41,7 +41,7 @@ from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.failures import FailureSet
+from planner_models.traffic.problem.element_names import ElementNames
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 MAX_COLUMNS: Final = 1_500_000  # variables of a linear program
@@ -158,7 +158,7 @@ def _refuse(problem: Traffic, decision: Decision[Routing]) -> Decision[Routing]:
 
 def _find_elements(problem: Traffic, links: tuple[str, ...], nodes: tuple[str, ...]) -> dict[str, Drained]:
     """Return the links and the nodes of each name."""
-    found = FailureSet(problem, None)
+    found = ElementNames(problem)
     elements: dict[str, Drained] = {}
     for name in links:
         rows = found.match_links(name, "links")

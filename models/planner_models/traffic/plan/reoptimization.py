@@ -121,7 +121,7 @@ class CapacityReoptimization(Reoptimization[Traffic]):
             return self._session.solve_at(capacity_mbps)
         up = capacity_mbps > 0
         links = self._problem.links.assign(capacity_mbps=capacity_mbps)
-        if not (self._problem.has_routes and up.any()):  # else tunnels and rules may name links that are lost
+        if not (self._problem.names_links and up.any()):  # else tables may name links that are lost
             links = links[up].reset_index(drop=True)
         changed = replace(self._problem, links=links)
         if self.metric.name != "delivered_mbps" and (changed.unreachable > self._problem.unreachable).any():

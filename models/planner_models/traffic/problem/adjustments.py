@@ -64,7 +64,7 @@ def adjust(
     random_failures = fail_random_links or fail_random_nodes or fail_random_groups
     if not (fail_links or fail_nodes or fail_groups or capacity_factors or random_failures):
         return problem
-    failed = failures.FailureSet(problem, risk_groups)
+    failed = failures.FailedElements(problem, risk_groups)
     failed.fail_links(fail_links)
     failed.fail_nodes(fail_nodes)
     failed.fail_groups(fail_groups)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+if TYPE_CHECKING:
+    from planner_models.traffic.problem.problem import Traffic
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,7 +56,9 @@ class DuplexLines:
 
     def sum_over_links(self, of_links: Floats) -> Floats:
         """Return the sum over each line's links, shape (L,), of values per link, (E,)."""
-        return sum_by_index(self.of_link, of_links, len(self.names))
+        return np.bincount(self.of_link, weights=of_links, minlength=len(self.names)).astype(
+            float, copy=False
+        )
 
     def max_over_links(self, of_links: Floats) -> Floats:
         """Return the largest value of each line's links, shape (L,); values, (E,), are at least 0."""

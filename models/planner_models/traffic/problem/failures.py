@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -19,6 +17,7 @@ from planner.contract.tables import Table, file_name, label, row_name, shorten_f
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
 from planner_models.traffic.problem.duplex_lines import DuplexLines
+from planner_models.traffic.problem.element_names import ElementNames
 from planner_models.traffic.problem.problem import Traffic
 
 LostDemandPolicy = Literal["shed", "drop", "error"]
@@ -83,7 +82,7 @@ _Groups = dict[str, tuple[Ints, Ints]]
 """Links and nodes of each shared-risk group."""
 
 
-class FailureSet:
+class FailedElements:
     """Links and nodes that have failed, and the faults in the names that were given for them.
 
     link_down  (E,) links that have failed
@@ -95,76 +94,19 @@ class FailureSet:
         self.problem = problem
         self.link_down = np.zeros(len(problem.links), dtype=bool)
         self.node_down = np.zeros(len(problem.nodes), dtype=bool)
-        self.faults: list[str] = []
+        self._names = ElementNames(problem)
+        self.faults = self._names.faults
         self._groups = None if risk_groups is None else self._read_groups(risk_groups)
-
-    def match_links(self, name: str, where: str) -> Ints:
-        """Return the links that match `tail->head` or `tail<->head`; record a fault where none does."""
-        if name in self._rows_by_line:
-            return self._rows_by_line[name]
-        patterns = _expand_directions(name)
-        if not patterns:
-            self.faults.append(f"{where}: '{name}' is no link, write tail->head or tail<->head")
-            return np.zeros(0, dtype=np.int64)
-        rows = self._links_named(patterns)
-        if not rows:
-            known = self._link_names, self._numbered_names
-            rows = {row for pattern in patterns for names in known for row in _match_names(names, pattern)}
-        if not rows:
-            near = did_you_mean(patterns[0], self.problem.link_labels)
-            self.faults.append(f"{where}: '{name}' matches no link" + near)
-        return np.array(sorted(rows), dtype=np.int64)
-
-    def is_exact(self, name: str) -> bool:
-        """Return whether links have exactly this name, so that it is no pattern."""
-        return name in self._rows_by_line or bool(self._links_named(_expand_directions(name)))
-
-    def _links_named(self, names: Sequence[str]) -> set[int]:
-        return {row for name in names for row in self._rows_by_name.get(name, ())}
-
-    @cached_property
-    def _rows_by_line(self) -> dict[str, Ints]:
-        """The links of each line whose name no other line has."""
-        lines = DuplexLines.group(self.problem, both_ways=True)
-        rows = np.split(np.argsort(lines.of_link, kind="stable"), np.cumsum(np.bincount(lines.of_link))[:-1])
-        return {lines.names[line]: rows[line] for line in lines.unique}
-
-    @cached_property
-    def _rows_by_name(self) -> dict[str, list[int]]:
-        """The links of each name, with and without their number."""
-        rows: dict[str, list[int]] = {}
-        for names in (self._link_names, self._numbered_names):
-            for row, name in enumerate(names):
-                rows.setdefault(name, []).append(row)
-        return rows
-
-    def match_nodes(self, name: str, where: str) -> Ints:
-        """Return the node of that name, or the nodes that match it; record a fault where none does."""
-        nodes = self.problem.nodes["node"].tolist()
-        rows = [nodes.index(name)] if name in nodes else _match_names(nodes, name)
-        if not rows:
-            self.faults.append(f"{where}: '{name}' matches no node" + did_you_mean(name, nodes))
-        return np.array(rows, dtype=np.int64)
-
-    @cached_property
-    def _numbered_names(self) -> list[str]:
-        numbers = self.problem.parallel
-        return [f"{name}#{number}" for name, number in zip(self._link_names, numbers, strict=True)]
-
-    @cached_property
-    def _link_names(self) -> list[str]:
-        links = self.problem.links
-        return [f"{tail}->{head}" for tail, head in zip(links["tail"], links["head"], strict=True)]
 
     def fail_links(self, names: Sequence[str]) -> None:
         """Fail the links that match the names."""
         for name in names:
-            self.link_down[self.match_links(name, "problem.fail_links")] = True
+            self.link_down[self._names.match_links(name, "problem.fail_links")] = True
 
     def fail_nodes(self, names: Sequence[str]) -> None:
         """Fail the nodes that match the names, with their links."""
         for name in names:
-            self._fail_nodes(self.match_nodes(name, "problem.fail_nodes"))
+            self._fail_nodes(self._names.match_nodes(name, "problem.fail_nodes"))
 
     def fail_groups(self, names: Sequence[str]) -> None:
         """Fail the links and nodes of the shared-risk groups."""
@@ -183,8 +125,8 @@ class FailureSet:
         for name, factor in factors.items():
             if not (math.isfinite(factor) and factor > 0):
                 self.faults.append(f"problem.capacity_factors: '{name}' is {factor}, must be greater than 0")
-            found = exact if self.is_exact(name) else matched
-            rows = self.match_links(name, "problem.capacity_factors")
+            found = exact if self._names.is_exact(name) else matched
+            rows = self._names.match_links(name, "problem.capacity_factors")
             found[rows] = np.minimum(found[rows], factor)
         chosen = np.where(np.isfinite(exact), exact, matched)
         return np.where(np.isfinite(chosen), chosen, 1.0)
@@ -244,25 +186,12 @@ class FailureSet:
             links, nodes = groups.get(name, (none, none))
             where = row_name(frame, "risk_groups", row)
             if "->" in member:
-                links = np.union1d(links, self.match_links(member, where))
+                links = np.union1d(links, self._names.match_links(member, where))
             else:
-                nodes = np.union1d(nodes, self.match_nodes(member, where))
+                nodes = np.union1d(nodes, self._names.match_nodes(member, where))
             groups[name] = (links, nodes)
-        self.faults = shorten_faults(self.faults, file_name(frame, "risk_groups"), "that name nothing")
+        self.faults[:] = shorten_faults(self.faults, file_name(frame, "risk_groups"), "that name nothing")
         return groups
-
-
-def _expand_directions(name: str) -> list[str]:
-    """Return `tail->head` as it is, both directions of `tail<->head`, or nothing for other names."""
-    if "<->" in name:
-        tail, _, rest = name.partition("<->")
-        head, separator, number = rest.partition("#")
-        return [f"{tail}->{rest}", f"{head}->{tail}{separator}{number}"]
-    return [name] if "->" in name else []
-
-
-def _match_names(names: Sequence[str], pattern: str) -> list[int]:
-    return [row for row, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
 
 
 def remove_failed(problem: Traffic, down: Bools, factor: Floats, lost_demands: LostDemandPolicy) -> Traffic:
@@ -292,7 +221,7 @@ def remove_failed(problem: Traffic, down: Bools, factor: Floats, lost_demands: L
     for old, new in ((problem.links, links), (problem.demands, demands)):
         new.attrs |= old.attrs
     known_down = problem.down
-    if problem.has_routes and len(failed):  # tunnels and rules may name them
+    if problem.names_links and len(failed):  # tables may name them
         number = np.where(problem.is_parallel, problem.parallel, 0)[down]
         failed = failed.assign(parallel=number.astype(float))
         known_down = failed if known_down is None else pd.concat([known_down, failed], ignore_index=True)

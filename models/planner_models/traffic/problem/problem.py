@@ -29,6 +29,7 @@ from planner.contract.tables import (
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
 from planner_models.traffic.problem.classes import CLASSES, find_class_faults, order_classes
+from planner_models.traffic.problem.failure_sets import FAILURES, read_failures
 from planner_models.traffic.problem.rules import RULES, Rule, read_rules
 from planner_models.traffic.problem.tunnels import TUNNELS, Tunnels, read_tunnels
 
@@ -123,8 +124,8 @@ DEMANDS: Final = Table(
     },
     key=("source", "target", "class"),
 )
-TABLES: Final = (NODES, LINKS, DEMANDS, CLASSES, TUNNELS, RULES)
-OPTIONAL_TABLES: Final = ("nodes", "classes", "tunnels", "rules")
+TABLES: Final = (NODES, LINKS, DEMANDS, CLASSES, TUNNELS, RULES, FAILURES)
+OPTIONAL_TABLES: Final = ("nodes", "classes", "tunnels", "rules", "failures")
 
 Overload = Literal["drop", "priority", "max-min"]
 RATE_INDEPENDENT: Final = {
@@ -140,7 +141,7 @@ RATE_INDEPENDENT: Final = {
         "weight",
         "incidence",
     ),
-    *("tunnels", "rules", "down", "parsed_tunnels", "parsed_rules", "max_latency_ms"),
+    *("tunnels", "rules", "failures", "down", "parsed_tunnels", "parsed_rules", "max_latency_ms"),
     *("parallel", "is_parallel", "link_labels", "demand_labels", "node_index", "link_weights"),
     *("_pairs", "_pair_table", "_triples"),
     *("classes", "class_table", "class_of", "commodity", "_merging"),
@@ -220,7 +221,9 @@ class Traffic:
     classes  one row a class of demands: class, priority, weight?; None: all have one priority
     tunnels  configured paths, see `planner_models.traffic.problem.tunnels`; None where there are none
     rules    what routes must use or avoid, see `planner_models.traffic.problem.rules`; None for no rules
-    down     links that are down and that tunnels and rules may name; kept for them only
+    failures elements that may fail together, see `planner_models.traffic.problem.failure_sets`; None where
+             none are given
+    down     links that are down and that tunnels, rules and failures may name; kept for them only
     overload  what happens on overloaded links, see `planner_models.traffic.plan.delivery`
 
     Links with capacity 0 are down: they are left out. Where all links have failed there is none. Below, N, E
@@ -236,6 +239,7 @@ class Traffic:
     classes: pd.DataFrame | None = None
     tunnels: pd.DataFrame | None = None
     rules: pd.DataFrame | None = None
+    failures: pd.DataFrame | None = None
     down: pd.DataFrame | None = None
     overload: Overload = "drop"
 
@@ -247,7 +251,11 @@ class Traffic:
             faults += find_class_faults(self.demands, self.classes)
             faults += self._missing_latencies()
         if not faults:
-            for table, read in (("tunnels", read_tunnels), ("rules", read_rules)):
+            for table, read in (
+                ("tunnels", read_tunnels),
+                ("rules", read_rules),
+                ("failures", read_failures),
+            ):
                 if getattr(self, table) is not None:
                     faults += read(self)[1]
         if faults:
@@ -259,7 +267,7 @@ class Traffic:
             )
         if not is_up.all():
             links = self.links
-            if self.has_routes:
+            if self.names_links:
                 links = self._numbered_links
                 self._keep_down(links[~is_up])
             links = links[is_up]
@@ -293,6 +301,7 @@ class Traffic:
             classes=tables.get("classes"),
             tunnels=tables.get("tunnels"),
             rules=tables.get("rules"),
+            failures=tables.get("failures"),
         )
 
     @classmethod
@@ -385,9 +394,9 @@ class Traffic:
         return other
 
     @property
-    def has_routes(self) -> bool:
-        """Whether there are tables about routes, tunnels or rules."""
-        return self.tunnels is not None or self.rules is not None
+    def names_links(self) -> bool:
+        """Whether there are tables that name links, those that are down too: tunnels, rules or failures."""
+        return any(table is not None for table in (self.tunnels, self.rules, self.failures))
 
     @property
     def _numbered_links(self) -> pd.DataFrame:

@@ -1,0 +1,111 @@
+"""Names of links, lines and nodes as users write them, with patterns: a->b, a<->b#2, core*."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.arrays import Ints
+from planner.errors import did_you_mean
+from planner_models.traffic.problem.duplex_lines import DuplexLines
+
+if TYPE_CHECKING:
+    from planner_models.traffic.problem.problem import Traffic
+
+
+class ElementNames:
+    """Find links and nodes by their names, and record the faults in the names.
+
+    faults    one line for each name that matches nothing
+    has_down  whether names of links that are down, `Traffic.down`, match too, with no row
+    """
+
+    def __init__(self, problem: Traffic, *, has_down: bool = False) -> None:
+        self._problem = problem
+        self._has_down = has_down
+        self.faults: list[str] = []
+
+    def match_links(self, name: str, where: str) -> Ints:
+        """Return the links that match `tail->head` or `tail<->head`; record a fault where none does."""
+        if name in self._rows_by_line:
+            return self._rows_by_line[name]
+        patterns = _expand_directions(name)
+        if not patterns:
+            self.faults.append(f"{where}: '{name}' is no link, write tail->head or tail<->head")
+            return np.zeros(0, dtype=np.int64)
+        rows = self._links_named(patterns)
+        if not rows:
+            known = self._link_names, self._numbered_names
+            rows = {row for pattern in patterns for names in known for row in _match_names(names, pattern)}
+        if not rows and not self._are_down(patterns):
+            near = did_you_mean(patterns[0], self._problem.link_labels)
+            self.faults.append(f"{where}: '{name}' matches no link" + near)
+        return np.array(sorted(rows), dtype=np.int64)
+
+    def is_exact(self, name: str) -> bool:
+        """Return whether links have exactly this name, so that it is no pattern."""
+        return name in self._rows_by_line or bool(self._links_named(_expand_directions(name)))
+
+    def _links_named(self, names: Sequence[str]) -> set[int]:
+        return {row for name in names for row in self._rows_by_name.get(name, ())}
+
+    def _are_down(self, patterns: Sequence[str]) -> bool:
+        """Return whether links that are down match one of the names."""
+        down = self._problem.down if self._has_down else None
+        if down is None:
+            return False
+        ends = [f"{tail}->{head}" for tail, head in zip(down["tail"], down["head"], strict=True)]
+        numbers = np.maximum(down["parallel"].to_numpy(int), 1)  # 0: there are no others
+        numbered = [f"{name}#{number}" for name, number in zip(ends, numbers, strict=True)]
+        return any(_match_names(names, pattern) for names in (ends, numbered) for pattern in patterns)
+
+    @cached_property
+    def _rows_by_line(self) -> dict[str, Ints]:
+        """The links of each line whose name no other line has."""
+        lines = DuplexLines.group(self._problem, both_ways=True)
+        rows = np.split(np.argsort(lines.of_link, kind="stable"), np.cumsum(np.bincount(lines.of_link))[:-1])
+        return {lines.names[line]: rows[line] for line in lines.unique}
+
+    @cached_property
+    def _rows_by_name(self) -> dict[str, list[int]]:
+        """The links of each name, with and without their number."""
+        rows: dict[str, list[int]] = {}
+        for names in (self._link_names, self._numbered_names):
+            for row, name in enumerate(names):
+                rows.setdefault(name, []).append(row)
+        return rows
+
+    def match_nodes(self, name: str, where: str) -> Ints:
+        """Return the node of that name, or the nodes that match it; record a fault where none does."""
+        nodes = self._problem.nodes["node"].tolist()
+        rows = [nodes.index(name)] if name in nodes else _match_names(nodes, name)
+        if not rows:
+            self.faults.append(f"{where}: '{name}' matches no node" + did_you_mean(name, nodes))
+        return np.array(rows, dtype=np.int64)
+
+    @cached_property
+    def _numbered_names(self) -> list[str]:
+        numbers = self._problem.parallel
+        return [f"{name}#{number}" for name, number in zip(self._link_names, numbers, strict=True)]
+
+    @cached_property
+    def _link_names(self) -> list[str]:
+        links = self._problem.links
+        return [f"{tail}->{head}" for tail, head in zip(links["tail"], links["head"], strict=True)]
+
+
+def _expand_directions(name: str) -> list[str]:
+    """Return `tail->head` as it is, both directions of `tail<->head`, or nothing for other names."""
+    if "<->" in name:
+        tail, _, rest = name.partition("<->")
+        head, separator, number = rest.partition("#")
+        return [f"{tail}->{rest}", f"{head}->{tail}{separator}{number}"]
+    return [name] if "->" in name else []
+
+
+def _match_names(names: Sequence[str], pattern: str) -> list[int]:
+    return [row for row, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
