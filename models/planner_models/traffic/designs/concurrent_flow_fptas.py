@@ -132,7 +132,8 @@ class _Scheme:
         amount, capacity = reduced.amount_mbps, reduced.capacity_mbps
         parent, value = shortest_path_trees.shortest_trees(reduced.graph, self.length, reduced.roots, amount)
         rows = np.arange(len(parent))
-        load = shortest_path_trees.weighted_load(reduced.graph, parent, amount, rows, np.ones(len(parent)))
+        flow = shortest_path_trees.tree_flows(reduced.graph, parent, amount, rows)
+        load = shortest_path_trees.weighted_load(reduced.graph, parent, flow, np.ones(len(parent)))
         self.bound = max(self.bound, float(value.sum()) / len(capacity))
         # demands are scaled so that the optimum is at least 1, and doubled while it proves to be above 2
         scale = 1.0 / float((load / capacity).max())

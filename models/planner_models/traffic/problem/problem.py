@@ -12,7 +12,7 @@ import pandas as pd
 import pandera.pandas as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.notes import make_with_notes
@@ -681,10 +681,7 @@ class Traffic:
     @cached_property
     def unreachable(self) -> Bools:
         """(K,) whether a demand has a rate, but no path."""
-        wanted = np.flatnonzero(self.rate_mbps > 0)
-        found = np.zeros(len(self.demands), dtype=bool)
-        found[wanted] = np.isinf(self.distance[self.target_row[wanted], self.source[wanted]])
-        return found
+        return self.disconnected_demands(np.ones(len(self.links), dtype=bool))
 
     @cached_property
     def routable(self) -> Traffic:
@@ -698,12 +695,15 @@ class Traffic:
     def disconnected_demands(self, up: Bools) -> Bools:
         """Return demands with a rate and without a path over the links that are up, shape (K,)."""
         count = len(self.nodes)
-        ends = (self.head[up], self.tail[up])
-        graph = sp.csr_array((np.ones(int(up.sum())), ends), shape=(count, count))
-        wanted = np.flatnonzero(self.rate_mbps > 0)
-        hops = dijkstra(graph, indices=self.targets, unweighted=True)
+        graph = sp.csr_array((np.ones(int(up.sum())), (self.head[up], self.tail[up])), shape=(count, count))
+        _, part = connected_components(graph, connection="strong")
         lost = np.zeros(len(self.demands), dtype=bool)
-        lost[wanted] = np.isinf(hops[self.target_row[wanted], self.source[wanted]])
+        # only demands between parts that do not reach each other both ways may lack a path
+        wanted = np.flatnonzero((self.rate_mbps > 0) & (part[self.source] != part[self.target]))
+        if len(wanted):
+            target, row = np.unique(self.target[wanted], return_inverse=True)
+            hops = dijkstra(graph, indices=target, unweighted=True)
+            lost[wanted] = np.isinf(hops[row, self.source[wanted]])
         return lost
 
     # --- validation -----------------------------------------------------------------------

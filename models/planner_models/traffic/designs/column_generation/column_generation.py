@@ -52,6 +52,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedPaths,
     WeightedTrees,
 )
+from planner_models.traffic.designs.column_generation.tree_pool import TreePool
 from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
@@ -205,7 +206,9 @@ class _Search:
         self.started = time.perf_counter()
         arcs = len(self.capacity)
         self.bound = self.fixed_utilization
-        self.parent = np.zeros((0, self.graph.nodes), dtype=np.int32)
+        self.parent = np.zeros((0, self.graph.nodes), dtype=np.int32)  # trees of the start
+        self.trees = TreePool(self.graph)  # trees that are columns
+        self.slot: Ints | None = None  # of each column there; None before there are columns
         self.owner = np.zeros(0, dtype=np.int64)
         self.weight, self.best_weight = np.zeros(0), np.zeros(0)  # in the master, in the incumbent
         self.best_load = np.zeros(arcs)
@@ -252,7 +255,8 @@ class _Search:
         used = self.best_weight > 0
         owner, weight = self.owner[used], self.best_weight[used]
         weight = weight / sum_by_index(owner, weight, len(self.roots))[owner]
-        return WeightedTrees(parent=self.parent[used], owner=owner, weight=weight)
+        parent = self.parent[used] if self.slot is None else self.trees.parent[self.slot[used]]
+        return WeightedTrees(parent=parent, owner=owner, weight=weight)
 
     def _iteration(self, phase: str) -> Iteration:
         return Iteration(
@@ -289,7 +293,7 @@ class _Search:
         length = price / price.sum() / self.capacity
         trees, values = [], []
         for start in range(0, len(self.roots), ROOTS_PER_BATCH):
-            if len(self.parent) and self._is_late():
+            if len(self.owner) and self._is_late():
                 return None
             part = slice(start, start + ROOTS_PER_BATCH)
             parent, value = shortest_path_trees.shortest_trees(
@@ -307,7 +311,8 @@ class _Search:
             return None
         self.parent, self.owner = parent, np.arange(len(self.roots))
         self.weight = self.best_weight = np.ones(len(self.roots))
-        root_load = shortest_path_trees.tree_loads(self.graph, self.parent, self.amount, self.owner)
+        flow = shortest_path_trees.tree_flows(self.graph, self.parent, self.amount, self.owner)
+        root_load = shortest_path_trees.tree_loads(self.graph, self.parent, flow)
         self._set_load(root_load.sum(axis=0))
         return root_load
 
@@ -359,6 +364,8 @@ class _Search:
         """Run a pass of coordinate descent over the roots in random order; changes `root_load`."""
         load = root_load.sum(axis=0)
         batches = len(self.roots) // ROOTS_PER_BATCH + 1
+        remaining = np.ones(len(self.roots))
+        new: list[tuple[Ints32, Ints, Floats]] = []
         for batch in np.array_split(self.random.permutation(len(self.roots)), batches):
             part = root_load[batch]
             parent, share = coordinate_descent.run_pass(
@@ -371,14 +378,15 @@ class _Search:
                 load=load,
             )
             root_load[batch] = part
-            remaining = np.ones(len(self.roots))
             remaining[batch] -= share
             moved = share > 0
-            self.weight = np.concatenate([self.weight * remaining[self.owner], share[moved]])
-            self.parent = np.concatenate([self.parent, parent[moved]])
-            self.owner = np.concatenate([self.owner, batch[moved]])
+            new.append((parent[moved], batch[moved], share[moved]))
             if self._is_late():
                 break
+        parents, owners, shares = zip(*new, strict=True)
+        self.weight = np.concatenate([self.weight * remaining[self.owner], *shares])
+        self.parent = np.concatenate([self.parent, *parents])
+        self.owner = np.concatenate([self.owner, *owners])
         self.best_weight = self.weight
         self._set_load(root_load.sum(axis=0))
         self.price = coordinate_descent.link_prices(self.best_load, self.capacity, sharpness)
@@ -388,13 +396,17 @@ class _Search:
 
     def _choose_first_rows(self) -> None:
         """Keep the trees in use as columns, and the links that are nearly full as rows."""
-        self._keep(self.weight > MIN_WEIGHT)
+        parent = self.parent[self._keep(self.weight > MIN_WEIGHT)]
+        self.parent = self.parent[:0]
+        flow = shortest_path_trees.tree_flows(self.graph, parent, self.amount, self.owner)
+        self.slot = self.trees.add(parent, flow)
         utilization = self.best_load / self.capacity
         self.rows = np.flatnonzero(utilization > INITIAL_ROW_UTILIZATION * utilization.max())
 
     def _generate(self) -> bool:
         """Solve the master, improve the incumbent, add columns and rows; return whether that helps on."""
-        on_rows = shortest_path_trees.tree_loads(self.graph, self.parent, self.amount, self.owner, self.rows)
+        assert self.slot is not None
+        on_rows = self.trees.loads(self.slot, self.rows)
         column = np.ascontiguousarray((on_rows / self.capacity[self.rows]).T)
         gap = (self.tree_utilization - self.bound) / self.tree_utilization
         master = master_problem.solve(
@@ -421,55 +433,54 @@ class _Search:
             return False
         cost = master.price @ column
         dual_value = np.minimum.reduceat(cost, np.searchsorted(self.owner, np.arange(len(self.roots))))
-        new_load = shortest_path_trees.tree_loads(
-            self.graph, parent, self.amount, np.arange(len(parent)), self.rows
-        )
+        flow = shortest_path_trees.tree_flows(self.graph, parent, self.amount, np.arange(len(parent)))
+        new_load = shortest_path_trees.tree_loads(self.graph, parent, flow, self.rows)
         new_cost = (new_load / self.capacity[self.rows]) @ master.price
         new = np.flatnonzero(new_cost < dual_value - 1e-9 * master.bound / len(self.roots))
-        self._keep(
+        kept = self._keep(
             (self.weight > MIN_WEIGHT)
             | (self.best_weight > 0)
             | (cost - dual_value[self.owner] < REDUCED_COST_LIMIT * master.value / len(dual_value))
         )
-        self._add(parent[new], new)
+        self.trees.remove(np.delete(self.slot, kept))
+        self._add(self.slot[kept], self.trees.add(parent[new], flow[new]), new)
         over = np.setdiff1d(np.flatnonzero(utilization > master.value * (1 - ROW_TOLERANCE)), self.rows)
         self.rows = np.sort(np.concatenate([self.rows, over]))
         return bool(len(new) or len(over)) or master.value - master.bound > MIN_GAP * master.value
 
     def _improve_incumbent(self) -> Floats:
         """Move the incumbent by line search towards the master's solution; return the latter's load (A,)."""
-        load = shortest_path_trees.weighted_load(
-            self.graph, self.parent, self.amount, self.owner, self.weight
-        )
+        assert self.slot is not None
+        load = self.trees.weighted_load(self.slot, self.weight)
         share = _line_search(self.best_load / self.capacity, load / self.capacity)
         if share > 0:
             weight = (1 - share) * self.best_weight + share * self.weight
             weight = np.where(weight > DROPPED_WEIGHT, weight, 0.0)
             weight /= sum_by_index(self.owner, weight, len(self.roots))[self.owner]
             self.best_weight = weight
-            self._set_load(
-                shortest_path_trees.weighted_load(self.graph, self.parent, self.amount, self.owner, weight)
-            )
+            self._set_load(self.trees.weighted_load(self.slot, weight))
         return load
 
-    def _keep(self, chosen: Bools) -> None:
-        """Keep only the chosen columns, in the order of their roots; scale weights to add up to 1 again."""
-        self._take(np.flatnonzero(chosen))
+    def _keep(self, chosen: Bools) -> Ints:
+        """Keep only the chosen columns, in the order of their roots; return their former places.
+
+        Scales weights to add up to 1 again.
+        """
+        columns = np.flatnonzero(chosen)
+        columns = columns[np.argsort(self.owner[columns], kind="stable")]
+        self.owner = self.owner[columns]
+        self.weight, self.best_weight = self.weight[columns], self.best_weight[columns]
         for weight in (self.weight, self.best_weight):
             weight /= sum_by_index(self.owner, weight, len(self.roots))[self.owner]
+        return columns
 
-    def _add(self, parent: Ints32, owner: Ints) -> None:
-        self.parent = np.concatenate([self.parent, parent])
-        self.owner = np.concatenate([self.owner, owner])
-        zero = np.zeros(len(owner))
-        self.weight = np.concatenate([self.weight, zero])
-        self.best_weight = np.concatenate([self.best_weight, zero])
-        self._take(np.arange(len(self.owner)))
-
-    def _take(self, columns: Ints) -> None:
-        columns = columns[np.argsort(self.owner[columns], kind="stable")]
-        self.parent, self.owner = self.parent[columns], self.owner[columns]
-        self.weight, self.best_weight = self.weight[columns], self.best_weight[columns]
+    def _add(self, kept: Ints, new: Ints, owner: Ints) -> None:
+        """Add columns without weight, by slots and roots, in the order of their roots."""
+        owner, zero = np.concatenate([self.owner, owner]), np.zeros(len(new))
+        order = np.argsort(owner, kind="stable")
+        self.owner, self.slot = owner[order], np.concatenate([kept, new])[order]
+        self.weight = np.concatenate([self.weight, zero])[order]
+        self.best_weight = np.concatenate([self.best_weight, zero])[order]
 
 
 def _line_search(start: Floats, end: Floats) -> float:

@@ -79,34 +79,44 @@ def shortest_trees(
     return parent, value
 
 
-def tree_loads(
-    graph: Graph, parent: Ints32, amount: Floats, owner: NDArray[Any], arcs: NDArray[Any] | None = None
-) -> Floats:
-    """Return the load of each tree on each of `arcs` (all where None), shape (P, arcs).
+def tree_flows(graph: Graph, parent: Ints32, amount: Floats, owner: NDArray[Any]) -> Floats:
+    """Return the traffic that leaves each node over its arc of each tree, shape (P, N), 0 at the root.
 
     Tree p, (N,) of `parent` (P, N), carries row owner[p] of `amount`.
     """
+    flow = np.empty(parent.shape)
+    _add_flows(graph.head, parent, amount, owner.astype(np.int64), flow)
+    return flow
+
+
+def tree_loads(
+    graph: Graph,
+    parent: Ints32,
+    flow: Floats,
+    arcs: NDArray[Any] | None = None,
+    chosen: NDArray[Any] | None = None,
+) -> Floats:
+    """Return the load of each tree on each of `arcs` (all where None), shape (P, arcs).
+
+    flow    (C, N) of the trees' nodes, as `tree_flows` returns it
+    chosen  (P,) rows of the trees in `parent` and `flow`; all C where None
+    """
+    chosen = np.arange(len(parent)) if chosen is None else chosen
     arcs = np.arange(len(graph.tail)) if arcs is None else arcs
     column = np.full(len(graph.tail), -1, dtype=np.int64)
     column[arcs] = np.arange(len(arcs))
-    load = np.zeros((len(parent), len(arcs)))
-    tree = np.arange(len(parent))
-    _add_loads(
-        graph.head, parent, amount, tree, owner.astype(np.int64), tree, np.ones(len(tree)), column, load
-    )
+    load = np.zeros((len(chosen), len(arcs)))
+    _spread_flows(parent, flow, chosen, column, load)
     return load
 
 
 def weighted_load(
-    graph: Graph, parent: Ints32, amount: Floats, owner: NDArray[Any], weight: Floats
+    graph: Graph, parent: Ints32, flow: Floats, weight: Floats, chosen: NDArray[Any] | None = None
 ) -> Floats:
-    """Return the sum over all trees of weight times load, shape (A,)."""
-    load: Floats = np.zeros((1, len(graph.tail)))
-    tree = np.arange(len(parent))
-    column = np.arange(len(graph.tail))
-    row = np.zeros(len(tree), dtype=np.int64)
-    _add_loads(graph.head, parent, amount, tree, owner.astype(np.int64), row, weight, column, load)
-    return load.ravel()
+    """Return the sum over trees of weight (P,) times load, shape (A,); the others as in `tree_loads`."""
+    load = np.zeros(len(graph.tail))
+    _sum_flows(parent, flow, np.arange(len(parent)) if chosen is None else chosen, weight, load)
+    return load
 
 
 def weighted_load_by_row(
@@ -114,9 +124,7 @@ def weighted_load_by_row(
 ) -> Floats:
     """Return for each row of `amount` (T, N) the sum of weight[i] times its load on tree[i], shape (T, A)."""
     load = np.zeros((len(amount), len(graph.tail)))
-    column = np.arange(len(graph.tail))
-    tree, row = tree.astype(np.int64), row.astype(np.int64)
-    _add_loads(graph.head, parent, amount, tree, row, row, weight, column, load)
+    _add_loads(graph.head, parent, amount, tree.astype(np.int64), row.astype(np.int64), weight, load)
     return load
 
 
@@ -243,23 +251,54 @@ def topological_order(head, parent, waiting, order):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True)
-def _add_loads(head, parent, amount, tree, amount_row, load_row, weight, column, load):  # type: ignore[no-untyped-def]
-    """Add weight[i] times the load of amount[amount_row[i]] on tree[i] to load[load_row[i]].
+def _add_flows(head, parent, amount, owner, flow):  # type: ignore[no-untyped-def]
+    nodes = parent.shape[1]
+    waiting, order = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+    for p in range(len(parent)):
+        count = topological_order(head, parent[p], waiting, order)
+        flow[p] = amount[owner[p]]
+        for j in range(count):
+            v = order[j]
+            flow[p, head[parent[p, v]]] += flow[p, v]
+        for v in range(nodes):
+            if parent[p, v] < 0:
+                flow[p, v] = 0.0
 
-    column  (A,) column of `load` for each arc, -1 for none
-    """
+
+@numba.njit(cache=True)
+def _spread_flows(parent, flow, chosen, column, load):  # type: ignore[no-untyped-def]
+    """Write the flows of each tree's nodes to the columns of their arcs, -1 for none."""
+    for i in range(len(chosen)):
+        p = chosen[i]
+        for v in range(parent.shape[1]):
+            if parent[p, v] >= 0 and column[parent[p, v]] >= 0:
+                load[i, column[parent[p, v]]] = flow[p, v]
+
+
+@numba.njit(cache=True)
+def _sum_flows(parent, flow, chosen, weight, load):  # type: ignore[no-untyped-def]
+    for i in range(len(chosen)):
+        p = chosen[i]
+        if weight[i] > 0.0:
+            for v in range(parent.shape[1]):
+                if parent[p, v] >= 0:
+                    load[parent[p, v]] += weight[i] * flow[p, v]
+
+
+@numba.njit(cache=True)
+def _add_loads(head, parent, amount, tree, row, weight, load):  # type: ignore[no-untyped-def]
+    """Add weight[i] times the load of amount[row[i]] on tree[i] to load[row[i]]."""
     nodes = parent.shape[1]
     waiting, order, passing = np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes)
     for i in range(len(tree)):
         if weight[i] <= 0:
             continue
-        p, row = tree[i], load_row[i]
+        p = tree[i]
         count = topological_order(head, parent[p], waiting, order)
-        passing[:] = amount[amount_row[i]]
+        passing[:] = amount[row[i]]
         for j in range(count):
             arc = parent[p, order[j]]
-            if column[arc] >= 0:
-                load[row, column[arc]] += weight[i] * passing[order[j]]
+            load[row[i], arc] += weight[i] * passing[order[j]]
             passing[head[arc]] += passing[order[j]]
 
 

@@ -28,7 +28,9 @@ def test_a_pass_never_raises_the_smoothed_maximum(problem: Traffic) -> None:
         return
     graph, capacity = small.graph, small.capacity_mbps
     parent, _ = shortest_path_trees.shortest_trees(graph, 1 / capacity, small.roots, small.amount_mbps)
-    root_load = shortest_path_trees.tree_loads(graph, parent, small.amount_mbps, np.arange(len(parent)))
+    rows = np.arange(len(parent))
+    flow = shortest_path_trees.tree_flows(graph, parent, small.amount_mbps, rows)
+    root_load = shortest_path_trees.tree_loads(graph, parent, flow)
     load = root_load.sum(axis=0)
     sharpness = 5 / float((load / capacity).max())
     for _ in range(4):
@@ -44,7 +46,8 @@ def test_a_pass_never_raises_the_smoothed_maximum(problem: Traffic) -> None:
         )
         assert smoothed_maximum(load, capacity, sharpness) <= before * (1 + 1e-9)
         # loads change by exactly the reported shares
-        tree_load = shortest_path_trees.tree_loads(graph, tree, small.amount_mbps, np.arange(len(tree)))
+        flow = shortest_path_trees.tree_flows(graph, tree, small.amount_mbps, rows)
+        tree_load = shortest_path_trees.tree_loads(graph, tree, flow)
         np.testing.assert_allclose(
             root_load,
             old_load * (1 - share[:, None]) + tree_load * share[:, None],

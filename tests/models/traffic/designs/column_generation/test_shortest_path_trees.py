@@ -56,21 +56,19 @@ def test_trees_are_shortest_and_loads_are_sums_over_walks(
             assert sum(length[arcs]) == distance[node][root]
             load[root, arcs] += amount[root, node]
     np.testing.assert_allclose(value, (load * length).sum(axis=1))
-    np.testing.assert_allclose(shortest_path_trees.tree_loads(graph, parent, amount, roots), load)
+    flow = shortest_path_trees.tree_flows(graph, parent, amount, roots)
+    np.testing.assert_allclose(shortest_path_trees.tree_loads(graph, parent, flow), load)
 
     some = np.flatnonzero(rng.random(len(length)) < 0.5)
-    np.testing.assert_allclose(
-        shortest_path_trees.tree_loads(graph, parent, amount, roots, some), load[:, some]
-    )
+    np.testing.assert_allclose(shortest_path_trees.tree_loads(graph, parent, flow, some), load[:, some])
     weight = rng.random(graph.nodes)
-    np.testing.assert_allclose(
-        shortest_path_trees.weighted_load(graph, parent, amount, roots, weight), weight @ load
-    )
+    np.testing.assert_allclose(shortest_path_trees.weighted_load(graph, parent, flow, weight), weight @ load)
     tree, row = np.array([0, 1, 1]), np.array([1, 1, 0])
     by_row = shortest_path_trees.weighted_load_by_row(
         graph, parent, amount, tree, row, np.array([0.5, 0.5, 2.0])
     )
-    own = shortest_path_trees.tree_loads(graph, parent[tree], amount, row) * np.array([[0.5], [0.5], [2.0]])
+    flow = shortest_path_trees.tree_flows(graph, parent[tree], amount, row)
+    own = shortest_path_trees.tree_loads(graph, parent[tree], flow) * np.array([[0.5], [0.5], [2.0]])
     np.testing.assert_allclose(by_row[:2], [own[2], own[0] + own[1]])
 
 
@@ -80,9 +78,9 @@ def test_loads_are_correct_over_arcs_of_length_zero() -> None:
     amount = np.array([[1.0, 2.0, 4.0, 0.0]])
     parent, value = shortest_path_trees.shortest_trees(graph, np.zeros(3), np.array([3]), amount)
     assert value.tolist() == [0.0]
-    assert shortest_path_trees.tree_loads(graph, parent, amount, np.zeros(1, dtype=int)).tolist() == [
-        [1.0, 3.0, 7.0]
-    ]
+    flow = shortest_path_trees.tree_flows(graph, parent, amount, np.zeros(1, dtype=int))
+    assert flow.tolist() == [[1.0, 3.0, 7.0, 0.0]]
+    assert shortest_path_trees.tree_loads(graph, parent, flow).tolist() == [[1.0, 3.0, 7.0]]
 
 
 def test_the_shortest_of_parallel_arcs_is_used() -> None:
