@@ -37,6 +37,7 @@ from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.link_flow_program import Objective
 from planner_models.traffic.designs.path_flows import interior_point, total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
+from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.problem.readers.shortest_path_load import shortest_path_load
 
 SOLVERS: Final = {"HiGHS": "highs", "GLOP": "ortools:glop", "PDLP": "ortools:pdlp"}
@@ -147,7 +148,7 @@ def compare(name: str, instance: Instance, gap: float, limit: float) -> tuple[in
         for goal in GAPS:
             if 1 - step.value / step.bound <= goal:
                 reached.setdefault(goal, seconds)
-    plan = total_flow.make_plan(problem, search.order, search.path_flow())
+    plan = make_plan(problem, search.order, search.path_flow())
     check(problem, plan)
     delivered = measure(problem, plan, None)["delivered_mbps"]
     assert delivered is not None

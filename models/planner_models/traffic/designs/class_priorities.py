@@ -31,6 +31,7 @@ from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
+from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.check import verify_flow
@@ -373,4 +374,4 @@ def _search_values(
     for _ in search.run(gap=max(0.3 * gap * least, LEAST_GAP), until=until):
         pass
     flow = search.path_flow()
-    return total_flow.make_plan(problem, search.order, flow), search.bound
+    return make_plan(problem, search.order, flow), search.bound

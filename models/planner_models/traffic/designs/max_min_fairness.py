@@ -19,8 +19,8 @@ from planner.options import Options
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.optimum import describe_lack, describe_paths, require_paths
-from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
+from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
 from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
@@ -100,7 +100,7 @@ def _search(
     load = sum_by_index(flow.link[at], np.repeat(flow.flow, hops), len(problem.links))
     scale = 1.0 / max(1.0, float((load / problem.capacity_mbps).max()))  # rounding of many pivots
     flow.flow[:] *= scale
-    plan = total_flow.make_plan(problem, search.order, flow)
+    plan = make_plan(problem, search.order, flow)
     levels = _list_levels(search, scale)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     gaps = [relative_gap(level.value, level.bound) or 0.0 for level in levels]

@@ -45,8 +45,8 @@ MAX_EXPLAINED_FLOWS: Final = 50_000
 """Flow variables up to which conflicting rows explain that not all demand fits."""
 MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larger ones need gigabytes
 INTERIOR_POINT_PATHS: Final = 2_000  # candidate paths from which the interior-point method of its own is used
-MAX_FALLBACK_FLOWS: Final = 200_000  # flow variables up to which an exact method ends a search that stalls
-MAX_FALLBACK_LP_FLOWS: Final = 20_000  # up to which that is the linear program, which needs no compiling
+MAX_ENDING_PROGRAM_FLOWS: Final = 20_000
+"""Flow variables up to which the linear program, which needs no compiling, ends a search that stalls."""
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
 TOTAL_COLUMN_GENERATION_FLOWS: Final = 5_000
@@ -370,20 +370,17 @@ class _Search:
         return over_links and not self.uses_columns(objective) and flows > MAX_PROGRAM_FLOWS
 
     def _solve_total(self, options: Options) -> Decision[Routing]:
-        """Return the decision for the largest total flow; by an exact method too where that is small."""
-        decision = total_flow.route(self.problem, options=options)
+        """Return the decision for the largest total flow; a linear program may end a search that stalls."""
         flows = len(self.problem.targets) * len(self.problem.links)
+        is_by_program = self.method == "auto" and flows <= MAX_ENDING_PROGRAM_FLOWS
+        decision = total_flow.route(self.problem, exact=not is_by_program, options=options)
         options = self._options_left()
         is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
         gap = decision.proof.gap
         is_proven = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
-        if is_proven or is_late or flows > MAX_FALLBACK_FLOWS:
+        if is_proven or is_late or not is_by_program:
             return decision
-        if self.method == "columns" or flows > MAX_FALLBACK_LP_FLOWS:
-            exact = least_cost.route_most(self.problem, options=options)
-        else:
-            exact = self._solve_program("total", options, None)
-        return _merge_proofs(decision, exact, options)
+        return _merge_proofs(decision, self._solve_program("total", options, None), options)
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""

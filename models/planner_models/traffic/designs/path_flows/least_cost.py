@@ -23,10 +23,10 @@ from planner.options import Options
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
+from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_flows.simplex import PathSimplex, Stop, order_paths
+from planner_models.traffic.designs.path_flows.simplex import GivenPaths, PathSimplex, Stop, order_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -60,11 +60,18 @@ class LeastCostFlow:
         self.bound: float | None = None
         self.leaves_out = True
 
-    def deliver_most(self, until: float | None = None) -> bool:
-        """Find the largest total flow; return False where the time comes first."""
-        state = self.simplex.state
+    def deliver_most(self, until: float | None = None, start: PathFlow | None = None) -> bool:
+        """Find the largest total flow; return False where the time comes first.
+
+        start  a flow near it, of the same demands in the same order: the search begins over its paths alone
+        """
+        state, simplex = self.simplex.state, self.simplex
         state.cost[:] = 0.0
         state.cost[-1] = self.penalty = 1.0
+        if start is not None:
+            allowed, simplex.given = simplex.given, given_paths(start, len(simplex.demands.rate))
+            self._run(until, None)
+            simplex.given = allowed
         return self._run(until, "delivered_mbps")
 
     def minimize_cost(self, until: float | None = None) -> bool:
@@ -146,6 +153,16 @@ class LeastCostFlow:
         )
 
 
+def given_paths(flow: PathFlow, demands: int) -> GivenPaths:
+    """Return the paths of a flow by demand; a demand without traffic has none."""
+    order = np.argsort(flow.demand, kind="stable")
+    start, hops = flow.start[order], (flow.end - flow.start)[order]
+    end = np.cumsum(hops)
+    place = np.arange(hops.sum()) + np.repeat(start - end + hops, hops)
+    first = np.searchsorted(flow.demand[order], np.arange(demands + 1))
+    return GivenPaths(first, np.r_[0, end], flow.link[place])
+
+
 def route(
     problem: Traffic,
     *,
@@ -167,7 +184,7 @@ def route(
         until = time.perf_counter() + options.time_limit_s - reserved
     search = LeastCostFlow(problem, paths)
     delivers_most = search.minimize_cost(until)
-    plan = total_flow.make_plan(problem, search.order, search.best or search.path_flow())
+    plan = make_plan(problem, search.order, search.best or search.path_flow())
     cost = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
     bound = search.bound
     if bound is not None and not delivers_most:
@@ -184,27 +201,4 @@ def route(
         bound_scope=scope or ("plans that deliver the most" if search.leaves_out else None),
         backend=BACKEND,
     )
-    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
-
-
-def route_most(problem: Traffic, *, options: Options = Options()) -> Decision[Routing]:
-    """Search for the largest total flow over all routes; exact, for networks of up to some hundred links.
-
-    returns  Decision with a Routing within the capacities; the bound holds for all routings
-    """
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
-    search = LeastCostFlow(problem)
-    is_optimal = search.deliver_most(until)
-    flow = search.path_flow()
-    value, bound = float(flow.flow.sum()), search.total_bound_mbps()
-    if bound <= value * (1 + MIN_GAP):  # rounding may put it on the wrong side of the value
-        bound = value
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=value,
-        bound=bound,
-        metric="delivered_mbps",
-        backend=BACKEND,
-    )
-    plan = total_flow.make_plan(problem, search.order, flow)
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))

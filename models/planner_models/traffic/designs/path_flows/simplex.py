@@ -840,7 +840,7 @@ def _run(graph, demands, given, state, most):  # type: ignore[no-untyped-def]  #
             chosen = -1
             if len(given.first) > 0:
                 chosen, shortest = _shortest_given(given, k, length)
-                if not is_exact:
+                if chosen >= 0 and not is_exact:
                     shortest = 0.0  # the length of the chosen path follows
             else:
                 shortest = distance[demands.node[k]]

@@ -12,6 +12,7 @@ from planner.contract import progress
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import optimum, path_flow_program
 from planner_models.traffic.designs.path_flows import least_cost
+from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import network, problems
 
@@ -39,13 +40,13 @@ def test_it_costs_what_the_linear_program_finds(problem: Traffic, factor: float)
 @given(problems(max_nodes=6, max_demands=6), st.sampled_from([1.0, 4.0]))
 def test_it_delivers_what_the_linear_program_finds(problem: Traffic, factor: float) -> None:
     problem = problem.scale_demands(factor)
-    decision = least_cost.route_most(problem)
-    assert decision.proof.status is Status.OPTIMAL
-    assert decision.proof.gap == pytest.approx(0.0, abs=1e-9)
-    assert decision.plan is not None
-    check(problem, decision.plan)
+    search = least_cost.LeastCostFlow(problem)
+    assert search.deliver_most()
+    plan = make_plan(problem, search.order, search.path_flow())
+    check(problem, plan)
     most = optimum.route(problem, objective="total", method="lp").proof.objective
-    assert decision.proof.objective == pytest.approx(most, rel=1e-7)
+    assert search.delivered_mbps() == pytest.approx(most, rel=1e-7)
+    assert search.total_bound_mbps() == pytest.approx(most, rel=1e-7)
 
 
 @settings(max_examples=20)
@@ -100,9 +101,10 @@ def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simplex, "PIVOTS_PER_CALL", 5)
     seen: list[progress.Progress] = []
     with progress.observe(seen.append):
-        decision = least_cost.route_most(generators.abilene().scale_demands(5))
+        search = least_cost.LeastCostFlow(generators.abilene().scale_demands(5))
+        search.deliver_most()
     assert len(seen) > 3
-    value = decision.proof.objective
+    value = search.delivered_mbps()
     for state in seen:
         assert state.metric == "delivered_mbps"
         assert state.objective <= value * (1 + 1e-9) <= state.bound * (1 + 1e-6)

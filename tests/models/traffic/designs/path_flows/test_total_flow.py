@@ -12,7 +12,7 @@ from planner import Options, Status
 from planner.errors import InputError
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs.path_flows import path_flow_plan, total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
@@ -37,6 +37,21 @@ def test_incumbent_and_bound_enclose_the_linear_program(problem: Traffic, factor
     assert decision.proof.gap <= 1e-3
     assert check(problem, decision.plan).frame.empty
     assert measure(problem, decision.plan, None)["delivered_mbps"] == pytest.approx(decision.proof.objective)
+
+
+@settings(deadline=None, max_examples=40)
+@given(problems(), st.sampled_from([1.0, 3.0, 20.0]), st.integers(1, 3))
+def test_the_simplex_method_ends_a_search_at_the_optimum(
+    problem: Traffic, factor: float, passes: int
+) -> None:
+    problem = problem.scale_demands(factor)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(total_flow, "PASSES_BEFORE_SIMPLEX", passes)
+        decision = total_flow.route(problem, options=Options(gap=1e-9))
+    best = largest_total(problem)
+    assert decision.proof.objective == pytest.approx(best, rel=1e-7)
+    assert decision.proof.bound == pytest.approx(best, rel=1e-7)
+    assert check(problem, decision.plan).frame.empty
 
 
 @settings(deadline=None, max_examples=30)
@@ -89,7 +104,7 @@ def test_every_evaluation_narrows_the_gap() -> None:
 def test_a_plan_with_many_rows_has_flows_per_target(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = generators.germany50().scale_demands(3.0)
     by_demand = total_flow.route(problem)
-    monkeypatch.setattr(total_flow, "MAX_PAIR_ROWS", 10)
+    monkeypatch.setattr(path_flow_plan, "MAX_PAIR_ROWS", 10)
     by_target = total_flow.route(problem)
     assert "source" in by_demand.plan.flows
     assert "source" not in by_target.plan.flows
