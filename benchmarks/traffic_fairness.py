@@ -89,7 +89,7 @@ def compare_levels(instance: Instance, limit: float | None) -> float:
         if name == "shares":
             shares = verify_flow(problem, decision.plan).served_mbps / problem.rate_mbps
     if limit is not None:
-        answer = in_process(_solve_levels, (instance, limit), limit)
+        answer = in_process(solve_levels, (instance, limit), limit)
         if answer is None:
             print(f"  HiGHS, shares: no answer in {limit:g} s")
         else:
@@ -111,7 +111,7 @@ def compare_cost(instance: Instance, limit: float | None) -> None:
     print(f"  least cost {decision.proof.objective:18.3f}  {seconds:.2f}", flush=True)
     if limit is not None:
         delivered = float(verify_flow(problem, decision.plan).served_mbps.sum())
-        answer = in_process(_solve_cost, (instance, delivered, limit), limit)
+        answer = in_process(solve_cost, (instance, delivered, limit), limit)
         if answer is None:
             print(f"  HiGHS, least cost: no answer in {limit:g} s")
         else:
@@ -123,7 +123,7 @@ def compare_cost(instance: Instance, limit: float | None) -> None:
             assert abs(decision.proof.objective / value - 1) <= 1e-5
 
 
-def _solve_cost(instance: Instance, delivered: float, limit: float) -> tuple[float, float] | None:
+def solve_cost(instance: Instance, delivered: float, limit: float) -> tuple[float, float] | None:
     problem = with_costs(instance.make())
     if len(problem.targets) * len(problem.links) > MAX_VARIABLES:
         return None
@@ -136,7 +136,7 @@ def _solve_cost(instance: Instance, delivered: float, limit: float) -> tuple[flo
     return (seconds, float(solution.objective or 0.0)) if is_solved else None
 
 
-def _solve_levels(instance: Instance, limit: float) -> tuple[float, float, Any] | None:
+def solve_levels(instance: Instance, limit: float) -> tuple[float, float, Any] | None:
     """Return the CPU seconds for all levels and for the first, and the shares of all demands."""
     problem = instance.make()
     base = link_flow_program.build(problem, "total").program

@@ -159,7 +159,7 @@ def compare(name: str, instance: Instance, gap: float, limit: float) -> tuple[in
     print(f"  planner   {search.value:14.4f}  gap {gap_now:.1e}  {times}  end: {seconds:.2f}")
     if instance.load == 2.0 and len(problem.targets) * len(problem.links) <= MAX_VARIABLES:
         for solver, backend in SOLVERS.items():
-            answer = in_process(_solve_links, (instance, backend, limit), limit)
+            answer = in_process(solve_links, (instance, backend, limit), limit)
             report(solver, answer, search.value, search.bound, limit)
     print(flush=True)
     return len(problem.demands), reached.get(1e-3, math.nan)
@@ -219,7 +219,7 @@ def in_process(function: Any, arguments: tuple[Any, ...], limit: float) -> Any:
     return None
 
 
-def _solve_links(instance: Instance, backend: str, limit: float) -> tuple[float, float] | None:
+def solve_links(instance: Instance, backend: str, limit: float) -> tuple[float, float] | None:
     program = link_flow_program.build(instance.make(), "total").program
     gap = 1e-4 if backend.endswith("pdlp") else None
     options = Options(backend=backend, time_limit_s=limit, threads=1, gap=gap)
