@@ -890,3 +890,24 @@ def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.M
     done = planner("check", "mine/workbook.toml")
     assert done.code == 0
     assert f"```text\n{done.err}```" in page
+
+
+@pytest.mark.parametrize("page", ["classes", "routes"])
+def test_the_tables_of_a_page_are_the_sheets_of_a_workbook_too(page: str, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
+    files = re.findall(r"`\w+/(\w+)\.csv`[^`]*?\n\n```text\n(.*?)```", text, re.DOTALL)
+    sheets = {}
+    for name, body in files:
+        (tmp_path / f"{name}.csv").write_text(body)
+        sheets[name.title()] = pd.read_csv(tmp_path / f"{name}.csv")
+    assert len(sheets) >= 3
+    write_workbook(sheets, tmp_path / "net.xlsx")
+    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
+    workbook = {"system": "traffic", "problem": {"source": "tables", "path": "net.xlsx"}}
+    folder, again = (
+        from_document(one, name="s", folder=tmp_path).make_problem().to_tables()
+        for one in (document, workbook)
+    )
+    assert {name.lower() for name in sheets} <= set(again)
+    for table, frame in folder.items():
+        pd.testing.assert_frame_equal(frame, again[table])
