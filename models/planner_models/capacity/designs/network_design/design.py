@@ -1,0 +1,498 @@
+"""Least-cost network design by cutting planes in the space of capacities.
+
+A master program over modules takes rounded cutset rows and rounded metric rows; branch and bound on it gives
+the bound. A plan is feasible where the overload program of each state has no overload; else its dual values
+give the next row. Plans come from rounding, and from a large neighbourhood search: most links keep their
+modules, the others are searched by branch and bound on the same master program.
+
+Reference: Bienstock, Chopra, Gunluk and Tsai, "Minimum cost capacity installation for multicommodity network
+flows", Mathematical Programming 81, 1998; Raack, Koster, Orlowski and Wessaely, "On cut-based inequalities for
+capacitated network design polyhedra", Networks 57, 2011.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner.contract import progress
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
+from planner_models.capacity.designs.network_design.instance import Instance, Shortage, Solution
+from planner_models.capacity.designs.network_design.master import Master
+from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
+from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
+from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
+from planner_models.capacity.designs.network_design.purchase import Purchase
+from planner_models.capacity.designs.network_design.reduction import Reduction, reduce_instance
+from planner_models.capacity.designs.network_design.states import States
+
+OVERLOAD_TOLERANCE = 1e-6
+"""Overload of all links together, relative to all traffic, up to which capacities carry it."""
+
+FIRST_NODES = 300
+"""Nodes of the first branch and bound on the whole master program; each next one has more."""
+
+NODE_GROWTH = 1.5
+NEIGHBOURHOODS = 12
+"""Neighbourhoods that are searched between two branch and bounds on the whole master program."""
+
+NEIGHBOURHOOD_NODES = 400
+NEIGHBOURHOOD_ROUNDS = 25
+"""Candidates that one neighbourhood tries before the best of them is repaired."""
+
+FIRST_FREE_LINKS = 14
+STALL_ROUNDS = 4
+"""Rounds of cutset separation without a row after which the search for them ends."""
+
+METRIC_ROUNDS = 15
+"""Rounds of metric rows at the linear relaxation."""
+
+MAX_VIOLATED_STATES = 6
+"""States that give metric rows to one candidate."""
+
+
+def solve(instance: Instance, options: Options = Options(), budget: float | None = None) -> Solution:
+    """Return the modules to buy at least cost, or within a budget for the most delivered traffic.
+
+    options  the time limit, the gap and the seed count; HiGHS solves
+    budget   most cost of modules, setup and routing; None for least cost
+    """
+    reduction = reduce_instance(instance, merge=budget is None)
+    return _Search(reduction, options, budget).run()
+
+
+@dataclass
+class _Plan:
+    """A point of the master program that every state can route, and its value there."""
+
+    point: Floats
+    value: float
+
+
+class _Search:
+    """State of one search: the master program with its rows, the best plan and the bound."""
+
+    def __init__(self, reduction: Reduction, options: Options, budget: float | None) -> None:
+        self.reduction, self.options, self.budget = reduction, options, budget
+        limit = math.inf if options.time_limit_s is None else options.time_limit_s
+        self.deadline = time.perf_counter() + limit
+        self.gap = options.gap or 0.0
+        self.rng = np.random.default_rng(options.seed or 0)
+        self.instance = instance = reduction.instance
+        self.network = network = Network(instance)
+        self.states = States.build(instance)
+        self.master = Master(instance, network, budget)
+        self.cutsets = CutsetSeparator(instance, network, self.states, self.master)
+        self.purchase = Purchase(instance)
+        self.oracle = OverloadProgram(network, np.ones(instance.edges))
+        self.repairing = OverloadProgram(network, self._unit_costs())
+        self.best: _Plan | None = None
+        self.bound = -math.inf if budget is None else -float(instance.rate.sum())
+        self.step = self._cost_step()
+        self.recent = np.zeros(len(self.states))
+        self.free_links = FIRST_FREE_LINKS
+
+    # --- the whole search
+
+    def run(self) -> Solution:
+        """Return the best plan and bound within the time limit."""
+        shortage = self._find_shortage()
+        if shortage is not None:
+            return Solution(status=Status.INFEASIBLE, reason=shortage[0])
+        self.cutsets.add_node_rows()
+        relaxed = self._tighten_relaxation()
+        if relaxed is None and self.master.is_relaxation_infeasible():
+            return Solution(status=Status.INFEASIBLE)
+        if relaxed is not None:
+            self._round_up(relaxed)
+        elif self.budget is None:
+            self._round_up(np.zeros(self.master.columns))
+        nodes = FIRST_NODES
+        while relaxed is not None and not self._is_done():
+            self._search_neighbourhoods(relaxed)
+            if self._is_done() or self._search_all(nodes):
+                break
+            relaxed = self._tighten_relaxation(rounds=2)
+            nodes = int(nodes * NODE_GROWTH)
+        return self._answer()
+
+    def _left_s(self) -> float:
+        return self.deadline - time.perf_counter()
+
+    def _is_done(self) -> bool:
+        if self._left_s() <= 0.0:
+            return True
+        return self.best is not None and self.best.value - self.bound <= self._tolerance(self.best.value)
+
+    def _tolerance(self, value: float) -> float:
+        return max(self.gap, 1e-9) * abs(value) + 1e-9
+
+    def _raise_bound(self, value: float) -> None:
+        """Take a bound of the master program, rounded up to what plans can cost."""
+        if not math.isfinite(value):
+            return
+        if self.step:
+            value = self.step * math.ceil(value / self.step - 1e-6)
+        if self.best is not None:
+            value = min(value, self.best.value)
+        if value > self.bound:
+            self.bound = value
+            self._report()
+
+    def _report(self) -> None:
+        metric = "total_cost" if self.budget is None else "delivered"
+        unit = 1.0 if self.budget is None else -self.reduction.unit
+        progress.report(metric, None if self.best is None else unit * self.best.value, unit * self.bound)
+
+    def _cost_step(self) -> float:
+        """Return a number that all costs of plans are multiples of, 0 where there is none."""
+        if self.master.has_flow:
+            return 0.0
+        costs = np.round(np.r_[self.instance.module_cost, self.instance.setup_cost] * 100)
+        exact = np.r_[self.instance.module_cost, self.instance.setup_cost] * 100
+        if not len(costs) or np.abs(costs - exact).max() > 1e-6 or costs.max() > 1e12:
+            return 0.0
+        return float(np.gcd.reduce(costs.astype(np.int64))) / 100
+
+    def _unit_costs(self) -> Floats:
+        """Return the least module cost per unit of capacity of each link, high where none can be bought."""
+        instance = self.instance
+        ratio = instance.module_cost / instance.module_size
+        price = np.full(instance.edges, np.inf)
+        np.minimum.at(price, instance.module_edge, ratio)
+        finite = np.isfinite(price)
+        worst = float(price[finite].max(initial=1.0))
+        price[~finite] = 1e3 * max(worst, 1e-6)
+        return price / max(float(price[finite].mean()) if finite.any() else 1.0, 1e-9) + 1e-3
+
+    # --- feasibility
+
+    def _capacity(self, point: Floats) -> Floats:
+        return self.instance.capacity(point[: self.instance.modules])
+
+    def _violated_states(self, point: Floats, limit: int) -> list[tuple[int, Floats]] | None:
+        """Return states that a point cannot carry, with lengths that prove it; None where time runs out."""
+        rates, capacity = self.cutsets.rates(point), self._capacity(point)
+        tolerance = OVERLOAD_TOLERANCE * max(float(self.instance.rate.sum()), 1e-9)
+        found: list[tuple[int, Floats]] = []
+        for state in np.argsort(-self.recent, kind="stable").tolist():
+            solved = self.oracle.solve(
+                capacity * self.states.up[state], rates * self.states.required[state], self._left_s()
+            )
+            if solved is None:
+                return None
+            if solved[0] > tolerance:
+                found.append((state, solved[2]))
+                self.recent[state] += 1.0
+                if len(found) >= limit:
+                    break
+        self.recent *= 0.95
+        return found
+
+    def _separate(self, point: Floats) -> bool | None:
+        """Add rows that a point violates; return whether there were any, None where time runs out."""
+        violated = self._violated_states(point, MAX_VIOLATED_STATES)
+        if violated is None:
+            return None
+        for state, lengths in violated:
+            add_metric_row(
+                self.instance,
+                self.network,
+                self.states,
+                self.master,
+                state=state,
+                lengths=lengths,
+                point=point,
+            )
+        if violated:
+            self.cutsets.separate(point, self.rng)
+        return bool(violated)
+
+    def _find_shortage(self) -> tuple[Shortage | None] | None:
+        """Return a proof that even all modules do not carry the demands; None where they do."""
+        if self.budget is not None:
+            return None
+        point = np.zeros(self.master.columns)
+        point[: self.instance.modules] = self.instance.module_limit
+        if self.instance.explicit:
+            point[: self.instance.modules] = 0.0
+            for edge in range(self.instance.edges):
+                kinds = np.flatnonzero(self.instance.module_edge == edge)
+                if len(kinds):
+                    point[kinds[self.instance.module_size[kinds].argmax()]] = 1.0
+        violated = self._violated_states(point, 1)
+        if not violated:
+            return None
+        return (self._cut_of(point, violated[0][0]),)
+
+    def _cut_of(self, point: Floats, state: int) -> Shortage | None:
+        """Return a cut whose demand exceeds its capacity in a state, where local search finds one."""
+        instance, network, states = self.instance, self.network, self.states
+        sets = [np.eye(network.nodes, dtype=bool), ~np.eye(network.nodes, dtype=bool)]
+        lengths = np.where(self._capacity(point) > 0, 1.0, 1e6)[network.capacity_edge]
+        near = network.distances(lengths, states.up[state])
+        sets += [near < 1e6, (near < 1e6).T]
+        for _ in range(5):
+            found = self.cutsets.find_sets(point, self.rng)
+            if len(found):
+                sets.append(found)
+        nodes = np.vstack(sets)
+        up, required = states.up[state], states.required[state]
+        demand = (network.demand_crosses(nodes) * instance.rate) @ required.astype(float)
+        have = (network.crosses(nodes) * self._capacity(point)) @ up.astype(float)
+        worst = int((demand - have).argmax())
+        if demand[worst] <= have[worst] * (1 + 1e-9):
+            return None
+        failure = int(states.failure[state])
+        unit = self.reduction.unit
+        return Shortage(
+            nodes=tuple(np.flatnonzero(nodes[worst]).tolist()),
+            failure=None if failure < 0 else failure,
+            capacity=float(have[worst]) * unit,
+            demand=float(demand[worst]) * unit,
+        )
+
+    # --- the linear relaxation
+
+    def _tighten_relaxation(self, rounds: int | None = None) -> Floats | None:
+        """Return the optimal point of the linear relaxation with cutset and metric rows."""
+        stalled, metric, count = 0, 0, 0
+        point: Floats | None = None
+        while True:
+            solved = self.master.solve_relaxation(self._left_s())
+            if solved is None:
+                return None if self.master.is_relaxation_infeasible() else point
+            point = solved[0]
+            self._raise_bound(solved[1])
+            count += 1
+            if self._left_s() <= 0.0 or (rounds is not None and count > rounds):
+                return point
+            added = self.cutsets.separate(point, self.rng)
+            stalled = 0 if added else stalled + 1
+            if stalled < STALL_ROUNDS and (stalled == 0 or rounds is None):
+                continue
+            if metric >= METRIC_ROUNDS or not self._separate(point):
+                return point
+            metric += 1
+            stalled = STALL_ROUNDS - 1
+
+    # --- plans
+
+    def _offer(self, point: Floats) -> bool:
+        """Take a feasible point of the master program as the best plan if it is better."""
+        value = float(self.master.cost @ point)
+        if self.best is not None and value >= self.best.value - 1e-9 * max(1.0, abs(value)):
+            return False
+        self.best = _Plan(point, value)
+        self._report()
+        return True
+
+    def _complete(self, counts: Floats) -> Floats | None:
+        """Return the point with these modules, and with the cheapest flow where it has a cost."""
+        master = self.master
+        point = np.zeros(master.columns)
+        point[: master.modules] = counts
+        bought = np.bincount(self.instance.module_edge, weights=counts, minlength=self.instance.edges) > 0
+        point[master.opened] = bought[master.setup_edges]
+        if not master.has_flow:
+            return point
+        return master.solve_flow(point, self._left_s())
+
+    def _round_up(self, relaxed: Floats) -> None:
+        """Offer plans that add to rounded capacities what the overload of each state needs."""
+        if self.budget is not None:
+            self._plan_within_budget(relaxed)
+            return
+        for share in (1.0, 0.7, 0.3):
+            whole = np.floor(relaxed[: self.instance.modules] + share - 1e-6)
+            if self.instance.explicit:
+                whole = np.minimum(whole, 1.0)
+            if not self._repair(np.minimum(np.maximum(whole, 0.0), self.instance.module_limit)):
+                break
+
+    def _repair(self, counts: Floats) -> bool:
+        """Offer the plan that buys what the overload of each state needs; False where time runs out."""
+        capacity = self.instance.capacity(counts)
+        for state in np.argsort(-self.recent, kind="stable").tolist():
+            while True:
+                up = self.states.up[state]
+                rates = self.instance.rate * self.states.required[state]
+                solved = self.repairing.solve(capacity * up, rates, self._left_s())
+                if solved is None:
+                    return False
+                over = np.where(up, solved[1], 0.0)
+                if solved[0] <= OVERLOAD_TOLERANCE * float(self.instance.rate.sum()):
+                    break
+                bought = self.purchase.cheapest(np.where(over > 1e-9, capacity + over, 0.0))
+                if bought is None:
+                    return True
+                edges = over > 1e-9
+                before = capacity.copy()
+                capacity = np.where(edges, np.maximum(capacity, self.instance.capacity(bought)), capacity)
+                if np.array_equal(before, capacity):
+                    break
+        final = self.purchase.cheapest(capacity)
+        point = None if final is None else self._complete(final)
+        if point is not None and self._violated_states(point, 1) == []:
+            self._offer(point)
+        return True
+
+    def _plan_within_budget(self, relaxed: Floats) -> None:
+        """Offer the plan that delivers most over modules rounded down."""
+        for counts in (np.floor(relaxed[: self.instance.modules] + 1e-6), np.zeros(self.instance.modules)):
+            self._deliver_most(counts)
+
+    def _deliver_most(self, counts: Floats) -> None:
+        while self._left_s() > 0.0:
+            point = self._complete(counts)
+            if point is None:
+                return
+            violated = self._separate(point)
+            if violated is None:
+                return
+            if not violated:
+                self._offer(point)
+                return
+
+    # --- searches by branch and bound
+
+    def _cutoff(self) -> float | None:
+        if self.best is None:
+            return None
+        value = self.best.value
+        return value - max(self.step * 0.5, max(self.gap * 0.5, 1e-7) * abs(value), 1e-9)
+
+    def _search_neighbourhoods(self, relaxed: Floats) -> None:
+        for _ in range(NEIGHBOURHOODS):
+            if self.best is None or self._is_done():
+                return
+            edges = self._choose_links(relaxed)
+            outcome = self._search_neighbourhood(edges)
+            most = self.instance.edges
+            if outcome == "none":
+                self.free_links = min(most, self.free_links + 1)
+            elif outcome == "limit":
+                self.free_links = max(6, self.free_links - 2)
+
+    def _choose_links(self, relaxed: Floats) -> Bools:
+        """Return the links whose modules may change, shape (E,)."""
+        instance, best = self.instance, self.best
+        assert best is not None
+        count = min(self.free_links, instance.edges)
+        kind = self.rng.integers(3)
+        if kind == 0:  # around a node
+            near = self.network.distances(np.ones(self.network.capacities), np.ones(instance.edges, dtype=bool))
+            node = self.rng.integers(self.network.nodes)
+            rank = np.minimum(near[node, instance.tail], near[node, instance.head])
+            order = np.argsort(rank + 0.9 * self.rng.random(instance.edges))
+        elif kind == 1:  # where the relaxation disagrees
+            away = np.abs(self._capacity(best.point) - self._capacity(relaxed))
+            order = np.argsort(-away * (0.3 + self.rng.random(instance.edges)))
+        else:
+            order = self.rng.permutation(instance.edges)
+        free = np.zeros(instance.edges, dtype=bool)
+        free[order[:count]] = True
+        return free
+
+    def _search_neighbourhood(self, edges: Bools) -> str:
+        """Search modules of some links; return "better", "none" or "limit"."""
+        master = self.master
+        assert self.best is not None
+        free = np.ones(master.columns, dtype=bool)
+        free[: master.modules] = edges[self.instance.module_edge]
+        free[master.opened] = edges[master.setup_edges]
+        around = self.best.point
+        for _ in range(NEIGHBOURHOOD_ROUNDS):
+            result = master.search(
+                time_limit_s=self._left_s(),
+                nodes=NEIGHBOURHOOD_NODES,
+                gap=0.002,
+                free=free,
+                around=around,
+                cutoff=self._cutoff(),
+            )
+            if not result.points:
+                return "none" if result.is_infeasible else "limit"
+            candidate = result.points[0]
+            violated = self._separate(candidate)
+            if violated is None:
+                return "limit"
+            if not violated:
+                self._take(candidate)
+                return "better"
+        if self.budget is None:
+            self._repair(candidate[: master.modules])
+        else:
+            self._deliver_most(candidate[: master.modules])
+        return "limit"
+
+    def _take(self, candidate: Floats) -> None:
+        point = self._complete(candidate[: self.master.modules])
+        if point is not None and self.master.has_flow and self.budget is not None:
+            self._deliver_most(candidate[: self.master.modules])
+        elif point is not None:
+            self._offer(point)
+
+    def _search_all(self, nodes: int) -> bool:
+        """Search the whole master program; return whether it is finished."""
+        gap = self.gap
+        if self.best is not None:
+            gap = max(gap, 0.3 * (self.best.value - self.bound) / max(abs(self.best.value), 1e-9))
+        result = self.master.search(
+            time_limit_s=self._left_s(),
+            nodes=nodes,
+            gap=gap,
+            around=None if self.best is None else self.best.point,
+        )
+        if result.is_infeasible:
+            if self.best is None:
+                self.bound = math.inf
+            return True
+        self._raise_bound(result.bound)
+        for candidate in result.points[:3]:
+            if self._left_s() <= 0.0:
+                return True
+            if self.best is not None and self.master.cost @ candidate >= self.best.value - 1e-9:
+                continue
+            if not self.master.is_cut_off(candidate):
+                violated = self._separate(candidate)
+                if violated is False:
+                    self._take(candidate)
+                    break
+            elif self.best is None:
+                self.master.is_cut_off(candidate)
+        if result.points and self.best is None:
+            if self.budget is None:
+                self._repair(result.points[0][: self.master.modules])
+            else:
+                self._deliver_most(result.points[0][: self.master.modules])
+        return False
+
+    # --- the answer
+
+    def _answer(self) -> Solution:
+        if self.bound == math.inf:
+            return Solution(status=Status.INFEASIBLE)
+        sign, unit = (1.0, 1.0) if self.budget is None else (-1.0, self.reduction.unit)
+        bound = sign * unit * self.bound if math.isfinite(self.bound) else None
+        if bound is None and self.budget is None:
+            bound = 0.0
+        if self.best is None:
+            return Solution(status=Status.UNDECIDED, bound=bound)
+        best, original = self.best, self.reduction.original
+        counts = self.reduction.expand(np.round(best.point[: self.instance.modules]))
+        optimal = best.value - self.bound <= self._tolerance(best.value)
+        return Solution(
+            status=Status.OPTIMAL if optimal else Status.FEASIBLE,
+            counts=counts,
+            cost=float(self.master.spent @ best.point),
+            objective=sign * unit * best.value,
+            bound=bound,
+            delivered=original.rate if self.budget is None else None,
+        )

@@ -1,0 +1,280 @@
+"""The master program: modules bought, and rows that they must satisfy, in capacities only.
+
+Columns: `counts` (M,) of modules; `opened` (Y,), whether a link with a setup cost buys; with a budget the
+`delivered` traffic (D,); where routing costs or a budget need it, the flow (K A,) of the normal state.
+The pool holds rows that were separated, over the columns before the flow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from planner_models.capacity.designs.network_design.instance import Instance
+from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
+
+NEAR_ROWS = 1.0
+"""Slack of a separated row in the linear relaxation, in modules, up to which branch and bound takes it."""
+
+VIOLATION = 1e-6
+
+
+class Search(NamedTuple):
+    """Result of a branch and bound: points (best first), bound, and whether no point exists."""
+
+    points: list[Floats]
+    bound: float
+    is_infeasible: bool
+
+
+class Master:
+    """The master program of an instance; a maximum of delivered traffic is a minimum of its negative."""
+
+    def __init__(self, instance: Instance, network: Network, budget: float | None) -> None:
+        self.instance, self.network, self.budget = instance, network, budget
+        self.setup_edges = np.flatnonzero(instance.setup_cost > 0)
+        self.has_flow = budget is not None or bool((instance.routing_cost > 0).any())
+        demands = 0 if budget is None else len(instance.rate)
+        self.modules = instance.modules
+        self.opened = slice(self.modules, self.modules + len(self.setup_edges))
+        self.delivered = slice(self.opened.stop, self.opened.stop + demands)
+        self.pooled = self.delivered.stop
+        flows = len(network.roots) * network.arcs if self.has_flow else 0
+        self.columns = self.pooled + flows
+        routing = np.tile(instance.routing_cost[network.arc_edge], len(network.roots))
+        spent = np.r_[
+            instance.module_cost,
+            instance.setup_cost[self.setup_edges],
+            np.zeros(demands),
+            routing[:flows],
+        ]
+        most = np.r_[
+            instance.module_limit, np.ones(len(self.setup_edges)), instance.rate[:demands], np.full(flows, np.inf)
+        ]
+        self.spent, self.upper = spent, most
+        self.cost = spent
+        if budget is not None:
+            self.cost = np.zeros(self.columns)
+            self.cost[self.delivered] = -1.0
+        self.integer = np.arange(self.columns) < self.opened.stop
+        self._build_static_rows()
+        self._pool: list[tuple[np.ndarray, np.ndarray, float]] = []
+        self._known: set[bytes] = set()
+        self._matrix: sp.csr_array | None = None
+        self._in_program = 0
+        self.program = self._load(self._static, self._static_lower, self._static_upper, self.upper)
+        for option, value in (("solver", "simplex"), ("presolve", "off")):
+            self.program.setOptionValue(option, value)
+
+    def _build_static_rows(self) -> None:
+        instance, network = self.instance, self.network
+        modules, edge = self.modules, instance.module_edge
+        blocks: list[sp.csr_array] = []
+        lower: list[Floats] = []
+        upper: list[Floats] = []
+
+        def add(matrix: sp.sparray, low: Floats, high: Floats) -> None:
+            blocks.append(sp.csr_array(matrix))
+            lower.append(low)
+            upper.append(high)
+
+        on_edge = sp.csr_array((np.ones(modules), (edge, np.arange(modules))), shape=(instance.edges, modules))
+        if instance.explicit:
+            kinds = np.bincount(edge, minlength=instance.edges)
+            choice = sp.hstack([on_edge, sp.csr_array((instance.edges, self.columns - modules))]).tocsr()
+            choice = choice[kinds > 1]
+            add(choice, np.full(choice.shape[0], -np.inf), np.ones(choice.shape[0]))
+        if len(self.setup_edges):
+            position = np.full(instance.edges, -1)
+            position[self.setup_edges] = np.arange(len(self.setup_edges))
+            kinds = np.flatnonzero(position[edge] >= 0)
+            row = np.arange(len(kinds))
+            link = sp.csr_array(
+                (
+                    np.r_[np.ones(len(kinds)), -self.most_useful()[kinds]],
+                    (np.r_[row, row], np.r_[kinds, modules + position[edge[kinds]]]),
+                ),
+                shape=(len(kinds), self.columns),
+            )
+            add(link, np.full(len(kinds), -np.inf), np.zeros(len(kinds)))
+        if self.has_flow:
+            rows = network.conservation.shape[0]
+            before = sp.csr_array((rows, self.pooled))
+            balance = np.zeros(rows)
+            if self.budget is None:
+                balance = network.supply @ instance.rate
+            else:
+                before = sp.hstack([sp.csr_array((rows, self.delivered.start)), -network.supply])
+            add(sp.hstack([before, network.conservation]), balance, balance)
+            size = sp.csr_array(on_edge @ sp.diags_array(instance.module_size))[network.capacity_edge]
+            rest = sp.csr_array((network.capacities, self.pooled - modules))
+            add(
+                sp.hstack([-size, rest, network.load]),
+                np.full(network.capacities, -np.inf),
+                instance.installed[network.capacity_edge],
+            )
+        if self.budget is not None:
+            add(sp.csr_array(self.spent[None, :]), np.array([-np.inf]), np.array([self.budget]))
+        if not blocks:
+            blocks, lower, upper = [sp.csr_array((0, self.columns))], [np.zeros(0)], [np.zeros(0)]
+        self._static = sp.csr_array(sp.vstack(blocks))
+        self._static_lower, self._static_upper = np.concatenate(lower), np.concatenate(upper)
+
+    def most_useful(self) -> Floats:
+        """Return how many modules of each kind carry all traffic, at most the limit, shape (M,)."""
+        most: Floats = np.minimum(
+            np.ceil(self.instance.rate.sum() / self.instance.module_size), self.instance.module_limit
+        )
+        return most
+
+    def _load(self, matrix: sp.csr_array, lower: Floats, upper: Floats, limits: Floats) -> highspy.Highs:
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", 1)
+        highs.passModel(
+            self.columns,
+            matrix.shape[0],
+            matrix.nnz,
+            int(highspy.MatrixFormat.kRowwise),
+            int(highspy.ObjSense.kMinimize),
+            0.0,
+            self.cost,
+            np.zeros(self.columns),
+            limits,
+            lower,
+            upper,
+            matrix.indptr.astype(np.int32),
+            matrix.indices.astype(np.int32),
+            matrix.data,
+            np.zeros(self.columns, dtype=np.int32),
+        )
+        return highs
+
+    def add_row(self, coefficients: Floats, limit: float) -> bool:
+        """Add the row `coefficients x >= limit` over the columns before the flow; False where it is known."""
+        at = np.flatnonzero(coefficients)
+        key = np.r_[at, np.round(coefficients[at] * 1e6), round(limit * 1e6)].tobytes()
+        if key in self._known:
+            return False
+        self._known.add(key)
+        self._pool.append((at.astype(np.int32), coefficients[at], limit))
+        self._matrix = None
+        return True
+
+    @property
+    def pool(self) -> tuple[sp.csr_array, Floats]:
+        """Separated rows, shape (P, columns before the flow), and their right-hand sides (P,)."""
+        if self._matrix is None:
+            indptr = np.r_[0, np.cumsum([len(at) for at, _, _ in self._pool])]
+            indices = np.concatenate([at for at, _, _ in self._pool]) if self._pool else np.zeros(0, np.int32)
+            data = np.concatenate([value for _, value, _ in self._pool]) if self._pool else np.zeros(0)
+            self._matrix = sp.csr_array((data, indices, indptr), shape=(len(self._pool), self.pooled))
+            self._limits = np.array([limit for _, _, limit in self._pool])
+        return self._matrix, self._limits
+
+    def is_cut_off(self, point: Floats) -> bool:
+        """Return whether a point violates a row of the pool."""
+        matrix, limits = self.pool
+        return bool((matrix @ point[: self.pooled] < limits - VIOLATION).any())
+
+    def solve_relaxation(self, time_limit_s: float) -> tuple[Floats, float] | None:
+        """Return the optimal point and value of the linear relaxation; None where none was found."""
+        highs = self.program
+        for at, values, limit in self._pool[self._in_program :]:
+            highs.addRow(limit, np.inf, len(at), at, values)
+        self._in_program = len(self._pool)
+        highs.setOptionValue("time_limit", max(0.0, time_limit_s) + highs.getRunTime())
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        self.relaxed = np.array(highs.getSolution().col_value)
+        return self.relaxed, float(highs.getInfo().objective_function_value)
+
+    def solve_flow(self, point: Floats, time_limit_s: float) -> Floats | None:
+        """Return the cheapest point with the modules of a point; None where there is none in time."""
+        matrix, limits = self.pool
+        wide = sp.hstack([matrix, sp.csr_array((len(limits), self.columns - self.pooled))]).tocsr()
+        highs = self._load(
+            sp.csr_array(sp.vstack([self._static, wide])),
+            np.r_[self._static_lower, limits],
+            np.r_[self._static_upper, np.full(len(limits), np.inf)],
+            self.upper,
+        )
+        fixed = np.arange(self.opened.stop, dtype=np.int32)
+        highs.changeColsBounds(len(fixed), fixed, point[fixed], point[fixed])
+        highs.setOptionValue("time_limit", max(0.01, time_limit_s))
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        completed = np.array(highs.getSolution().col_value)
+        completed[fixed] = point[fixed]
+        return completed
+
+    def is_relaxation_infeasible(self) -> bool:
+        """Return whether the last linear relaxation was proven infeasible."""
+        return bool(self.program.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
+
+    def search(
+        self,
+        *,
+        time_limit_s: float,
+        nodes: int | None = None,
+        gap: float = 0.0,
+        free: Bools | None = None,
+        around: Floats | None = None,
+        cutoff: float | None = None,
+    ) -> Search:
+        """Return what branch and bound finds within limits.
+
+        free    (M + Y,) columns that may differ from `around`; None for all
+        around  a point: columns that are not free keep its values, and the search starts from it
+        cutoff  value below which points are searched for
+        """
+        matrix, limits = self.pool
+        if len(limits):
+            slack = matrix @ self.relaxed[: self.pooled] - limits
+            if free is None:
+                near = slack <= NEAR_ROWS * np.maximum(1.0, abs(matrix).max(axis=1).toarray().ravel())
+            else:
+                near = np.ones(len(slack), dtype=bool)
+            if around is not None and free is None:
+                near |= matrix @ around[: self.pooled] - limits <= NEAR_ROWS
+            matrix, limits = matrix[near], limits[near]
+        if self.columns > self.pooled:
+            matrix = sp.hstack([matrix, sp.csr_array((len(limits), self.columns - self.pooled))]).tocsr()
+        blocks, lower, upper = [self._static, matrix], [self._static_lower, limits], [self._static_upper]
+        upper.append(np.full(len(limits), np.inf))
+        if cutoff is not None:
+            blocks.append(sp.csr_array(self.cost[None, :]))
+            lower.append(np.array([-np.inf]))
+            upper.append(np.array([cutoff]))
+        highs = self._load(
+            sp.csr_array(sp.vstack(blocks)), np.concatenate(lower), np.concatenate(upper), self.upper
+        )
+        whole = np.flatnonzero(self.integer).astype(np.int32)
+        kind = np.full(len(whole), highspy.HighsVarType.kInteger)
+        highs.changeColsIntegrality(len(whole), whole, kind)
+        if free is not None and around is not None:
+            fixed = np.flatnonzero(~free).astype(np.int32)
+            highs.changeColsBounds(len(fixed), fixed, around[fixed], around[fixed])
+        elif around is not None:
+            start = highspy.HighsSolution()
+            start.col_value = around.tolist()
+            highs.setSolution(start)
+        highs.setOptionValue("time_limit", max(0.01, time_limit_s))
+        highs.setOptionValue("mip_rel_gap", max(gap, 1e-9))
+        highs.setOptionValue("mip_abs_gap", 1e-9)
+        if nodes is not None:
+            highs.setOptionValue("mip_max_nodes", nodes)
+        points: list[Floats] = []
+        highs.cbMipImprovingSolution.subscribe(lambda event: points.append(np.array(event.data_out.mip_solution)))
+        highs.run()
+        status = highs.getModelStatus()
+        infeasible = status == highspy.HighsModelStatus.kInfeasible
+        bound = float(highs.getInfo().mip_dual_bound)
+        for point in points:
+            point[self.integer] = np.round(point[self.integer])
+        return Search(points[::-1], np.inf if infeasible else bound, infeasible)

@@ -1,0 +1,114 @@
+"""Reduction of an instance to the modules and demands that matter, in units that suit solvers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner_models.capacity.designs.network_design.instance import Instance
+from planner_models.capacity.designs.network_design.network import Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reduction:
+    """A smaller instance with the same optimal cost.
+
+    kept  (M',) modules of the original instance that remain
+    pair  (D,) demand of the reduced instance that carries each original one, -1 for none
+    unit  capacity and traffic of the reduced instance are in this unit
+    """
+
+    original: Instance
+    instance: Instance
+    kept: np.ndarray
+    pair: np.ndarray
+    unit: float
+
+    def expand(self, counts: Floats) -> Floats:
+        """Return the modules of the original instance, (M',) to (M,)."""
+        expanded = np.zeros(self.original.modules)
+        expanded[self.kept] = counts
+        return expanded
+
+
+def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
+    """Drop modules that another one replaces at no higher cost, and merge demands of equal ends.
+
+    merge  whether demands of equal ends and equal excuses become one
+    """
+    explicit = instance.explicit
+    setup, module_cost = instance.setup_cost, instance.module_cost
+    most = instance.module_limit
+    if explicit:  # one module a link: the setup cost belongs to it
+        module_cost, setup = module_cost + setup[instance.module_edge], np.zeros(instance.edges)
+        most = np.minimum(most, 1.0)
+    kept = _undominated(instance, module_cost, most, explicit)
+    pair, source, target, rate, excused = _merge_demands(instance, merge)
+    sizes = instance.module_size[kept]
+    unit = float(np.median(sizes)) if len(sizes) else max(float(instance.rate.max(initial=0.0)), 1.0)
+    useful = np.ceil(instance.rate.sum() / instance.module_size[kept] - 1e-9)
+    return Reduction(
+        original=instance,
+        instance=replace(
+            instance,
+            installed=instance.installed / unit,
+            setup_cost=setup,
+            routing_cost=instance.routing_cost * unit,
+            module_edge=instance.module_edge[kept],
+            module_size=sizes / unit,
+            module_cost=module_cost[kept],
+            module_limit=np.floor(np.minimum(most[kept], useful) + 1e-9),
+            source=source,
+            target=target,
+            rate=rate / unit,
+            excused=excused,
+        ),
+        kept=kept,
+        pair=pair,
+        unit=unit,
+    )
+
+
+def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool) -> np.ndarray:
+    alive = most >= 1.0
+    size, edge = instance.module_size, instance.module_edge
+    useful = np.ceil(instance.rate.sum() / size - 1e-9)
+    for m in np.flatnonzero(alive):
+        others = np.flatnonzero((edge == edge[m]) & alive)
+        others = others[others != m]
+        if explicit:
+            copies = np.ones(len(others))
+            can = size[others] >= size[m]
+        else:
+            copies = np.ceil(size[m] / size[others] - 1e-9)
+            can = most[others] >= useful[others]
+        price = copies * cost[others]
+        better = price < cost[m]
+        same = (price == cost[m]) & ((copies * size[others] > size[m]) | (size[others] <= size[m]))
+        alive[m] = not (can & (better | same)).any()
+    return np.flatnonzero(alive)
+
+
+def _merge_demands(
+    instance: Instance, merge: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Floats, np.ndarray | None]:
+    source, target = instance.source, instance.target
+    if instance.direction == "undirected":
+        source, target = np.minimum(source, target), np.maximum(source, target)
+    excused = instance.excused
+    if excused is None:
+        excused = np.zeros((len(instance.failures), len(source)), dtype=bool)
+    key = np.column_stack([source, target, excused.T])
+    if not merge:
+        key = np.column_stack([key, np.arange(len(source))])
+    real = (instance.rate > 0) & (source != target)
+    pair = np.full(len(source), -1)
+    if real.any():
+        _, first, pair[real] = np.unique(key[real], axis=0, return_index=True, return_inverse=True)
+    else:
+        first = np.zeros(0, dtype=np.int64)
+    rate = np.bincount(pair[real], weights=instance.rate[real], minlength=len(first))
+    first = np.flatnonzero(real)[first]
+    lean = None if instance.excused is None else excused[:, first]
+    return pair, source[first], target[first], rate, lean

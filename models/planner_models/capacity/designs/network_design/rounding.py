@@ -1,0 +1,43 @@
+"""Mixed-integer rounding of a row that capacities must satisfy (Marchand and Wolsey 2001)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner_models.capacity.designs.network_design.network import Floats
+
+TOLERANCE = 1e-7
+"""Distance from a whole number below which a right-hand side counts as one, relative to it."""
+
+MAX_DIVISORS = 8
+
+
+def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats, float]:
+    """Return the row `a x >= b` that rounding with the best divisor gives at a point, a (n,) and b.
+
+    coefficients  (n,) at least 0
+    limit         right-hand side, greater than 0
+    point         (n,) at which the rounded row should be violated most
+    """
+    divisors = np.unique(np.round(coefficients[coefficients > 0], 9))
+    if len(divisors) > MAX_DIVISORS:
+        divisors = divisors[np.linspace(0, len(divisors) - 1, MAX_DIVISORS).astype(int)]
+    best, best_row = -np.inf, (coefficients, limit)
+    for divisor in divisors[divisors > 0]:
+        row, rhs = round_with(coefficients, limit, float(divisor))
+        violation = (rhs - row @ point) / max(float(np.sqrt(row @ row)), 1e-12)
+        if violation > best + 1e-9:
+            best, best_row = violation, (row, rhs)
+    return best_row
+
+
+def round_with(coefficients: Floats, limit: float, divisor: float) -> tuple[Floats, float]:
+    """Return the row `a x >= b` after rounding `coefficients x / divisor >= limit / divisor`; x whole."""
+    scaled, rhs = coefficients / divisor, limit / divisor
+    ceiling = float(np.ceil(rhs - TOLERANCE * max(1.0, rhs)))
+    fraction = rhs - (ceiling - 1.0)
+    if fraction >= 1.0 - TOLERANCE:  # the limit is whole: only what exceeds it can shrink
+        return np.minimum(scaled, ceiling), ceiling
+    whole = np.floor(scaled + TOLERANCE)
+    rest = np.maximum(0.0, scaled - whole)
+    return np.minimum(whole + np.minimum(1.0, rest / fraction), ceiling), ceiling
