@@ -69,9 +69,7 @@ class CutsetSeparator:
         installed = network.link_matrix(instance.installed * states.up[chosen] / size)
         total = network.link_matrix(capacity * states.up[chosen] / size)
         demand = network.demand_matrix(rates * states.required[chosen] / size)
-        starts = np.stack(
-            [_starts(total[i], max(1, STARTS // len(chosen)), rng) for i in range(len(chosen))]
-        )
+        starts = np.stack([_starts(total[i], max(1, STARTS // len(chosen)), rng) for i in range(len(chosen))])
         found = _search(
             total - installed, demand - installed, starts, rng, is_rounded=self.master.budget is None
         )
@@ -147,7 +145,7 @@ class CutsetSeparator:
             if total_limit <= 0.0:
                 continue
             coefficients, limit = round_row(total, total_limit, point[: master.modules])
-            violation = limit - coefficients @ point[: master.modules]
+            violation = limit - float(coefficients @ point[: master.modules])
             if violation > best:
                 best, best_row = violation, (coefficients, limit)
         if best_row is None:

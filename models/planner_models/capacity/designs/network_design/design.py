@@ -6,8 +6,8 @@ give the next row. Plans come from rounding, and from a large neighbourhood sear
 modules, the others are searched by branch and bound on the same master program.
 
 Reference: Bienstock, Chopra, Gunluk and Tsai, "Minimum cost capacity installation for multicommodity network
-flows", Mathematical Programming 81, 1998; Raack, Koster, Orlowski and Wessaely, "On cut-based inequalities for
-capacitated network design polyhedra", Networks 57, 2011.
+flows", Mathematical Programming 81, 1998; Raack, Koster, Orlowski and Wessaely, "On cut-based inequalities
+for capacitated network design polyhedra", Networks 57, 2011.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ from planner_models.capacity.designs.network_design.network import Bools, Floats
 from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
 from planner_models.capacity.designs.network_design.purchase import Purchase
 from planner_models.capacity.designs.network_design.reduction import Reduction, reduce_instance
+from planner_models.capacity.designs.network_design.routes import demand_flows
 from planner_models.capacity.designs.network_design.states import States
 
 OVERLOAD_TOLERANCE = 1e-6
 """Overload of all links together, relative to all traffic, up to which capacities carry it."""
+
+FLOW_LIMIT_S = 60.0
+"""Time limit of the flow of the final plan, which a plan was feasible with before."""
 
 FIRST_NODES = 300
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
@@ -64,7 +68,23 @@ def solve(instance: Instance, options: Options = Options(), budget: float | None
     budget   most cost of modules, setup and routing; None for least cost
     """
     reduction = reduce_instance(instance, merge=budget is None)
+    if not len(reduction.pair) or reduction.pair.max() < 0:
+        return _buy_nothing(instance, budget)
     return _Search(reduction, options, budget).run()
+
+
+def _buy_nothing(instance: Instance, budget: float | None) -> Solution:
+    """Return the plan for demands of which none leaves its node."""
+    value = 0.0 if budget is None else float(instance.rate.sum())
+    return Solution(
+        status=Status.OPTIMAL,
+        counts=np.zeros(instance.modules),
+        cost=0.0,
+        objective=value,
+        bound=value,
+        delivered=instance.rate,
+        flows=sp.csr_array((len(instance.rate), 2 * instance.edges)),
+    )
 
 
 @dataclass
@@ -97,6 +117,7 @@ class _Search:
         self.step = self._cost_step()
         self.recent = np.zeros(len(self.states))
         self.free_links = FIRST_FREE_LINKS
+        self.most = instance.capacity(self._most_counts())
 
     # --- the whole search
 
@@ -106,13 +127,12 @@ class _Search:
         if shortage is not None:
             return Solution(status=Status.INFEASIBLE, reason=shortage[0])
         self.cutsets.add_node_rows()
+        self._plan_first()
         relaxed = self._tighten_relaxation()
         if relaxed is None and self.master.is_relaxation_infeasible():
             return Solution(status=Status.INFEASIBLE)
         if relaxed is not None:
             self._round_up(relaxed)
-        elif self.budget is None:
-            self._round_up(np.zeros(self.master.columns))
         nodes = FIRST_NODES
         while relaxed is not None and not self._is_done():
             self._search_neighbourhoods(relaxed)
@@ -147,8 +167,8 @@ class _Search:
 
     def _report(self) -> None:
         metric = "total_cost" if self.budget is None else "delivered"
-        unit = 1.0 if self.budget is None else -self.reduction.unit
-        progress.report(metric, None if self.best is None else unit * self.best.value, unit * self.bound)
+        best = None if self.best is None else self._objective(self.best.value)
+        progress.report(metric, best, self._objective(self.bound))
 
     def _cost_step(self) -> float:
         """Return a number that all costs of plans are multiples of, 0 where there is none."""
@@ -219,17 +239,23 @@ class _Search:
         if self.budget is not None:
             return None
         point = np.zeros(self.master.columns)
-        point[: self.instance.modules] = self.instance.module_limit
-        if self.instance.explicit:
-            point[: self.instance.modules] = 0.0
-            for edge in range(self.instance.edges):
-                kinds = np.flatnonzero(self.instance.module_edge == edge)
-                if len(kinds):
-                    point[kinds[self.instance.module_size[kinds].argmax()]] = 1.0
+        point[: self.instance.modules] = self._most_counts()
         violated = self._violated_states(point, 1)
         if not violated:
             return None
         return (self._cut_of(point, violated[0][0]),)
+
+    def _most_counts(self) -> Floats:
+        """Return the modules that give each link its largest capacity, shape (M,)."""
+        instance = self.instance
+        if not instance.explicit:
+            return instance.module_limit
+        counts = np.zeros(instance.modules)
+        for edge in range(instance.edges):
+            kinds = np.flatnonzero(instance.module_edge == edge)
+            if len(kinds):
+                counts[kinds[instance.module_size[kinds].argmax()]] = 1.0
+        return counts
 
     def _cut_of(self, point: Floats, state: int) -> Shortage | None:
         """Return a cut whose demand exceeds its capacity in a state, where local search finds one."""
@@ -304,6 +330,17 @@ class _Search:
             return point
         return master.solve_flow(point, self._left_s())
 
+    def _plan_first(self) -> None:
+        """Offer the plans that need no relaxation: all modules, and what the overload of nothing needs."""
+        counts = np.zeros(self.instance.modules)
+        if self.budget is not None:
+            self._deliver_most(counts)
+            return
+        point = self._complete(self._most_counts())
+        if point is not None and self._violated_states(point, 1) == []:
+            self._offer(point)
+        self._repair(counts)
+
     def _round_up(self, relaxed: Floats) -> None:
         """Offer plans that add to rounded capacities what the overload of each state needs."""
         if self.budget is not None:
@@ -323,7 +360,8 @@ class _Search:
             while True:
                 up = self.states.up[state]
                 rates = self.instance.rate * self.states.required[state]
-                solved = self.repairing.solve(capacity * up, rates, self._left_s())
+                most = np.where(up, self.most - capacity, 0.0)
+                solved = self.repairing.solve(capacity * up, rates, self._left_s(), np.maximum(0.0, most))
                 if solved is None:
                     return False
                 over = np.where(up, solved[1], 0.0)
@@ -333,10 +371,7 @@ class _Search:
                 if bought is None:
                     return True
                 edges = over > 1e-9
-                before = capacity.copy()
                 capacity = np.where(edges, np.maximum(capacity, self.instance.capacity(bought)), capacity)
-                if np.array_equal(before, capacity):
-                    break
         final = self.purchase.cheapest(capacity)
         point = None if final is None else self._complete(final)
         if point is not None and self._violated_states(point, 1) == []:
@@ -345,8 +380,7 @@ class _Search:
 
     def _plan_within_budget(self, relaxed: Floats) -> None:
         """Offer the plan that delivers most over modules rounded down."""
-        for counts in (np.floor(relaxed[: self.instance.modules] + 1e-6), np.zeros(self.instance.modules)):
-            self._deliver_most(counts)
+        self._deliver_most(np.floor(relaxed[: self.instance.modules] + 1e-6))
 
     def _deliver_most(self, counts: Floats) -> None:
         while self._left_s() > 0.0:
@@ -387,7 +421,9 @@ class _Search:
         count = min(self.free_links, instance.edges)
         kind = self.rng.integers(3)
         if kind == 0:  # around a node
-            near = self.network.distances(np.ones(self.network.capacities), np.ones(instance.edges, dtype=bool))
+            near = self.network.distances(
+                np.ones(self.network.capacities), np.ones(instance.edges, dtype=bool)
+            )
             node = self.rng.integers(self.network.nodes)
             rank = np.minimum(near[node, instance.tail], near[node, instance.head])
             order = np.argsort(rank + 0.9 * self.rng.random(instance.edges))
@@ -456,17 +492,14 @@ class _Search:
             return True
         self._raise_bound(result.bound)
         for candidate in result.points[:3]:
-            if self._left_s() <= 0.0:
-                return True
-            if self.best is not None and self.master.cost @ candidate >= self.best.value - 1e-9:
+            if not self._is_candidate(candidate):
                 continue
-            if not self.master.is_cut_off(candidate):
-                violated = self._separate(candidate)
-                if violated is False:
-                    self._take(candidate)
-                    break
-            elif self.best is None:
-                self.master.is_cut_off(candidate)
+            violated = self._separate(candidate)
+            if violated is None:
+                return True
+            if not violated:
+                self._take(candidate)
+                break
         if result.points and self.best is None:
             if self.budget is None:
                 self._repair(result.points[0][: self.master.modules])
@@ -474,25 +507,59 @@ class _Search:
                 self._deliver_most(result.points[0][: self.master.modules])
         return False
 
+    def _is_candidate(self, point: Floats) -> bool:
+        """Return whether a point keeps all rows of the pool and is better than the best plan."""
+        if self.best is not None and self.master.cost @ point >= self.best.value - 1e-9:
+            return False
+        return not self.master.is_cut_off(point)
+
     # --- the answer
+
+    def _objective(self, value: float) -> float:
+        """Return a value of the master program as cost, or with a budget as delivered traffic."""
+        if self.budget is None:
+            return value
+        original = self.reduction.original
+        at_home = float(original.rate[original.source == original.target].sum())
+        return at_home - value * self.reduction.unit
 
     def _answer(self) -> Solution:
         if self.bound == math.inf:
             return Solution(status=Status.INFEASIBLE)
-        sign, unit = (1.0, 1.0) if self.budget is None else (-1.0, self.reduction.unit)
-        bound = sign * unit * self.bound if math.isfinite(self.bound) else None
+        bound = self._objective(self.bound) if math.isfinite(self.bound) else None
         if bound is None and self.budget is None:
             bound = 0.0
         if self.best is None:
             return Solution(status=Status.UNDECIDED, bound=bound)
         best, original = self.best, self.reduction.original
+        delivered = self._delivered(best)
         counts = self.reduction.expand(np.round(best.point[: self.instance.modules]))
         optimal = best.value - self.bound <= self._tolerance(best.value)
         return Solution(
             status=Status.OPTIMAL if optimal else Status.FEASIBLE,
             counts=counts,
             cost=float(self.master.spent @ best.point),
-            objective=sign * unit * best.value,
+            objective=self._objective(best.value),
             bound=bound,
-            delivered=original.rate if self.budget is None else None,
+            delivered=original.rate if self.budget is None else delivered,
+            flows=self._flows(best),
         )
+
+    def _delivered(self, plan: _Plan) -> Floats:
+        """Return the traffic that each original demand delivers, shape (D,)."""
+        pair, original = self.reduction.pair, self.reduction.original
+        delivered = np.where(original.source == original.target, original.rate, 0.0)
+        rates = self.cutsets.rates(plan.point)
+        delivered[pair >= 0] = np.minimum(rates[pair] * self.reduction.unit, original.rate)[pair >= 0]
+        return delivered
+
+    def _flows(self, plan: _Plan) -> sp.csr_array | None:
+        """Return the flow of each original demand in the normal state, None where it was not solved."""
+        master, network, rates = self.master, self.network, self.cutsets.rates(plan.point)
+        if master.has_flow:
+            flows = plan.point[master.pooled :].reshape(len(network.roots), network.arcs)
+        elif self.oracle.solve(self._capacity(plan.point), rates, FLOW_LIMIT_S) is None:
+            return None
+        else:
+            flows = self.oracle.flows()
+        return demand_flows(self.reduction, network, flows, rates)

@@ -52,7 +52,10 @@ class Master:
             routing[:flows],
         ]
         most = np.r_[
-            instance.module_limit, np.ones(len(self.setup_edges)), instance.rate[:demands], np.full(flows, np.inf)
+            instance.module_limit,
+            np.ones(len(self.setup_edges)),
+            instance.rate[:demands],
+            np.full(flows, np.inf),
         ]
         self.spent, self.upper = spent, most
         self.cost = spent
@@ -81,7 +84,9 @@ class Master:
             lower.append(low)
             upper.append(high)
 
-        on_edge = sp.csr_array((np.ones(modules), (edge, np.arange(modules))), shape=(instance.edges, modules))
+        on_edge = sp.csr_array(
+            (np.ones(modules), (edge, np.arange(modules))), shape=(instance.edges, modules)
+        )
         if instance.explicit:
             kinds = np.bincount(edge, minlength=instance.edges)
             choice = sp.hstack([on_edge, sp.csr_array((instance.edges, self.columns - modules))]).tocsr()
@@ -270,7 +275,9 @@ class Master:
         if nodes is not None:
             highs.setOptionValue("mip_max_nodes", nodes)
         points: list[Floats] = []
-        highs.cbMipImprovingSolution.subscribe(lambda event: points.append(np.array(event.data_out.mip_solution)))
+        highs.cbMipImprovingSolution.subscribe(
+            lambda event: points.append(np.array(event.data_out.mip_solution))
+        )
         highs.run()
         status = highs.getModelStatus()
         infeasible = status == highspy.HighsModelStatus.kInfeasible

@@ -72,7 +72,8 @@ class Network:
     def load(self) -> sp.csr_array:
         """Load of each capacity row by all commodities, shape (R, K A)."""
         one = sp.csr_array(
-            (np.ones(self.arcs), (self.arc_capacity, np.arange(self.arcs))), shape=(self.capacities, self.arcs)
+            (np.ones(self.arcs), (self.arc_capacity, np.arange(self.arcs))),
+            shape=(self.capacities, self.arcs),
         )
         return sp.csr_array(sp.hstack([one] * len(self.roots)))
 
@@ -111,19 +112,23 @@ class Network:
     def demand_crosses(self, sets: Bools) -> Bools:
         """Return whether each demand must leave each node set (U, nodes), shape (U, D)."""
         source, target = sets[:, self.instance.source], sets[:, self.instance.target]
-        crossing: Bools = (source != target) if self.instance.direction == "undirected" else (source & ~target)
+        crossing: Bools = (
+            (source != target) if self.instance.direction == "undirected" else (source & ~target)
+        )
         return crossing
 
     def link_matrix(self, values: Floats) -> Floats:
-        """Return values of links as a matrix over node pairs, (..., E) to (..., nodes, nodes)."""
-        matrix = np.zeros((*values.shape[:-1], self.nodes, self.nodes))
-        np.add.at(matrix, (..., self.instance.tail, self.instance.head), values)
+        """Return values of links as a matrix over node pairs, (G, E) to (G, nodes, nodes)."""
+        matrix = np.zeros((len(values), self.nodes, self.nodes))
+        for row, value in zip(matrix, values, strict=True):
+            np.add.at(row, (self.instance.tail, self.instance.head), value)
         return matrix if self.instance.direction == "directed" else matrix + np.swapaxes(matrix, -1, -2)
 
     def demand_matrix(self, rates: Floats) -> Floats:
-        """Return rates of demands as a matrix over node pairs, (..., D) to (..., nodes, nodes)."""
-        matrix = np.zeros((*rates.shape[:-1], self.nodes, self.nodes))
-        np.add.at(matrix, (..., self.instance.source, self.instance.target), rates)
+        """Return rates of demands as a matrix over node pairs, (G, D) to (G, nodes, nodes)."""
+        matrix = np.zeros((len(rates), self.nodes, self.nodes))
+        for row, value in zip(matrix, rates, strict=True):
+            np.add.at(row, (self.instance.source, self.instance.target), value)
         return matrix + np.swapaxes(matrix, -1, -2) if self.instance.direction == "undirected" else matrix
 
 

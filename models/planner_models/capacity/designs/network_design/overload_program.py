@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
+from planner_models.capacity.designs.network_design.network import Floats, Network
 
 
 class OverloadProgram:
@@ -54,11 +54,14 @@ class OverloadProgram:
             np.zeros(columns, dtype=np.int32),
         )
 
-    def solve(self, capacity: Floats, rates: Floats, time_limit_s: float) -> tuple[float, Floats, Floats] | None:
+    def solve(
+        self, capacity: Floats, rates: Floats, time_limit_s: float, most: Floats | None = None
+    ) -> tuple[float, Floats, Floats] | None:
         """Return the least overload, of each link (E,), and the lengths (R,); None where time runs out.
 
         capacity  (E,), 0 for links that are down
         rates     (D,)
+        most      (E,) overload that a link can have, None for any
         """
         network, highs = self.network, self._highs
         if self._rates is None or not np.array_equal(rates, self._rates):
@@ -68,6 +71,10 @@ class OverloadProgram:
         rows = np.arange(self._flow_rows, self._flow_rows + network.capacities, dtype=np.int32)
         limits = capacity[network.capacity_edge]
         highs.changeRowsBounds(len(rows), rows, np.full(len(rows), -np.inf), limits)
+        if most is not None:
+            columns = np.arange(network.capacities, dtype=np.int32) + len(network.roots) * network.arcs
+            limits = most[network.capacity_edge]
+            highs.changeColsBounds(len(columns), columns, np.zeros(len(columns)), limits)
         highs.setOptionValue("time_limit", max(0.0, time_limit_s) + highs.getRunTime())
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -83,9 +90,3 @@ class OverloadProgram:
         """Return the flow of each commodity on each arc in the last solution, shape (K, A)."""
         values = np.array(self._highs.getSolution().col_value)[: -self.network.capacities]
         return values.reshape(len(self.network.roots), self.network.arcs)
-
-
-def is_reachable(network: Network, rates: Floats, up: Bools) -> bool:
-    """Return whether each demand with traffic has a path over the links that are up (E,)."""
-    distance = network.distances(np.zeros(network.capacities), up)
-    return bool(np.isfinite(distance[network.source, network.target][rates > 0]).all())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner_models.capacity.designs.network_design.instance import Instance
-from planner_models.capacity.designs.network_design.network import Floats
+from planner_models.capacity.designs.network_design.network import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,8 +21,8 @@ class Reduction:
 
     original: Instance
     instance: Instance
-    kept: np.ndarray
-    pair: np.ndarray
+    kept: Ints
+    pair: Ints
     unit: float
 
     def expand(self, counts: Floats) -> Floats:
@@ -70,7 +70,7 @@ def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
     )
 
 
-def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool) -> np.ndarray:
+def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool) -> Ints:
     alive = most >= 1.0
     size, edge = instance.module_size, instance.module_edge
     useful = np.ceil(instance.rate.sum() / size - 1e-9)
@@ -90,9 +90,7 @@ def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool)
     return np.flatnonzero(alive)
 
 
-def _merge_demands(
-    instance: Instance, merge: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Floats, np.ndarray | None]:
+def _merge_demands(instance: Instance, merge: bool) -> tuple[Ints, Ints, Ints, Floats, Bools | None]:
     source, target = instance.source, instance.target
     if instance.direction == "undirected":
         source, target = np.minimum(source, target), np.maximum(source, target)
@@ -103,12 +101,12 @@ def _merge_demands(
     if not merge:
         key = np.column_stack([key, np.arange(len(source))])
     real = (instance.rate > 0) & (source != target)
-    pair = np.full(len(source), -1)
+    pair: Ints = np.full(len(source), -1)
     if real.any():
         _, first, pair[real] = np.unique(key[real], axis=0, return_index=True, return_inverse=True)
     else:
         first = np.zeros(0, dtype=np.int64)
-    rate = np.bincount(pair[real], weights=instance.rate[real], minlength=len(first))
+    rate: Floats = np.bincount(pair[real], weights=instance.rate[real], minlength=len(first))
     first = np.flatnonzero(real)[first]
     lean = None if instance.excused is None else excused[:, first]
     return pair, source[first], target[first], rate, lean

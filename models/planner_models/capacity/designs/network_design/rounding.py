@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from planner_models.capacity.designs.network_design.network import Floats
@@ -22,10 +24,10 @@ def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats
     divisors = np.unique(np.round(coefficients[coefficients > 0], 9))
     if len(divisors) > MAX_DIVISORS:
         divisors = divisors[np.linspace(0, len(divisors) - 1, MAX_DIVISORS).astype(int)]
-    best, best_row = -np.inf, (coefficients, limit)
+    best, best_row = -math.inf, (coefficients, limit)
     for divisor in divisors[divisors > 0]:
         row, rhs = round_with(coefficients, limit, float(divisor))
-        violation = (rhs - row @ point) / max(float(np.sqrt(row @ row)), 1e-12)
+        violation = (rhs - float(row @ point)) / max(float(np.linalg.norm(row)), 1e-12)
         if violation > best + 1e-9:
             best, best_row = violation, (row, rhs)
     return best_row
