@@ -106,7 +106,8 @@ def _merge_demands(instance: Instance, merge: bool) -> tuple[Ints, Ints, Ints, F
         _, first, pair[real] = np.unique(key[real], axis=0, return_index=True, return_inverse=True)
     else:
         first = np.zeros(0, dtype=np.int64)
-    rate: Floats = np.bincount(pair[real], weights=instance.rate[real], minlength=len(first))
+    rate = np.zeros(len(first))
+    np.add.at(rate, pair[real], instance.rate[real])
     first = np.flatnonzero(real)[first]
     lean = None if instance.excused is None else excused[:, first]
     return pair, source[first], target[first], rate, lean

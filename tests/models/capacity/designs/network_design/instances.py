@@ -68,86 +68,87 @@ def instances(
     )
 
 
+class _Rows:
+    """Rows of a program in the order in which they come, as dense vectors."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.matrix: list[np.ndarray] = []
+        self.low: list[float] = []
+        self.high: list[float] = []
+
+    def add(self, at: np.ndarray, value: float | np.ndarray, low: float, high: float) -> np.ndarray:
+        """Add the row with `value` at columns `at`; return it, to be changed."""
+        row = np.zeros(self.count)
+        row[at] = value
+        self.matrix.append(row)
+        self.low.append(low)
+        self.high.append(high)
+        return row
+
+
 def extended_program(instance: Instance, budget: float | None = None) -> LinearProgram:
     """The plain program: a flow for each demand in each state, and capacities bought once."""
     edges, modules, demands = instance.edges, instance.modules, len(instance.rate)
-    forward = np.arange(edges)
-    if instance.direction == "directed":
-        tail, head, edge = instance.tail, instance.head, forward
-    else:
-        tail = np.r_[instance.tail, instance.head]
-        head = np.r_[instance.head, instance.tail]
-        edge = np.r_[forward, forward]
-    arcs = len(tail)
+    tail, head, edge = instance.tail, instance.head, np.arange(edges)
+    if instance.direction != "directed":
+        tail, head, edge = np.r_[tail, head], np.r_[head, tail], np.r_[edge, edge]
     states = [np.ones(edges, dtype=bool), *[~row for row in instance.failures]]
     flow_start = modules + edges + demands
-    count = flow_start + len(states) * demands * arcs
-    matrix_rows: list[np.ndarray] = []
-    low: list[float] = []
-    high: list[float] = []
-
-    def add(row: np.ndarray, lower: float, upper: float) -> None:
-        matrix_rows.append(row)
-        low.append(lower)
-        high.append(upper)
-
+    count = flow_start + len(states) * demands * len(tail)
+    rows = _Rows(count)
     many = np.minimum(instance.module_limit, np.ceil(instance.rate.sum() / instance.module_size) + 1)
-    for m in range(modules):
-        row = np.zeros(count)
-        row[m], row[modules + instance.module_edge[m]] = 1.0, -many[m]
-        add(row, -np.inf, 0.0)
-    if instance.explicit:
-        for e in range(edges):
-            row = np.zeros(count)
-            row[:modules][instance.module_edge == e] = 1.0
-            add(row, -np.inf, 1.0)
-    upper = np.full(count, np.inf)
+    lower, upper = np.zeros(count), np.full(count, np.inf)
     upper[:modules], upper[modules : modules + edges] = many, 1.0
     upper[modules + edges : flow_start] = instance.rate
-    lower = np.zeros(count)
     if budget is None:
         lower[modules + edges : flow_start] = instance.rate
     spent = np.zeros(count)
     spent[:modules], spent[modules : modules + edges] = instance.module_cost, instance.setup_cost
+    for m in range(modules):
+        rows.add(np.array([m, modules + instance.module_edge[m]]), np.array([1.0, -many[m]]), -np.inf, 0.0)
+    for e in range(edges if instance.explicit else 0):
+        rows.add(np.flatnonzero(instance.module_edge == e), 1.0, -np.inf, 1.0)
     for s, up in enumerate(states):
-        flow = flow_start + s * demands * arcs + np.arange(demands * arcs).reshape(demands, arcs)
+        first = flow_start + s * demands * len(tail)
+        flow = first + np.arange(demands * len(tail)).reshape(demands, len(tail))
         upper[flow[:, ~up[edge]]] = 0.0
         if s == 0:
             spent[flow] = instance.routing_cost[edge]
-        for d in range(demands):
-            for v in range(instance.nodes):
-                row = np.zeros(count)
-                row[flow[d, tail == v]] += 1.0
-                row[flow[d, head == v]] -= 1.0
-                net = float(instance.source[d] == v) - float(instance.target[d] == v)
-                row[modules + edges + d] = -net
-                add(row, 0.0, 0.0)
-        for e in range(edges):
-            groups = (
-                [edge == e]
-                if instance.direction != "bidirected"
-                else [
-                    (edge == e) & (np.arange(arcs) < edges),
-                    (edge == e) & (np.arange(arcs) >= edges),
-                ]
-            )
-            for group in groups:
-                row = np.zeros(count)
-                row[flow[:, group]] = 1.0
-                row[:modules][instance.module_edge == e] = -instance.module_size[instance.module_edge == e]
-                add(row, -np.inf, instance.installed[e])
+        _add_flow_rows(rows, instance, flow, (tail, head, edge))
     cost = spent
     if budget is not None:
-        add(spent, -np.inf, budget)
+        rows.add(np.arange(count), spent, -np.inf, budget)
         cost = np.zeros(count)
         cost[modules + edges : flow_start] = -1.0
-    return LinearProgram.build(
-        cost=cost,
-        rows=[Rows("all", sp.csr_array(np.array(matrix_rows)), lower=np.array(low), upper=np.array(high))],
-        lower=lower,
-        upper=upper,
-        integer=np.arange(count) < modules + edges,
+    block = Rows(
+        "all", sp.csr_array(np.array(rows.matrix)), lower=np.array(rows.low), upper=np.array(rows.high)
     )
+    whole = np.arange(count) < modules + edges
+    return LinearProgram.build(cost=cost, rows=[block], lower=lower, upper=upper, integer=whole)
+
+
+def _add_flow_rows(
+    rows: _Rows, instance: Instance, flow: np.ndarray, arcs: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> None:
+    """Add conservation and capacities of one state, whose flow columns are (demands, arcs)."""
+    (tail, head, edge), edges = arcs, instance.edges
+    delivered = instance.modules + edges
+    for d in range(len(flow)):
+        for v in range(instance.nodes):
+            net = float(instance.source[d] == v) - float(instance.target[d] == v)
+            row = rows.add(np.array([delivered + d]), -net, 0.0, 0.0)
+            row[flow[d, tail == v]] += 1.0
+            row[flow[d, head == v]] -= 1.0
+    for e in range(edges):
+        groups = [edge == e]
+        if instance.direction == "bidirected":
+            along = np.arange(len(edge)) < edges
+            groups = [(edge == e) & along, (edge == e) & ~along]
+        kinds = np.flatnonzero(instance.module_edge == e)
+        for group in groups:
+            row = rows.add(kinds, -instance.module_size[kinds], -np.inf, instance.installed[e])
+            row[flow[:, group]] = 1.0
 
 
 def solve_extended(instance: Instance, budget: float | None = None) -> ProgramSolution:
