@@ -35,8 +35,10 @@ is down. A plan is `flows(source, target, tail, head, parallel, rate_mbps)`, `li
 load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mbps)`, of design `weights`
 `weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,
 share)`, of max-min fairness `levels(level, value, bound, demands)`, of design `drain` `moved(source,
-target, rate_mbps)` and `windows(window, element)` and, where demand is left out, `shed(source, target,
-rate_mbps)`. Where demands have classes, flows, routes, segments, moved and shed have the column `class`.
+target, rate_mbps)` and `windows(window, element)`, of designs that are safe against failures
+`guarantees(source, target, rate_mbps, failures, at_once, restoration, availability?)` and, where demand is
+left out, `shed(source, target, rate_mbps)`. Where demands have classes, flows, routes, segments, moved,
+guarantees and shed have the column `class`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic

@@ -21,6 +21,7 @@ from planner_models.traffic.designs import (
     utility_maximization,
     valiant,
 )
+from planner_models.traffic.designs.failure_robust import ffc
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
@@ -103,6 +104,13 @@ DESIGNS: Final = (
         messages=REPORTS + "controller, which sends the source of each demand off its shortest paths its "
         "segment lists",
         source="RFC 8402; Bhatia et al. 2015",
+    ),
+    _central(
+        name="ffc",
+        decide=ffc.route,
+        messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
+        "after a failure sources send over the paths that survive",
+        source="Liu et al. 2014 (FFC)",
     ),
     _central(
         name="drain",

@@ -66,12 +66,13 @@ class VerifiedFlow:
 
 
 def check(problem: Traffic, plan: Routing) -> Violations:
-    """Return violations: links above their capacity, demands neither sent nor shed, false utilizations, and
-    traffic beyond latency limits or against rules.
+    """Return violations: links above their capacity, demands neither sent nor shed, false utilizations,
+    traffic beyond latency limits or against rules, and demands that failures hit harder than guaranteed.
 
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
             appears from nowhere or circles where no demand passes, more traffic than a demand's rate; or
-            where its tables contradict each other: link totals, routes, weights, segments, shed, moved
+            where its tables contradict each other: link totals, routes, weights, segments, shed, moved,
+            guarantees
     """
     flow = verify_flow(problem, plan)
     _refuse_idle_cycles(problem, flow)
@@ -112,7 +113,12 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         unit="Mbit/s",
     )
     false = _find_false_utilization(problem, plan, flow.link_row, flow.load_mbps)
-    return capacity + demand + false + check_routes(problem, plan, flow)
+    found = capacity + demand + false + check_routes(problem, plan, flow)
+    if plan.guarantees is None:
+        return found
+    from planner_models.traffic.plan.guarantees import check_guarantees  # simulates failures of this flow
+
+    return found + check_guarantees(problem, plan, flow)
 
 
 def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:

@@ -64,6 +64,7 @@ def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
     segments = None if plan.segments is None else _divide_segments(problem, plan.segments, sent)
     shed = routing.list_shed(problem, sent)
     moved = None if plan.moved is None else _divide_rates(problem, plan.moved, share)
+    guarantees = None if plan.guarantees is None else _divide_rates(problem, plan.guarantees, share)
     return replace(
         divided,
         shed=shed,
@@ -72,6 +73,7 @@ def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
         levels=plan.levels,
         moved=moved,
         windows=plan.windows,
+        guarantees=guarantees,
     )
 
 

@@ -108,6 +108,7 @@ LIMITS: Final = {
     "utilization": "links listed with a false utilization",
     "latency": "broken latency limits",
     "rules": "broken rules",
+    "guarantees": "demands that a failure hits harder than guaranteed",
 }
 
 

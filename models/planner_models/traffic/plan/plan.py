@@ -61,6 +61,12 @@ ROUTES: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
+        "reserved_mbps": number(
+            "most traffic that it takes when others of the demand fail, Mbit/s; blank: no limit",
+            at_least=0,
+            optional=True,
+            may_be_blank=True,
+        ),
         "class": label(CLASS, optional=True),
     },
     may_be_empty=True,
@@ -131,7 +137,31 @@ WINDOWS: Final = Table(
     key=("element",),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS, LEVELS, MOVED, WINDOWS)
+GUARANTEES: Final = Table(
+    name="guarantees",
+    about="traffic of a demand that arrives in each failure of a set that leaves the demand a path",
+    columns={
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+        "class": label(CLASS, optional=True),
+        "rate_mbps": number("Mbit/s that arrive", at_least=0),
+        "failures": label("the set of failures: table, links, nodes or double_links"),
+        "at_once": number("how many of them may occur together", at_least=0, whole=True),
+        "restoration": label(
+            "split: sources use those of their routes that survive, in their shares; reroute: a controller "
+            "routes all traffic again"
+        ),
+        "availability": number(
+            "with at least this probability; blank: in every failure",
+            more_than=0,
+            at_most=1,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS, LEVELS, MOVED, WINDOWS, GUARANTEES)
 SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
 
@@ -150,8 +180,10 @@ class Routing:
     levels  level, value, bound, demands of the levels of max-min fairness, of a design that proves them
     moved   source, target, rate_mbps of traffic off its present routes, of a plan that starts from them
     windows window, element where links and nodes are drained in maintenance windows
+    guarantees  source, target, rate_mbps, failures, at_once, restoration, availability? of traffic that
+            arrives in failures too, of a design that claims some
 
-    Where demands have classes, flows, routes, shed, segments and moved have the column `class`.
+    Where demands have classes, flows, routes, shed, segments, moved and guarantees have the column `class`.
     """
 
     flows: pd.DataFrame
@@ -163,6 +195,7 @@ class Routing:
     levels: pd.DataFrame | None = None
     moved: pd.DataFrame | None = None
     windows: pd.DataFrame | None = None
+    guarantees: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables flows, links and, where there are any, those that `PLAN_TABLES` has besides."""
@@ -176,6 +209,7 @@ class Routing:
             "levels": self.levels,
             "moved": self.moved,
             "windows": self.windows,
+            "guarantees": self.guarantees,
         }
         return {name: table for name, table in tables.items() if table is not None}
 
@@ -219,6 +253,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
 
     given, routes, shed, weights = read(LINKS), read(ROUTES), read(SHED), read(WEIGHTS)
     segments, levels, moved, windows = read(SEGMENTS), read(LEVELS), read(MOVED), read(WINDOWS)
+    guarantees = read(GUARANTEES)
     if "flows" in tables:
         flows = validate(FLOWS, tables["flows"], where="plan: flows")
         kept = ["source", "target", *(["class"] if problem.has_classes else [])]
@@ -242,6 +277,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         levels=levels,
         moved=moved,
         windows=windows,
+        guarantees=guarantees,
     )
 
 

@@ -1,0 +1,271 @@
+r"""Forward fault correction: rates and reservations that no k failures of a set can overload.
+
+Linear program, for the reservation a of each path and the admitted rate b of each demand k:
+
+$$\max \sum_k b_k \quad\text{s.t.}\quad \sum_{p: e \in p} a_p \le c_e,\quad b_k \le d_k,\quad
+\sum_{p \in P_k \setminus F} a_p \ge b_k$$
+
+for every set $F$ of paths that up to k failures may take from the demand at once and that leaves it one. A
+demand sends in proportion to its reservations on the paths that survive: at most what is reserved there, so
+that no link can overload. Demands have few such sets $F$, and of these only the largest make rows: the program
+is exact for any k.
+
+source  Liu et al., "Traffic engineering with forward fault correction" (SIGCOMM 2014)
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Floats
+from planner.backends import Solution
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.design import Decision
+from planner.contract.proof import LevelProof, Proof, Status
+from planner.options import Options
+from planner_models.traffic.designs import class_priorities
+from planner_models.traffic.designs.class_priorities import HELD, Level
+from planner_models.traffic.designs.failure_robust.plans import (
+    add_guarantees,
+    plan_reservations,
+    resolve_source,
+)
+from planner_models.traffic.designs.failure_robust.surviving_paths import (
+    SurvivingPaths,
+    TunnelChoice,
+    TunnelCount,
+    choose_paths,
+    fit_reservations,
+)
+from planner_models.traffic.designs.optimum import FIT_TOLERANCE, describe_lack, describe_paths
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.routable import refuse_demands
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.failure_sets import FailuresParameter, build_failure_set
+from planner_models.traffic.problem.problem import Traffic
+
+MAX_GROWTH: Final = 1e3  # factor up to which demands grow where no link limits them
+
+AtOnce = Annotated[int, Field(ge=0, description="failures of the set that may occur at the same time")]
+
+
+def route(
+    problem: Traffic,
+    *,
+    k: AtOnce = 1,
+    failures: FailuresParameter = None,
+    paths: TunnelCount = None,
+    path_choice: TunnelChoice = "most_disjoint",
+    classes: class_priorities.Order = "strict",
+    options: Options = Options(),
+) -> Decision[Routing]:
+    """Admit the most traffic such that no k failures of a set overload a link or stop admitted traffic.
+
+    Restoration is local: the source of a demand sends over those of its paths that survive. A demand that
+    failures cut off from all its paths, while the network has another one, is admitted without a guarantee;
+    in failures that leave it no path at all it gets nothing, whatever the plan.
+
+    Where all demands can be admitted, reservations take the least share of the busiest link; where they
+    cannot, higher classes come first (`classes`).
+
+    returns  Decision with a Routing whose table `routes` says what is reserved and whose table `guarantees`
+             says what arrives in every failure; the bound holds for plans of this kind over these paths
+    source   Liu et al. 2014 (FFC)
+    """
+    source = resolve_source(problem, failures)
+    known, served = build_failure_set(problem, source), problem.routable
+    found, chosen, limits = choose_paths(served, paths, path_choice)
+    scope = f"plans that survive {_say(k)} over {describe_paths(chosen, path_choice, None, limits)}"
+    left_out = problem.unreachable | found.without_path(served)
+    if options.service == "all" and left_out.any():
+        return refuse_demands(problem, left_out, describe_lack(served, found, None))
+    if not len(found.demand):
+        plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
+        proof = Proof(status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0)
+        return Decision(plan=plan, proof=proof)
+    search = _Search(served, found, SurvivingPaths.of(served, found, known, k), options)
+    levels = [Level(name="all", value=np.ones(len(problem.demands)))]
+    if problem.has_classes:
+        levels = class_priorities.make_levels(served, classes)
+    proof = search.run(levels)
+    if not problem.has_classes or (len(levels) == 1 and classes == "ignored"):
+        proof = replace(proof, levels=())
+    if search.reserved is None:
+        return Decision(plan=None, proof=proof)
+    plan = plan_reservations(problem, found, search.reserved, search.admitted)
+    if options.service == "all" and plan.shed is not None:
+        share = float(search.admitted.sum() / problem.rate_mbps.sum())
+        reason = f"at most {share:.4%} of all traffic survives {_say(k)} over these paths"
+        is_proven = proof.status is Status.OPTIMAL
+        return Decision(
+            plan=None,
+            proof=Proof(
+                status=Status.INFEASIBLE if is_proven else Status.UNDECIDED,
+                reasons=(reason,) if is_proven else (),
+            ),
+        )
+    safe = np.where(search.surviving.cut, 0.0, search.admitted)
+    plan = add_guarantees(problem, plan, safe, failures=source, at_once=k, restoration="split")
+    return Decision(plan=plan, proof=replace(proof, bound_scope=scope))
+
+
+def _say(k: int) -> str:
+    return f"any {k} failures at once" if k != 1 else "any failure"
+
+
+class _Search:
+    """The programs over reservations (P,) and admitted rates of the demands with a path.
+
+    reserved  (P,) Mbit/s; None before there is a solution
+    admitted  (K,) Mbit/s
+    """
+
+    def __init__(
+        self, problem: Traffic, paths: CandidatePaths, surviving: SurvivingPaths, options: Options
+    ) -> None:
+        self.problem, self.paths, self.surviving, self.options = problem, paths, surviving, options
+        self.started = time.perf_counter()
+        self.wanted = np.unique(paths.demand)
+        self.unit = float(problem.capacity_mbps.max())
+        self.capacity = problem.capacity_mbps / self.unit
+        self.rate = problem.rate_mbps[self.wanted] / self.unit
+        self.reserved: Floats | None = None
+        self.admitted = np.zeros(len(problem.demands))
+        row = np.searchsorted(self.wanted, surviving.demand)
+        self._of = sp.csr_array(
+            (np.ones(len(row)), (np.arange(len(row)), row)), shape=(len(row), len(self.wanted))
+        )
+
+    def run(self, levels: list[Level]) -> Proof:
+        """Find reservations and admitted rates; return the proof of the largest total."""
+        together = self._solve(self._grow_together())
+        if together.x is None:
+            return Proof(status=together.status, metric="delivered_mbps", backend=together.backend)
+        share = float(together.x[-1])
+        offered = float(self.problem.rate_mbps[self.wanted].sum())
+        if share >= 1 - FIT_TOLERANCE:
+            self._take(together.x[: len(self.paths.demand)] * self.unit / share)
+            sent = float(self.admitted.sum())
+            proofs = tuple(
+                LevelProof(one.name, one.objective(self.admitted), one.objective(self.problem.rate_mbps))
+                for one in levels
+            )
+            is_all = sent >= offered * (1 - FIT_TOLERANCE)
+            return Proof(
+                status=Status.OPTIMAL if is_all else Status.FEASIBLE,
+                objective=sent,
+                bound=max(sent, offered),
+                levels=proofs,
+                metric="delivered_mbps",
+                backend=together.backend,
+            )
+        self._take(together.x[: len(self.paths.demand)] * self.unit)
+        return self._admit_by_level(levels)
+
+    def _admit_by_level(self, levels: list[Level]) -> Proof:
+        done: list[tuple[Floats, float]] = []
+        bounds: list[float | None] = []
+        status, backend = Status.OPTIMAL, None
+        for level in levels:
+            value = level.value[self.wanted]
+            solution = self._solve(self._admit_most(value, done))
+            backend = solution.backend
+            if solution.x is None:
+                status = Status.FEASIBLE
+                break
+            if solution.status is not Status.OPTIMAL:
+                status = solution.status
+            self._take(solution.x[: len(self.paths.demand)] * self.unit)
+            done.append((value, float(value @ self.admitted[self.wanted]) / self.unit))
+            bounds.append(None if solution.bound is None else solution.bound * self.unit)
+        sent = float(self.admitted.sum())
+        proofs = tuple(
+            LevelProof(level.name, one, max(one, bound))
+            for level, bound in zip(levels, bounds, strict=False)
+            if bound is not None and ((one := level.objective(self.admitted)) or True)
+        )
+        bound = bounds[0] if len(levels) == 1 and bounds and (levels[0].value == 1).all() else None
+        return Proof(
+            status=status,
+            objective=sent,
+            bound=None if bound is None else max(sent, bound),
+            levels=proofs if len(levels) > 1 or bound is None else (),
+            metric="delivered_mbps",
+            backend=backend,
+        )
+
+    def _take(self, reserved_mbps: Floats) -> None:
+        """Take reservations, and the rates that survive with them."""
+        self.reserved = fit_reservations(self.problem, self.paths, reserved_mbps)
+        left = self.surviving.survives @ self.reserved
+        least = np.full(len(self.problem.demands), np.inf)
+        np.minimum.at(least, self.surviving.demand, left)
+        least[np.isinf(least)] = 0.0
+        self.admitted = np.minimum(self.problem.rate_mbps, least)
+
+    def _solve(self, program: LinearProgram) -> Solution:
+        options = self.options
+        if options.time_limit_s is not None:
+            left_s = options.time_limit_s + self.started - time.perf_counter()
+            options = replace(options, time_limit_s=max(left_s, 1e-3))
+        return backends.solve(program, options)
+
+    def _grow_together(self) -> LinearProgram:
+        """Return the program of the largest share that all demands get alike."""
+        survives, of_rate = self.surviving.survives, self._of @ self.rate
+        return LinearProgram.build(
+            sense="max",
+            cost=np.r_[np.zeros(len(self.paths.demand)), 1.0],
+            rows=[
+                Rows(
+                    "capacity",
+                    sp.hstack([self.paths.uses.T, sp.csr_array((len(self.capacity), 1))]),
+                    upper=self.capacity,
+                    labels=lambda: self.problem.link_labels,
+                ),
+                Rows("survive", sp.hstack([survives, sp.csr_array(-of_rate[:, None])]), lower=0.0),
+            ],
+            columns=[Columns("reserved", len(self.paths.demand)), Columns("share", 1)],
+            upper=np.r_[np.full(len(self.paths.demand), np.inf), MAX_GROWTH],
+            name="traffic safe against failures: concurrent",
+        )
+
+    def _admit_most(self, value: Floats, done: list[tuple[Floats, float]]) -> LinearProgram:
+        """Return the program of the largest value of admitted traffic after others.
+
+        value  (n,) of each demand with a path
+        done   values before, which must be kept: (n,) of each demand, and the total
+        """
+        count, demands = len(self.paths.demand), len(self.wanted)
+        rows = [
+            Rows(
+                "capacity",
+                sp.hstack([self.paths.uses.T, sp.csr_array((len(self.capacity), demands))]),
+                upper=self.capacity,
+                labels=lambda: self.problem.link_labels,
+            ),
+            Rows("survive", sp.hstack([self.surviving.survives, -self._of]), lower=0.0),
+        ]
+        for number, (before, least) in enumerate(done):
+            kept = sp.csr_array(np.r_[np.zeros(count), before][None, :])
+            rows.append(Rows(f"level_{number}", kept, lower=least * (1 - HELD)))
+        return LinearProgram.build(
+            sense="max",
+            cost=np.r_[np.zeros(count), value],
+            rows=rows,
+            columns=[
+                Columns("reserved", count),
+                Columns(
+                    "admitted", demands, labels=lambda: [self.problem.demand_labels[k] for k in self.wanted]
+                ),
+            ],
+            upper=np.r_[np.full(count, np.inf), self.rate],
+            name="traffic safe against failures: total",
+        )

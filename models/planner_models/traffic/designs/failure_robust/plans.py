@@ -1,0 +1,62 @@
+"""Plans of traffic over paths with reservations, and what they guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from planner.arrays import Floats
+from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
+from planner_models.traffic.plan.plan import Routing, routing_by_demand
+from planner_models.traffic.problem.failure_sets import FailureSource
+from planner_models.traffic.problem.problem import Traffic
+
+
+def resolve_source(problem: Traffic, failures: FailureSource | None) -> FailureSource:
+    """Return the set of failures that a parameter means, see `FailuresParameter`."""
+    if failures is None:
+        return "links" if problem.failures is None else "table"
+    return failures
+
+
+def plan_reservations(
+    problem: Traffic, paths: CandidatePaths, reserved_mbps: Floats, sent_mbps: Floats
+) -> Routing:
+    """Return the plan that sends rates (K,) over paths in proportion to what is reserved on them, (P,)."""
+    demand = paths.demand
+    total = np.bincount(demand, weights=reserved_mbps, minlength=len(problem.demands))
+    share = np.divide(sent_mbps, total, out=np.zeros(len(total)), where=total > 0)
+    rate = np.minimum(share[demand], 1.0) * reserved_mbps
+    place = sp.csr_array(
+        (np.ones(len(demand)), (demand, np.arange(len(demand)))), shape=(len(problem.demands), len(demand))
+    )
+    flow = sp.csr_array(place @ (sp.diags_array(rate) @ paths.uses))
+    routes = route_table(problem, paths, rate)
+    routes["reserved_mbps"] = reserved_mbps[rate > 0]
+    return routing_by_demand(problem, flow.tocoo(), routes)
+
+
+def add_guarantees(
+    problem: Traffic,
+    plan: Routing,
+    rate_mbps: Floats,
+    *,
+    failures: FailureSource,
+    at_once: int,
+    restoration: str,
+    availability: float | None = None,
+) -> Routing:
+    """Return the plan with the table of what arrives in failures, (K,) Mbit/s, of demands that get any."""
+    rows = np.flatnonzero(rate_mbps > 0)
+    table = pd.DataFrame(
+        {name: problem.demands[name].astype(str).to_numpy()[rows] for name in problem.demand_key}
+    )
+    table = table.assign(
+        rate_mbps=rate_mbps[rows], failures=failures, at_once=float(at_once), restoration=restoration
+    )
+    if availability is not None:
+        table["availability"] = availability
+    return replace(plan, guarantees=table)

@@ -1,0 +1,163 @@
+"""What failures leave of the candidate paths of each demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
+from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
+from planner_models.traffic.problem.failure_sets import FailureSet
+from planner_models.traffic.problem.problem import Traffic
+
+DEFAULT_PATHS: Final = 4
+LEAST_RESERVED: Final = 1e-9  # of a demand
+MAX_PATHS: Final = 62  # of a demand; sets of them are bits of an integer
+
+TunnelCount = Annotated[
+    Annotated[int, Field(gt=0, le=MAX_PATHS)] | Literal["tunnels"] | None,
+    Field(
+        description="paths that each demand may take: that many, or the tunnels of the problem; default: the "
+        f"tunnels where it has any, else {DEFAULT_PATHS}"
+    ),
+]
+TunnelChoice = Annotated[
+    PathChoice,
+    Field(
+        description="with a number of paths: as many link-disjoint ones as there are (most_disjoint), each the "
+        "shortest without the links of those before (disjoint), or the shortest"
+    ),
+]
+
+
+def choose_paths(
+    problem: Traffic, paths: int | Literal["tunnels"] | None, choice: PathChoice
+) -> tuple[CandidatePaths, int | Literal["tunnels"], RouteLimits | None]:
+    """Return the paths of demands with a rate, the value of `paths` that they follow from, and their limits."""
+    if paths is None:
+        paths = DEFAULT_PATHS if problem.tunnels is None else "tunnels"
+    limits = RouteLimits.of(problem)
+    return find_candidates(problem, paths, choice, None, limits), paths, limits
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SurvivingPaths:
+    """Distinct sets of paths of a demand that failures take, with at least one path left; M of all demands.
+
+    demand     (M,) of each set, ascending
+    survives   (M, P) 1 for each path that is left
+    cut        (K,) whether failures may take all paths of a demand while the network has another one
+    """
+
+    demand: Ints
+    survives: sp.csr_array
+    cut: Bools
+
+    @classmethod
+    def of(
+        cls, problem: Traffic, paths: CandidatePaths, failures: FailureSet, at_once: int
+    ) -> SurvivingPaths:
+        """Return what up to `at_once` failures leave of the paths."""
+        count = len(paths.demand)
+        start = np.searchsorted(paths.demand, np.arange(len(problem.demands) + 1))
+        place = np.arange(count) - start[paths.demand]
+        hits = find_hits(paths, failures).tocoo()
+        # (demand, failure) -> bits of the paths that it takes
+        key = paths.demand[hits.col] * max(len(failures), 1) + hits.row
+        keys, row = np.unique(key, return_inverse=True)
+        bits = np.zeros(len(keys), dtype=np.int64)
+        np.bitwise_or.at(bits, row, np.int64(1) << place[hits.col])
+        owner, failure = np.divmod(keys, max(len(failures), 1))
+        begin = np.searchsorted(owner, np.arange(len(problem.demands) + 1))
+        demand: list[int] = []
+        sets: list[int] = []
+        connectivity = _Connectivity(problem, failures)
+        cut = np.zeros(len(problem.demands), dtype=bool)
+        for k in np.flatnonzero(np.diff(start)).tolist():
+            every = (1 << int(start[k + 1] - start[k])) - 1
+            here = slice(begin[k], begin[k + 1])
+            taken = {0}
+            for _ in range(at_once):
+                taken = {one | more for one in taken for more in {0, *bits[here].tolist()}}
+            if every in taken:
+                taken.remove(every)
+                cut[k] = not connectivity.explains(
+                    k, list(zip(failure[here].tolist(), bits[here].tolist(), strict=True)), every, at_once
+                )
+            largest = [
+                one for one in taken if not any(one != other and one & other == one for other in taken)
+            ]
+            demand += [k] * len(largest)
+            sets += sorted(largest)
+        return cls(
+            demand=np.array(demand, dtype=np.int64),
+            survives=_list_survivors(np.array(demand, dtype=np.int64), sets, start, count),
+            cut=cut,
+        )
+
+
+def find_hits(paths: CandidatePaths, failures: FailureSet) -> sp.csr_array:
+    """Return nonzero entries where a failure takes a path, shape (S, P)."""
+    uses = paths.uses
+    touches = sp.csr_array((np.ones(uses.nnz), uses.indices, uses.indptr), uses.shape)
+    return sp.csr_array(sp.csr_array(failures.link_down.astype(float)) @ touches.T)
+
+
+def _list_survivors(demand: Ints, sets: list[int], start: Ints, count: int) -> sp.csr_array:
+    """Return 1 for each path of a demand that is not in a set of bits, (M, P)."""
+    size = np.diff(start)[demand]
+    row = np.repeat(np.arange(len(demand)), size)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
+    is_left = (np.array(sets, dtype=np.int64)[row] >> place) & 1 == 0
+    column = start[demand][row] + place
+    return sp.csr_array(
+        (np.ones(int(is_left.sum())), (row[is_left], column[is_left])), shape=(len(demand), count)
+    )
+
+
+class _Connectivity:
+    """Tells whether failures that take all paths of a demand leave the network without any for it."""
+
+    def __init__(self, problem: Traffic, failures: FailureSet) -> None:
+        self._problem, self._failures = problem, failures
+        self._known: dict[frozenset[int], Bools] = {}
+
+    def explains(self, demand: int, hits: list[tuple[int, int]], every: int, at_once: int) -> bool:
+        """Return whether all sets of failures that take all paths disconnect the demand.
+
+        hits  failures that take paths of the demand, and the bits of these
+        """
+        found: list[tuple[frozenset[int], int]] = [(frozenset(), 0)]
+        for _ in range(at_once):
+            longer: dict[frozenset[int], int] = {}
+            for chosen, taken in found:
+                for failure, bits in hits:
+                    together = chosen | {failure}
+                    if taken | bits == every:
+                        if not self._disconnects(together, demand):
+                            return False
+                    elif failure not in chosen:
+                        longer[together] = taken | bits
+            found = list(longer.items())
+        return True
+
+    def _disconnects(self, chosen: frozenset[int], demand: int) -> bool:
+        if chosen not in self._known:
+            down = self._failures.link_down[sorted(chosen)]
+            self._known[chosen] = self._problem.disconnected_demands(~np.asarray(down.any(axis=0)))
+        return bool(self._known[chosen][demand])
+
+
+def fit_reservations(problem: Traffic, paths: CandidatePaths, reserved_mbps: Floats) -> Floats:
+    """Return the reservations of paths, (P,), without those that are rounding, and fitted into capacities."""
+    is_rounding = reserved_mbps <= LEAST_RESERVED * problem.rate_mbps[paths.demand]
+    reserved = np.where(is_rounding, 0.0, reserved_mbps)
+    load = paths.uses.T @ reserved
+    return reserved / max(1.0, float((load / problem.capacity_mbps).max(initial=0.0)))

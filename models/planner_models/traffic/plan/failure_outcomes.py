@@ -1,0 +1,279 @@
+"""What arrives in each of many failures, while nobody plans again.
+
+Traffic that a failure takes off its routes is restored in one of three ways, which follows from the plan:
+
+- reroute: a controller routes all traffic again that the plan sends, for the largest total; of plans that say
+  so in their table `guarantees`
+- igp: routers find the shortest paths again, with ECMP; of plans whose traffic is all on shortest paths
+- split: the source of a demand sends over those of its routes that survive, in their shares, on each at most
+  what is reserved there; of all other plans. Routes are those of the table `routes`, else paths that make up
+  the flows; a list of segments is lost with any of its links
+
+Links then drop what overloads them, by the rule of `delivery`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
+from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes
+from planner_models.traffic.plan.rerouting import Rerouting
+from planner_models.traffic.problem.failure_sets import FailureSet
+from planner_models.traffic.problem.failures import remove_failed
+from planner_models.traffic.problem.problem import Traffic
+
+Restoration = Literal["reroute", "igp", "split"]
+MAX_ENTRIES: Final = 4_000_000  # of routes times failures, which are simulated at a time
+SMALLEST_FLOW: Final = 1e-9  # of a demand; smaller parts of a flow are no path
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplitRoutes:
+    """Routes of demands, R of them.
+
+    demand    (R,) of each
+    weight    (R,) its part of the demand, against those of the demand's other routes that survive
+    most_mbps (R,) most traffic; inf for no limit
+    uses      (R, E) share of its traffic on each link
+    """
+
+    demand: Ints
+    weight: Floats
+    most_mbps: Floats
+    uses: sp.csr_array
+
+    @classmethod
+    def of(cls, problem: Traffic, plan: Routing, flow: VerifiedFlow) -> SplitRoutes:
+        """Return the routes of a plan."""
+        if plan.routes is None:
+            return _decompose(problem, flow)
+        table = plan.routes
+        rate = table["rate_mbps"].to_numpy(float)
+        most = np.full(len(table), np.nan)
+        if "reserved_mbps" in table:
+            most = table["reserved_mbps"].to_numpy(float)
+        is_limited = ~np.isnan(most)
+        return cls(
+            demand=problem.find_demands(table),
+            weight=np.where(is_limited, most, rate),
+            most_mbps=np.where(is_limited, most, np.inf),
+            uses=links_of_routes(problem, table, list_routes(problem, table)),
+        )
+
+    @property
+    def touches(self) -> sp.csr_array:
+        """(R, E) 1 for each link that a route uses."""
+        return sp.csr_array((np.ones(self.uses.nnz), self.uses.indices, self.uses.indptr), self.uses.shape)
+
+    def find_hits(self, failures: FailureSet) -> Bools:
+        """Return whether a failure takes a route, shape (S, R)."""
+        return np.asarray((self.touches @ failures.link_down.T.astype(float)).T > 0)
+
+    def never_overload(self, problem: Traffic) -> bool:
+        """Return whether what the routes reserve fits into the capacities all together."""
+        if np.isinf(self.most_mbps).any():
+            return False
+        return bool((self.uses.T @ self.most_mbps <= problem.capacity_mbps * (1 + TOLERANCE)).all())
+
+    def deliver(self, problem: Traffic, sent_mbps: Floats, down: Bools) -> Floats:
+        """Return what arrives of each demand in each failure, (S, K) Mbit/s; down (S, E) links that fail."""
+        count, demands = len(self.demand), len(problem.demands)
+        touches = self.touches
+        of_demand = sp.csr_array((np.ones(count), (self.demand, np.arange(count))), shape=(demands, count))
+        found = np.zeros((len(down), demands))
+        size = max(1, MAX_ENTRIES // max(count, 1))
+        for first in range(0, len(down), size):
+            part = slice(first, first + size)
+            is_lost = touches @ down[part].T.astype(float) > 0
+            weight = np.where(is_lost, 0.0, self.weight[:, None])
+            total = of_demand @ weight
+            most = of_demand @ np.where(
+                is_lost, 0.0, np.minimum(self.most_mbps, problem.rate_mbps.sum())[:, None]
+            )
+            sent = np.where(total > 0, np.minimum(sent_mbps[:, None], most), 0.0)
+            share = np.divide(sent, total, out=np.zeros(sent.shape), where=total > 0)
+            rate = share[self.demand] * weight
+            load = self.uses.T @ rate
+            found[part] = sent.T
+            over = (load > problem.capacity_mbps[:, None] * (1 + TOLERANCE)).any(axis=0)
+            for place in np.flatnonzero(over).tolist():
+                flow = sp.csr_array(of_demand @ (sp.diags_array(rate[:, place]) @ self.uses))
+                found[first + place] = _deliver(problem, flow, sent[:, place])
+        return found
+
+
+def _deliver(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Floats) -> Floats:
+    """Return what arrives of each demand, (K,), of a flow of each on each link, (K, E), all in Mbit/s."""
+    flow = VerifiedFlow(
+        load_mbps=np.asarray(flow_mbps.sum(axis=0)).ravel(),
+        link_row=np.arange(len(problem.links)),
+        served_mbps=sent_mbps,
+        flow_mbps=flow_mbps,
+        commodity=np.arange(len(problem.demands)),
+        by_demand=True,
+    )
+    return delivered_rates(problem, flow)
+
+
+def find_restoration(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Restoration:
+    """Return how the traffic of a plan is restored after a failure."""
+    claims = plan.guarantees
+    if claims is not None and (claims["restoration"] == "reroute").any():
+        return "reroute"
+    if plan.routes is not None:
+        return "split"
+    if plan.weights is not None:
+        return "igp"
+    used = flow.flow_mbps.tocoo()
+    target = problem.target[flow.commodity] if flow.by_demand else flow.commodity % len(problem.nodes)
+    row = np.searchsorted(problem.targets, target[used.row])
+    shortest = np.zeros((len(problem.targets), len(problem.links)), dtype=bool)
+    entries = split_ratios.shortest_path_links(problem)
+    shortest[entries.row, entries.col] = True
+    return "igp" if shortest[np.minimum(row, len(shortest) - 1), used.col].all() else "split"
+
+
+_outcomes: weakref.WeakKeyDictionary[Routing, tuple[weakref.ref[Traffic], FailureSet, Floats]]
+_outcomes = weakref.WeakKeyDictionary()
+
+
+def deliver_in_failures(problem: Traffic, plan: Routing, failures: FailureSet) -> Floats:
+    """Return what arrives of each demand in each failure, shape (S, K), Mbit/s.
+
+    The last answer is kept as long as its plan is in use: metrics and their breakdown need the same.
+    """
+    known = _outcomes.get(plan)
+    if known is not None and known[0]() is problem and np.array_equal(known[1].link_down, failures.link_down):
+        return known[2]
+    flow = verify_flow(problem, plan)
+    sent = flow.served_mbps
+    restoration = find_restoration(problem, plan, flow)
+    if restoration == "reroute":
+        rerouting = Rerouting(problem, sent)
+        found = np.array([rerouting.deliver(np.flatnonzero(down)) for down in failures.link_down])
+    elif restoration == "igp":
+        found = _deliver_by_igp(problem, plan, sent, failures)
+    else:
+        found = SplitRoutes.of(problem, plan, flow).deliver(problem, sent, failures.link_down)
+    found = found.reshape(len(failures), len(problem.demands))
+    _outcomes[plan] = weakref.ref(problem), failures, found
+    return found
+
+
+def _deliver_by_igp(problem: Traffic, plan: Routing, sent_mbps: Floats, failures: FailureSet) -> Floats:
+    """Return what arrives in each failure, (S, K) Mbit/s, once routers have found shortest paths again."""
+    if plan.weights is not None:
+        names = plan.weights[["tail", "head", "parallel"]].to_numpy().T
+        link = problem.find_links(
+            problem.find_nodes(plan.weights["tail"]),
+            problem.find_nodes(plan.weights["head"]),
+            names[2].astype(np.int64),
+        )
+        weight = problem.weight.copy()
+        weight[link] = plan.weights["weight"].to_numpy(float)
+        problem = replace(problem, links=problem.links.assign(weight=weight))
+    found = np.zeros((len(failures), len(problem.demands)))
+    for row, down in enumerate(failures.link_down):
+        left = remove_failed(problem, down, np.ones(len(down)), "shed")
+        if not len(left.links):
+            continue
+        sent = np.where(left.unreachable, 0.0, sent_mbps)
+        ratios = split_ratios.split_evenly(left, split_ratios.shortest_path_links(left))
+        found[row] = _deliver(left, sp.csr_array(split_ratios.apply_ratios(left, ratios, sent)), sent)
+    return found
+
+
+# --- paths of flows -----------------------------------------------------------------------
+
+
+def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
+    """Return paths that make up the flow of each demand, those with most traffic first."""
+    by_demand = flow.flow_mbps
+    if not flow.by_demand:
+        by_demand = sp.csr_array((len(problem.demands), len(problem.links)))
+        for of_class in range(max(len(problem.class_table), 1)):
+            by_target = cycle_removal.remove_cycles(problem, flow.of_class(problem, of_class))
+            ratios = split_ratios.complete_ratios(problem, split_ratios.compute_ratios(problem, by_target))
+            sent = np.where(problem.class_of == of_class, flow.served_mbps, 0.0)
+            by_demand = by_demand + split_ratios.apply_ratios(problem, ratios, sent)
+    entries = sp.csr_array(by_demand)
+    demand, rate, start, link = _list_paths(
+        entries.indptr.astype(np.int64),
+        entries.indices.astype(np.int64),
+        entries.data.astype(float),
+        problem.tail,
+        problem.head,
+        problem.source,
+        problem.target,
+        SMALLEST_FLOW * flow.served_mbps,
+        len(problem.nodes),
+    )
+    return SplitRoutes(
+        demand=demand,
+        weight=rate,
+        most_mbps=np.full(len(rate), np.inf),
+        uses=sp.csr_array((np.ones(len(link)), link, start), shape=(len(rate), len(problem.links))),
+    )
+
+
+@numba.njit(cache=True)
+def _list_paths(first, index, amount, tail, head, source, target, least, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
+    """Return demand, rate, start and links of paths, each along the links with most traffic left.
+
+    Traffic that circles is left out.
+    """
+    demands, rates, starts, links = [0], [0.0], [0], [0]
+    seen = np.full(nodes, -1, np.int64)
+    path = np.empty(nodes + 1, np.int64)
+    for k in range(len(source)):
+        here, last = first[k], first[k + 1]
+        while True:
+            v, hops, cycle = source[k], 0, -1
+            for u in range(nodes):
+                seen[u] = -1
+            while v != target[k]:
+                if seen[v] >= 0:
+                    cycle = seen[v]
+                    break
+                seen[v] = hops
+                best = -1
+                for i in range(here, last):
+                    is_out = tail[index[i]] == v and amount[i] > least[k]
+                    if is_out and (best < 0 or amount[i] > amount[best]):
+                        best = i
+                if best < 0:
+                    hops = -1
+                    break
+                path[hops] = best
+                hops += 1
+                v = head[index[best]]
+            if hops <= 0:
+                break
+            begin = cycle if cycle >= 0 else 0
+            rate = np.inf
+            for i in range(begin, hops):
+                rate = min(rate, amount[path[i]])
+            for i in range(begin, hops):
+                amount[path[i]] -= rate
+            if cycle < 0:
+                demands.append(k)
+                rates.append(rate)
+                for i in path[:hops]:
+                    links.append(index[i])  # noqa: PERF401 - compiled
+                starts.append(len(links) - 1)
+    return (
+        np.array(demands[1:], np.int64),
+        np.array(rates[1:]),
+        np.array(starts, np.int64),
+        np.array(links[1:], np.int64),
+    )
