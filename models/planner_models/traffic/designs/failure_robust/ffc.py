@@ -7,7 +7,7 @@ $$\max \sum_k b_k \quad\text{s.t.}\quad \sum_{p: e \in p} a_p \le c_e,\quad b_k 
 
 for every set $F$ of paths that up to k failures may take from the demand at once and that leaves it one. A
 demand sends in proportion to its reservations on the paths that survive: at most what is reserved there, so
-that no link can overload. Demands have few such sets $F$, and of these only the largest make rows: the program
+that no link can overload. Demands have few such sets, and of these only the largest make rows: the program
 is exact for any k.
 
 source  Liu et al., "Traffic engineering with forward fault correction" (SIGCOMM 2014)

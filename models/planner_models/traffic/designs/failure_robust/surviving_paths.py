@@ -31,8 +31,8 @@ TunnelCount = Annotated[
 TunnelChoice = Annotated[
     PathChoice,
     Field(
-        description="with a number of paths: as many link-disjoint ones as there are (most_disjoint), each the "
-        "shortest without the links of those before (disjoint), or the shortest"
+        description="with a number of paths: as many link-disjoint ones as there are (most_disjoint), each "
+        "the shortest without the links of those before (disjoint), or the shortest"
     ),
 ]
 
@@ -40,7 +40,7 @@ TunnelChoice = Annotated[
 def choose_paths(
     problem: Traffic, paths: int | Literal["tunnels"] | None, choice: PathChoice
 ) -> tuple[CandidatePaths, int | Literal["tunnels"], RouteLimits | None]:
-    """Return the paths of demands with a rate, the value of `paths` that they follow from, and their limits."""
+    """Return the paths of demands with a rate, the value of `paths` that they follow, and their limits."""
     if paths is None:
         paths = DEFAULT_PATHS if problem.tunnels is None else "tunnels"
     limits = RouteLimits.of(problem)
