@@ -17,7 +17,7 @@ from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
 from planner_models.traffic.plan.classes import divide_served
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 NONE_LEFT_OUT: Final = 1e-9  # of a pair's rate: less is rounding of the solver
 
@@ -33,8 +33,9 @@ class Rerouting:
         nodes, links, targets = len(pairs.nodes), len(pairs.links), len(pairs.targets)
         self._unit = float(problem.capacity_mbps.max())
         self._capacity = problem.capacity_mbps / self._unit
-        wanted = np.bincount(problem.merged_row, weights=rate_mbps, minlength=len(pairs.demands))
-        self._wanted = wanted if problem.has_classes else rate_mbps
+        self._wanted = rate_mbps
+        if problem.has_classes:
+            self._wanted = sum_by_index(problem.merged_row, rate_mbps, len(pairs.demands))
         self._place = pairs.target_row * nodes + pairs.source
         amount = np.zeros(targets * nodes)
         known = np.flatnonzero(self._wanted > 0)
