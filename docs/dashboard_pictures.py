@@ -17,13 +17,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from PIL import Image
 
 from benchmarks import browser, dashboard_stories
-from benchmarks.sweeps import fill_store
 
 FOLDER: Final = Path(__file__).with_name("pictures") / "dashboard"
 COLOURS: Final = 200
 """Of a picture's palette, which makes it small."""
 TALL: Final = 1250
 """Most pixels of a picture; what stands below is not shown."""
+IDLE_ROUNDS: Final = 4
+"""Seconds without work after which a page has its answer."""
 STORIES: Final = {
     "backbone": (dashboard_stories.play_backbone, 1440, "light"),
     "market": (dashboard_stories.play_market, 1280, "light"),
@@ -32,12 +33,7 @@ STORIES: Final = {
 }
 PAGES: Final[dict[str, tuple[str, int, str]]] = {
     "narrow": ('?scenario=traffic/germany50&set=problem.fail_links%3D["Koblenz<->Koeln"]', 390, "light"),
-    "circuits": ("?scenario=circuits/exact_8", 1280, "light"),
-    "fabric": ("?scenario=multicast/own_data", 1280, "dark"),
     "own_data": ("own_data", 1280, "light"),
-    "through_time": ("through_time", 1280, "light"),
-    "recipes": ("recipes", 1280, "light"),
-    "results": ("sweeps", 1280, "light"),
     "reproduction": ("reproduction", 1280, "light"),
 }
 
@@ -48,8 +44,7 @@ def main(names: list[str]) -> None:
     chosen = names or [*STORIES, *PAGES]
     with tempfile.TemporaryDirectory() as spare, browser.run_browser() as running:
         home = Path(spare)
-        fill_store(home / "results", 500)
-        with browser.run_server(home, "--store", "results", "--workers", "2") as server:
+        with browser.run_server(home, "--workers", "2") as server:
             for name in chosen:
                 if name in STORIES:
                     play, width, scheme = STORIES[name]
@@ -62,8 +57,19 @@ def main(names: list[str]) -> None:
                     if "scenario=" in query:
                         browser.solve_address(page)
                         browser.wait_for_answer(page)
+                    else:
+                        _wait_for_jobs(page)
                     _saver(page)(name)
                 page.context.close()
+
+
+def _wait_for_jobs(page: Any) -> None:
+    """Wait until the page has had no work under way for some seconds."""
+    idle = 0
+    while idle < IDLE_ROUNDS:
+        browser.wait_for_script(page)
+        page.wait_for_timeout(1_000)
+        idle = 0 if page.get_by_role("button", name="Cancel", exact=True).count() else idle + 1
 
 
 def _saver(page: Any) -> Callable[[str], None]:

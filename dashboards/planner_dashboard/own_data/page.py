@@ -88,6 +88,8 @@ def page() -> None:
     _show_start(own)
     if own.taken is not None:
         _show_recognition(own, own.taken)
+    elif own.draft is None:
+        _show_needs()
     if own.draft is None:
         return
     top = st.container()
@@ -130,6 +132,33 @@ def _take_results(own: PageState) -> None:
 
 
 # --- where the tables come from -----------------------------------------------------------
+
+
+def _show_needs() -> None:
+    """Show which tables each system takes."""
+    st.subheader("Which tables answer which question")
+    st.caption(
+        "The system is recognized by its tables. Columns may have other names, and other units where the "
+        "name says them, such as Capacity (Gbit/s); the page shows what was read as what. "
+        "Tables and columns in brackets may be left out."
+    )
+    lines = ["| Question | System | Tables and their columns |", "|---|---|---|"]
+    for name in system_names():
+        system = find_system(name)
+        needed = [
+            table for table in system.problem.tables if table.name not in system.problem.optional_tables
+        ]
+        tables = "<br>".join(f"**{table.name}**: {_columns_in_words(table)}" for table in needed)
+        if system.problem.optional_tables:
+            tables += f"<br>[{', '.join(system.problem.optional_tables)}]"
+        lines.append(f"| {system.question} | {name} | {tables} |")
+    st.markdown("\n".join(lines), unsafe_allow_html=True)
+
+
+def _columns_in_words(table: Table) -> str:
+    """Return the columns of a table, the optional ones in brackets."""
+    optional = [name for name, column in table.columns.items() if not column.required]
+    return ", ".join(table.required_columns) + (f" [{', '.join(optional)}]" if optional else "")
 
 
 def _show_start(own: PageState) -> None:

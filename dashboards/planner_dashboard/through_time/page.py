@@ -164,6 +164,10 @@ def _show_roll(own: PageState, scenario: Scenario, designs: list[str]) -> None:
         windows=windows,
         events=events_of(marks, labels, adjustments, scales),
     )
+    st.caption(
+        "Each design plans the windows one after another, and knows its plan of the window before. An event, "
+        "such as a failed link or more demand, holds from one window to another."
+    )
     if st.button("Run", type="primary", disabled=not designs, key="time run"):
         (session.folder() / "roll.windows").unlink(missing_ok=True)
         session.submit("roll", tasks.roll, course, session.folder(), session.folder())
@@ -379,6 +383,7 @@ def _show_simulation(own: PageState, scenario: Scenario, designs: list[str]) -> 
         st.caption(
             escape_markdown(f"Cannot control a simulation: {others}. Those that can: {', '.join(able)}.")
         )
+    st.caption("Each design controls the system in a simulation, from what it would see in operation.")
     if st.button("Run", type="primary", disabled=not labels, key="time simulate"):
         session.submit("simulation", tasks.simulate, scenario.name, session.folder(), tuple(labels), changes)
         st.rerun()
