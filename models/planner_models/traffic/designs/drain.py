@@ -40,9 +40,10 @@ from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
-from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.moved_traffic import largest_flows, share_flows
+from planner_models.traffic.plan.plan import Routing, sent_by_demand
 from planner_models.traffic.problem.element_names import ElementNames
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 MAX_COLUMNS: Final = 1_500_000  # variables of a linear program
 SMALLEST_SHARE: Final = 1e-9  # of a demand on a link
@@ -210,38 +211,6 @@ def _flow_of_design(problem: Traffic, start: str, options: Options) -> sp.csr_ar
     return share_flows(problem, plan.flows, plan.shed)
 
 
-def share_flows(problem: Traffic, flows: pd.DataFrame, shed: pd.DataFrame | None) -> sp.csr_array:
-    """Return what each demand sends on each link by the shares of a plan's tables, (K, E) Mbit/s.
-
-    Links and demands that the problem does not have are left out; so is the share of a demand that was shed.
-    """
-    tail, head = problem.find_nodes(flows["tail"]), problem.find_nodes(flows["head"])
-    link = problem.find_links(tail, head, flows["parallel"].to_numpy(np.int64))
-    rate = flows["rate_mbps"].to_numpy(float)
-    shape = (len(problem.demands), len(problem.links))
-    if "source" in flows:
-        demand = problem.find_demands(flows)
-        known = demand >= 0
-        sign = (tail == problem.source[demand]) * 1.0 - (head == problem.source[demand])
-        wanted = sum_by_index(demand[known], (rate * sign)[known], len(problem.demands))
-        if shed is not None:
-            left_out = problem.find_demands(shed)
-            amount = shed["rate_mbps"].to_numpy(float)
-            wanted += sum_by_index(left_out[left_out >= 0], amount[left_out >= 0], len(wanted))
-        used = known & (link >= 0)
-        scale = np.divide(problem.rate_mbps, wanted, out=np.zeros(len(wanted)), where=wanted > 0)
-        return sp.csr_array((rate[used] * scale[demand[used]], (demand[used], link[used])), shape=shape)
-    target = problem.find_nodes(flows["target"])
-    row = np.searchsorted(problem.targets, target)
-    known = (link >= 0) & (target >= 0)
-    known &= problem.targets[np.minimum(row, len(problem.targets) - 1)] == target
-    flow = sp.coo_array(
-        (rate[known], (row[known], link[known])), shape=(len(problem.targets), len(problem.links))
-    )
-    ratios = split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
-    return sp.csr_array(split_ratios.apply_ratios(problem, ratios, problem.rate_mbps))
-
-
 def _drain(
     problem: Traffic, drained: Drained, now: sp.csr_array, options: Options, until: float
 ) -> Decision[Routing]:
@@ -277,7 +246,7 @@ def _is_whole(problem: Traffic, now: sp.csr_array) -> Bools:
     wanted = problem.rate_mbps
     is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
     lost = np.abs(surplus.data) > FIT_TOLERANCE * wanted[surplus.row]
-    whole = net_sent(problem, now) >= wanted * (1 - FIT_TOLERANCE)
+    whole = sent_by_demand(problem, now) >= wanted * (1 - FIT_TOLERANCE)
     whole[surplus.row[~is_end & lost]] = False
     return np.asarray(whole | (wanted == 0))
 
@@ -308,24 +277,10 @@ class _Solved:
 
 def _most_kept(problem: Traffic, drained: Drained, now: sp.csr_array, wrong: Bools) -> Floats:
     """Return the most traffic of each demand over drained elements that can stay on its links, (K,)."""
-    import networkx as nx  # slow to import, and only this design needs it
-
-    most = np.zeros(len(problem.demands))
-    for k in np.flatnonzero(wrong).tolist():
-        span = slice(now.indptr[k], now.indptr[k + 1])
-        link, amount = now.indices[span].astype(np.int64), now.data[span]
-        allowed = ~drained.forbidden(problem, np.full(len(link), k), link) & (amount > 0)
-        if not allowed.any():
-            continue
-        graph = nx.DiGraph()
-        for e, part in zip(link[allowed].tolist(), amount[allowed].tolist(), strict=True):
-            one, other = int(problem.tail[e]), int(problem.head[e])
-            before = graph.get_edge_data(one, other, {"capacity": 0.0})["capacity"]
-            graph.add_edge(one, other, capacity=before + part)
-        source, target = int(problem.source[k]), int(problem.target[k])
-        if source in graph and target in graph:
-            most[k] = min(nx.maximum_flow_value(graph, source, target), problem.rate_mbps[k])
-    return most
+    entries = sp.csr_array(sp.diags_array(wrong * 1.0) @ now).tocoo()
+    allowed = ~drained.forbidden(problem, entries.row.astype(np.int64), entries.col) & (entries.data > 0)
+    usable = (entries.data[allowed], (entries.row[allowed], entries.col[allowed]))
+    return np.minimum(largest_flows(problem, sp.csr_array(usable, shape=now.shape)), problem.rate_mbps)
 
 
 def _solve(
@@ -340,7 +295,7 @@ def _solve(
     """Solve the program in which the demands `is_free` (K,) may move; None without a solution."""
     program = _Program(problem, drained, now, wrong, is_free)
     if not len(program.free) and (program.residual >= 0).all():
-        stays = net_sent(problem, now)
+        stays = sent_by_demand(problem, now)
         return _Solved(flow=now, served=stays, kept=stays, is_optimal=True, is_all_free=False, backend="none")
     if program.count > MAX_COLUMNS or (program.residual < 0).any():
         return None
@@ -509,7 +464,7 @@ class _Program:
         reached = _has_ratio(problem, ratios, moved)
         moved = np.where(reached, moved, 0.0)
         flow = sp.csr_array(kept + sp.csr_array(split_ratios.apply_ratios(problem, ratios, moved)))
-        stays = net_sent(problem, kept)
+        stays = sent_by_demand(problem, kept)
         return _Solved(
             flow=flow,
             served=stays + moved,
@@ -527,14 +482,6 @@ def _has_ratio(problem: Traffic, ratios: sp.coo_array, moved: Floats) -> Bools:
     return np.asarray((moved > 0) & np.isin(problem.target_row * nodes + problem.source, known))
 
 
-def net_sent(problem: Traffic, flow: sp.csr_array) -> Floats:
-    """Return what leaves the source of each demand, less what returns, (K,), of flows (K, E)."""
-    entries = flow.tocoo()
-    source = problem.source[entries.row]
-    sign = (problem.tail[entries.col] == source) * 1.0 - (problem.head[entries.col] == source)
-    return sum_by_index(entries.row, entries.data * sign, len(problem.demands))
-
-
 def _keep_only(problem: Traffic, now: sp.csr_array, wrong: Bools) -> _Solved:
     """Return the plan that sheds the demands over drained elements, the others reduced to the capacities."""
     kept = sp.csr_array(sp.diags_array(np.where(wrong, 0.0, 1.0)) @ now)
@@ -544,7 +491,7 @@ def _keep_only(problem: Traffic, now: sp.csr_array, wrong: Bools) -> _Solved:
     share = np.ones(len(problem.demands))
     np.minimum.at(share, entries.row, factor[entries.col])
     kept = sp.csr_array(sp.diags_array(share) @ kept)
-    stays = net_sent(problem, kept)
+    stays = sent_by_demand(problem, kept)
     return _Solved(flow=kept, served=stays, kept=stays, is_optimal=False, is_all_free=False, backend="none")
 
 

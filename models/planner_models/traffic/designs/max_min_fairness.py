@@ -18,11 +18,15 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
-from planner_models.traffic.designs.optimum import describe_lack, describe_paths, require_paths
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_search import PathChoice
-from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
+from planner_models.traffic.designs.restricted_routes.candidates import (
+    describe_lack,
+    describe_paths,
+    find_candidates,
+    require_paths,
+)
 from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands
 from planner_models.traffic.plan.plan import Routing, routing_by_target

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -26,11 +25,24 @@ from planner_models.traffic.designs.column_generation.decision import (
     refuse_solver_options,
     scale_plan,
 )
+from planner_models.traffic.designs.demand_scale import demand_scale, path_scale, rescale_solution
 from planner_models.traffic.designs.fitted_plan import fit_plan
+from planner_models.traffic.designs.flow_decision import (
+    OPTIMALITY_GAP,
+    SolvedFlows,
+    as_delivered,
+    decide_by_plan,
+    merge_proofs,
+)
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flows import interior_point, least_cost, total_flow
 from planner_models.traffic.designs.path_search import PathChoice
-from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
+from planner_models.traffic.designs.restricted_routes.candidates import (
+    describe_lack,
+    describe_paths,
+    find_candidates,
+    require_paths,
+)
 from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.restricted_routes.restricted_flow import RestrictedFlow
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
@@ -38,7 +50,7 @@ from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic, sum_by_index
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
 MAX_EXPLAINED_FLOWS: Final = 50_000
@@ -53,8 +65,6 @@ TOTAL_COLUMN_GENERATION_FLOWS: Final = 5_000
 """The same for the largest total flow: below the number above, the linear program takes shorter routes where
 everything fits."""
 
-OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
-ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
 FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
 
 ObjectiveChoice = Annotated[
@@ -216,7 +226,7 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
         if finds_total and not search.uses_columns("concurrent"):
             together = search.solve("concurrent")
         if objective in ("delivered", "total"):
-            return _as_delivered(problem, together, Status.OPTIMAL)
+            return as_delivered(problem, together, Status.OPTIMAL)
         return together if objective == "concurrent" else search.solve(objective)
     if is_strict:
         return search.prove_infeasible(objective, together)
@@ -242,7 +252,7 @@ def _deliver_by_heuristic(
     Over given paths, and where flows are too many, it is the concurrent flow itself.
     """
     problem = search.problem
-    plain = _as_delivered(problem, together, Status.FEASIBLE, bound=bound)
+    plain = as_delivered(problem, together, Status.FEASIBLE, bound=bound)
     if search.found is not None:
         return plain
     share = min(together.proof.objective or 1.0, 1.0)
@@ -254,21 +264,6 @@ def _deliver_by_heuristic(
     limit = min(float(problem.rate_mbps.sum()), np.inf if bound is None else bound)
     proof = replace(plain.proof, status=Status.FEASIBLE, objective=value, bound=max(value, limit))
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
-
-
-def _as_delivered(
-    problem: Traffic, decision: Decision[Routing], status: Status, bound: float | None = None
-) -> Decision[Routing]:
-    """Return a decision for the concurrent flow as one for delivered traffic."""
-    offered, share = float(problem.rate_mbps.sum()), decision.proof.objective
-    proof = replace(
-        decision.proof,
-        status=status if decision.plan is not None else decision.proof.status,
-        objective=None if share is None else min(share, 1.0) * offered,
-        bound=offered if bound is None else min(bound, offered),
-        metric="delivered_mbps",
-    )
-    return replace(decision, proof=proof)
 
 
 class _Search:
@@ -326,7 +321,7 @@ class _Search:
         if decision.proof.status is Status.OPTIMAL or is_late or is_solver_chosen:
             return decision
         columns = column_generation.route(problem, objective=objective, options=options)
-        return _merge_proofs(decision, columns, options)
+        return merge_proofs(decision, columns, options)
 
     def try_to_fit(self) -> Decision[Routing]:
         """Return the decision for the concurrent flow in half the time that is left.
@@ -380,7 +375,7 @@ class _Search:
         is_proven = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
         if is_proven or is_late or not is_by_program:
             return decision
-        return _merge_proofs(decision, self._solve_program("total", options, None), options)
+        return merge_proofs(decision, self._solve_program("total", options, None), options)
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""
@@ -393,9 +388,9 @@ class _Search:
         self, objective: Objective, options: Options, least_mbps: float | None
     ) -> Decision[Routing]:
         problem = self.problem
-        unit = _demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
+        unit = demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
         if self.found is not None and objective == "concurrent":
-            unit = _path_scale(problem, self.found)
+            unit = path_scale(problem, self.found)
         if self.restricted is not None:
             unit = 1.0
             restricted = self.restricted.solve(objective, options, least_mbps)
@@ -409,7 +404,7 @@ class _Search:
             solution, flows = _solve_over_paths(
                 problem, unit, objective, self.found, options, least_mbps, by_lp=by_lp
             )
-        solution = _rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
+        solution = rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
         proof = Proof(
             status=solution.status,
             objective=solution.objective,
@@ -421,7 +416,7 @@ class _Search:
         )
         if flows is None:
             return Decision(plan=None, proof=proof)
-        return _decide_by_plan(problem, objective, flows, proof, options)
+        return decide_by_plan(problem, objective, flows, proof, options)
 
     def prove_infeasible(self, objective: Objective, together: Decision[Routing]) -> Decision[Routing]:
         """Return the decision where not all demand fits, with the reason; undecided without proof."""
@@ -507,133 +502,9 @@ def _require_all(program: LinearProgram) -> LinearProgram:
     return replace(program, lower=lower, upper=upper)
 
 
-@dataclass(frozen=True, eq=False)
-class _SolvedFlows:
-    """The rates that a solution serves, (K,) Mbit/s, and the plan for these times shares, (K,) or one."""
-
-    served_mbps: Floats
-    make_plan: Callable[[Floats | float], Routing]
-
-
-def _decide_by_plan(
-    problem: Traffic, objective: Objective, flows: _SolvedFlows, proof: Proof, options: Options
-) -> Decision[Routing]:
-    """Return the decision with the value of the plan itself, which a solver knows to its tolerance only.
-
-    Where rates differ by many orders of magnitude, that tolerance can be more than a capacity allows: then
-    demands over overloaded links are reduced. The bound stays, and the status follows from the gap.
-    """
-    plan = flows.make_plan(1.0)
-    utilization = plan.links["load_mbps"].to_numpy(float) / problem.capacity_mbps
-    busiest = float(utilization.max(initial=0.0))
-    guarantees, missing = {"capacity", "demand"}, 0.0
-    if objective == "concurrent":
-        value = 1 / busiest
-        if value < 1:
-            plan = flows.make_plan(value)
-    elif objective == "utilization":
-        value, guarantees = busiest, {"demand"}
-    else:
-        share: Floats | float = 1.0
-        if busiest > 1:
-            share = _fitting_shares(problem, plan, utilization)
-            plan = flows.make_plan(share)
-        value, most = float((flows.served_mbps * share).sum()), float(flows.served_mbps.sum())
-        missing = 1 - value / most if most > 0 else 0.0
-        if objective == "cost":
-            value = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
-    proof = replace(proof, objective=value)
-    if objective == "cost" and proof.bound is not None:
-        proof = replace(proof, bound=min(proof.bound, value))  # a plan that delivers less may cost less
-    return Decision(plan=plan, proof=_judge(proof, missing, options), guarantees=frozenset(guarantees))
-
-
-def _judge(proof: Proof, missing: float, options: Options) -> Proof:
-    """Return the proof with the status that objective and bound prove; `missing`: share not served."""
-    gap = proof.gap
-    if gap is not None and gap <= ROUNDING:
-        proof = replace(proof, bound=proof.objective)  # rounding may put it on the wrong side of the value
-    is_optimal = gap is not None and gap + missing <= max(options.gap or 0.0, OPTIMALITY_GAP)
-    return replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
-
-
-def _merge_proofs(one: Decision[Routing], other: Decision[Routing], options: Options) -> Decision[Routing]:
-    """Return the better plan of two decisions for one objective, with the tighter of their bounds."""
-    is_less = one.proof.metric == "max_utilization"
-    bounds = [made.proof.bound for made in (one, other) if made.proof.bound is not None]
-    if one.plan is None or other.plan is None:
-        best = one if other.plan is None else other
-    else:
-        first, second = one.proof.objective or 0.0, other.proof.objective or 0.0
-        best = one if (first <= second if is_less else first >= second) else other
-    if not bounds:
-        return best
-    proof = replace(best.proof, bound=max(bounds) if is_less else min(bounds))
-    return replace(best, proof=proof if best.plan is None else _judge(proof, 0.0, options))
-
-
-def _fitting_shares(problem: Traffic, plan: Routing, utilization: Floats) -> Floats:
-    """Return the share of each demand, (K,), with which no link of the plan carries more than it can.
-
-    A demand gets the smallest capacity over load of its links: then no load exceeds its link's capacity.
-    """
-    flow = routing.flow_by_demand(problem, plan).tocoo()
-    share = np.ones(len(problem.demands))
-    np.minimum.at(share, flow.row, 1 / np.maximum(utilization[flow.col], 1.0))
-    return share
-
-
-def _demand_scale(problem: Traffic) -> float:
-    """Return a factor for demands that brings loads near capacities: solvers are exact to 1e-7 absolute.
-
-    A power of 2, to be free of rounding; 1 where the shortest paths load the busiest link to between
-    1% and 100 times its capacity. All scaled rates are in the range of rates.
-    """
-    ratios = split_ratios.take_first_link(problem, split_ratios.shortest_path_links(problem))
-    load = split_ratios.apply_ratios(problem, ratios, problem.rate_mbps).sum(axis=0)
-    busiest = float((np.asarray(load).ravel() / problem.capacity_mbps).max())
-    if 0.01 < busiest < 100:
-        return 1.0
-    return _power_of_two(problem, 1 / busiest)
-
-
-def _power_of_two(problem: Traffic, factor: float) -> float:
-    """Return the power of 2 next to a factor that keeps all rates in the range of rates."""
-    rate = problem.rate_mbps[problem.rate_mbps > 0]
-    least, most = np.ceil(np.log2(LEAST_MBPS / rate.min())), np.floor(np.log2(MOST_MBPS / rate.max()))
-    return float(2.0 ** np.clip(np.round(np.log2(factor)), least, most))
-
-
-def _path_scale(problem: Traffic, found: path_flow_program.CandidatePaths) -> float:
-    """Return a factor for demands, a power of 2, at which the largest concurrent flow is near 1.
-
-    The narrowest links of the paths of a demand bound the flow. Far from 1, HiGHS 1.13 takes programs with
-    capacities over ten decades for unbounded ones.
-    """
-    start, link = found.found.start, found.found.link
-    if not len(link):
-        return 1.0
-    share = 1.0 if found.share is None else found.share
-    narrowest = np.minimum.reduceat(problem.capacity_mbps[link] / share, start[:-1])
-    wanted = np.unique(found.demand)
-    most = sum_by_index(found.demand, narrowest, len(problem.demands))[wanted]
-    bound = float((most / problem.rate_mbps[wanted]).min())
-    return _power_of_two(problem, bound) if bound > 0 else 1.0
-
-
-def _rescale_solution(solution: Solution, unit: float) -> Solution:
-    """Return the solution with its objective and bound multiplied by `unit`."""
-    objective, bound = solution.objective, solution.bound
-    return replace(
-        solution,
-        objective=None if objective is None else objective * unit,
-        bound=None if bound is None else bound * unit,
-    )
-
-
 def _solve_over_links(
     problem: Traffic, unit: float, objective: Objective, options: Options, least_mbps: float | None
-) -> tuple[Solution, _SolvedFlows | None]:
+) -> tuple[Solution, SolvedFlows | None]:
     scaled = problem.scale_demands(unit)
     if options.backend.startswith("pyomo:"):
         solution, flow, served = _solve_formulation(scaled, objective, options, least_mbps)
@@ -649,7 +520,7 @@ def _solve_over_links(
         return solution, None
     rate = np.clip(served / unit, 0.0, problem.rate_mbps)
     ratios = split_ratios.ratios_of_solution(problem, sp.coo_array(flow / unit))
-    return solution, _SolvedFlows(
+    return solution, SolvedFlows(
         rate,
         lambda share: routing.routing_by_demand(
             problem, split_ratios.apply_ratios(problem, ratios, rate * share)
@@ -681,7 +552,7 @@ def _solve_over_paths(
     least_mbps: float | None,
     *,
     by_lp: bool,
-) -> tuple[Solution, _SolvedFlows | None]:
+) -> tuple[Solution, SolvedFlows | None]:
     scaled = problem.scale_demands(unit)
     solution = None if by_lp else _solve_by_interior_point(scaled, objective, found, options)
     if solution is None:
@@ -695,7 +566,7 @@ def _solve_over_paths(
 
 def _flows_over_paths(
     problem: Traffic, found: path_flow_program.CandidatePaths, x: Floats | None, is_partial: bool
-) -> _SolvedFlows | None:
+) -> SolvedFlows | None:
     """Return the plan of the traffic x (P,), Mbit/s, on paths; None where there is none."""
     if x is None:
         return None
@@ -711,7 +582,7 @@ def _flows_over_paths(
         )
 
     served = sum_by_index(found.demand, rate, len(problem.demands))
-    return _SolvedFlows(served, make_plan)
+    return SolvedFlows(served, make_plan)
 
 
 def _solve_by_interior_point(
@@ -761,41 +632,7 @@ def _is_column_generation_faster(problem: Traffic, options: Options, least: int)
     return not is_solver_chosen and len(problem.targets) * len(problem.links) >= least
 
 
-def require_paths(paths: int | Literal["any", "tunnels"], max_hops: int | None) -> None:
-    """Raise InputError for a hop limit without a number of paths."""
-    if isinstance(paths, str) and max_hops is not None:
-        raise InputError(
-            f"max_hops is {max_hops}, but paths is '{paths}': a hop limit needs a number of paths"
-        )
-
-
 def _require_method(method: Method, paths: int | Literal["any", "tunnels"]) -> None:
     if method == "columns" and paths != "any":
         given = "tunnels" if paths == "tunnels" else "a number of paths"
         raise InputError(f"method is 'columns', which does not know {given}: leave it at 'auto'")
-
-
-def describe_lack(
-    problem: Traffic, found: path_flow_program.CandidatePaths | None, max_hops: int | None
-) -> str:
-    """Return why demands have no path, to follow their names."""
-    within = [f"within max_hops {max_hops}"] if max_hops is not None else []
-    if RouteLimits.of(problem) is not None:
-        within.append("that keeps its latency limit and its rules")
-    kind = "tunnel" if found is not None and found.tunnels is not None else "path"
-    return " ".join([f"has no {kind}", " and ".join(within)]).rstrip()
-
-
-def describe_paths(
-    paths: int | Literal["tunnels"],
-    choice: PathChoice,
-    max_hops: int | None,
-    limits: RouteLimits | None = None,
-) -> str:
-    """Return the scope of a bound over given paths."""
-    kept = " that keep latency limits and rules" if limits is not None else ""
-    if paths == "tunnels":
-        return f"the tunnels of each demand{kept}"
-    kind = "shortest paths" if choice == "shortest" else "link-disjoint paths"
-    limit = f" of at most {max_hops} links" if max_hops is not None else ""
-    return f"the {paths} {kind} of each demand{limit}{kept}"

@@ -217,7 +217,7 @@ class Routing:
 def routing_by_demand(problem: Traffic, flow_mbps: sp.sparray, routes: pd.DataFrame | None = None) -> Routing:
     """Return the plan of a flow per demand and link, (K, E) Mbit/s."""
     flow = _drop_residual_flow(problem, flow_mbps)
-    shed = list_shed(problem, _sent_by_demand(problem, flow))
+    shed = list_shed(problem, sent_by_demand(problem, flow))
     return _build_routing(problem, flow, _name_demands(problem, flow.row), routes, shed)
 
 
@@ -290,8 +290,9 @@ def list_shed(problem: Traffic, sent_mbps: Floats) -> pd.DataFrame | None:
     return pd.DataFrame({**_name_demands(problem, rows), "rate_mbps": missing[rows]})
 
 
-def _sent_by_demand(problem: Traffic, flow: sp.coo_array) -> Floats:
+def sent_by_demand(problem: Traffic, flow_mbps: sp.sparray) -> Floats:
     """Return what leaves the source of each demand, less what returns, of flows (K, E): shape (K,)."""
+    flow = sp.coo_array(flow_mbps)
     source = problem.source[flow.row]
     sign = (problem.tail[flow.col] == source).astype(float) - (problem.head[flow.col] == source)
     return sum_by_index(flow.row, flow.data * sign, len(problem.demands))

@@ -154,3 +154,35 @@ def _order(problem: Traffic, leaving: dict[int, list[int]], start: int) -> list[
             if not entering[head]:
                 ready.append(head)
     return order
+
+
+def require_paths(paths: int | Literal["any", "tunnels"], max_hops: int | None) -> None:
+    """Raise InputError for a hop limit without a number of paths."""
+    if isinstance(paths, str) and max_hops is not None:
+        raise InputError(
+            f"max_hops is {max_hops}, but paths is '{paths}': a hop limit needs a number of paths"
+        )
+
+
+def describe_lack(problem: Traffic, found: CandidatePaths | None, max_hops: int | None) -> str:
+    """Return why demands have no path, to follow their names."""
+    within = [f"within max_hops {max_hops}"] if max_hops is not None else []
+    if RouteLimits.of(problem) is not None:
+        within.append("that keeps its latency limit and its rules")
+    kind = "tunnel" if found is not None and found.tunnels is not None else "path"
+    return " ".join([f"has no {kind}", " and ".join(within)]).rstrip()
+
+
+def describe_paths(
+    paths: int | Literal["tunnels"],
+    choice: PathChoice,
+    max_hops: int | None,
+    limits: RouteLimits | None = None,
+) -> str:
+    """Return the scope of a bound over given paths."""
+    kept = " that keep latency limits and rules" if limits is not None else ""
+    if paths == "tunnels":
+        return f"the tunnels of each demand{kept}"
+    kind = "shortest paths" if choice == "shortest" else "link-disjoint paths"
+    limit = f" of at most {max_hops} links" if max_hops is not None else ""
+    return f"the {paths} {kind} of each demand{limit}{kept}"

@@ -1,0 +1,112 @@
+"""Decisions from solutions of flow programs: the plan's own value, and what objective and bound prove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
+ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedFlows:
+    """The rates that a solution serves, (K,) Mbit/s, and the plan for these times shares, (K,) or one."""
+
+    served_mbps: Floats
+    make_plan: Callable[[Floats | float], Routing]
+
+
+def decide_by_plan(
+    problem: Traffic, objective: Objective, flows: SolvedFlows, proof: Proof, options: Options
+) -> Decision[Routing]:
+    """Return the decision with the value of the plan itself, which a solver knows to its tolerance only.
+
+    Where rates differ by many orders of magnitude, that tolerance can be more than a capacity allows: then
+    demands over overloaded links are reduced. The bound stays, and the status follows from the gap.
+    """
+    plan = flows.make_plan(1.0)
+    utilization = plan.links["load_mbps"].to_numpy(float) / problem.capacity_mbps
+    busiest = float(utilization.max(initial=0.0))
+    guarantees, missing = {"capacity", "demand"}, 0.0
+    if objective == "concurrent":
+        value = 1 / busiest
+        if value < 1:
+            plan = flows.make_plan(value)
+    elif objective == "utilization":
+        value, guarantees = busiest, {"demand"}
+    else:
+        share: Floats | float = 1.0
+        if busiest > 1:
+            share = fitting_shares(problem, plan, utilization)
+            plan = flows.make_plan(share)
+        value, most = float((flows.served_mbps * share).sum()), float(flows.served_mbps.sum())
+        missing = 1 - value / most if most > 0 else 0.0
+        if objective == "cost":
+            value = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
+    proof = replace(proof, objective=value)
+    if objective == "cost" and proof.bound is not None:
+        proof = replace(proof, bound=min(proof.bound, value))  # a plan that delivers less may cost less
+    return Decision(plan=plan, proof=judge_gap(proof, missing, options), guarantees=frozenset(guarantees))
+
+
+def judge_gap(proof: Proof, missing: float, options: Options) -> Proof:
+    """Return the proof with the status that objective and bound prove; `missing`: share not served."""
+    gap = proof.gap
+    if gap is not None and gap <= ROUNDING:
+        proof = replace(proof, bound=proof.objective)  # rounding may put it on the wrong side of the value
+    is_optimal = gap is not None and gap + missing <= max(options.gap or 0.0, OPTIMALITY_GAP)
+    return replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
+
+
+def merge_proofs(one: Decision[Routing], other: Decision[Routing], options: Options) -> Decision[Routing]:
+    """Return the better plan of two decisions for one objective, with the tighter of their bounds."""
+    is_less = one.proof.metric == "max_utilization"
+    bounds = [made.proof.bound for made in (one, other) if made.proof.bound is not None]
+    if one.plan is None or other.plan is None:
+        best = one if other.plan is None else other
+    else:
+        first, second = one.proof.objective or 0.0, other.proof.objective or 0.0
+        best = one if (first <= second if is_less else first >= second) else other
+    if not bounds:
+        return best
+    proof = replace(best.proof, bound=max(bounds) if is_less else min(bounds))
+    return replace(best, proof=proof if best.plan is None else judge_gap(proof, 0.0, options))
+
+
+def fitting_shares(problem: Traffic, plan: Routing, utilization: Floats) -> Floats:
+    """Return the share of each demand, (K,), with which no link of the plan carries more than it can.
+
+    A demand gets the smallest capacity over load of its links: then no load exceeds its link's capacity.
+    """
+    flow = routing.flow_by_demand(problem, plan).tocoo()
+    share = np.ones(len(problem.demands))
+    np.minimum.at(share, flow.row, 1 / np.maximum(utilization[flow.col], 1.0))
+    return share
+
+
+def as_delivered(
+    problem: Traffic, decision: Decision[Routing], status: Status, bound: float | None = None
+) -> Decision[Routing]:
+    """Return a decision for the concurrent flow as one for delivered traffic."""
+    offered, share = float(problem.rate_mbps.sum()), decision.proof.objective
+    proof = replace(
+        decision.proof,
+        status=status if decision.plan is not None else decision.proof.status,
+        objective=None if share is None else min(share, 1.0) * offered,
+        bound=offered if bound is None else min(bound, offered),
+        metric="delivered_mbps",
+    )
+    return replace(decision, proof=proof)

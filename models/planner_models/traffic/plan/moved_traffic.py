@@ -1,0 +1,196 @@
+"""Traffic that a plan takes off the routes of the plan before it.
+
+The present flow of a demand is what the plan before would send of its rate now, in the same shares, over the
+links that are left. A plan keeps as much of a demand on its present routes as the largest flow from source to
+target within both its flow and the present one, link by link: no division of the two into paths has more in
+common. What the plan sends elsewhere, although it could stay, is moved traffic. Traffic whose route is gone,
+that was shed before, or that is shed now, has to change in any case and is no moved traffic.
+
+source  largest flow by shortest augmenting paths: Edmonds and Karp 1972
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numba
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from planner.arrays import Floats
+from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+MAX_ENTRIES: Final = 20_000_000  # of the flow of each demand on each link; larger plans are not compared
+SMALLEST_MOVE: Final = 1e-7  # of a demand; less is rounding
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PresentFlow:
+    """What the plan before would send now.
+
+    flow      (K, E) Mbit/s of each demand on each link that is left
+    stays     (K,) the most of each demand's rate that can stay on it
+    """
+
+    flow: sp.csr_array
+    stays: Floats
+
+    @classmethod
+    def of(cls, problem: Traffic, plan: Routing) -> PresentFlow:
+        """Return the present flow of a plan for this problem, or for one with other rates and links."""
+        flow = share_flows(problem, plan.flows, plan.shed)
+        stays = np.minimum(largest_flows(problem, flow), problem.rate_mbps)
+        return cls(flow=flow, stays=np.where(stays > SMALLEST_MOVE * problem.rate_mbps, stays, 0.0))
+
+    @property
+    def total_mbps(self) -> float:
+        """The traffic that can stay on its present routes, Mbit/s."""
+        return float(self.stays.sum())
+
+    def moved_mbps(self, problem: Traffic, flow: sp.csr_array) -> Floats:
+        """Return the moved traffic of each demand, (K,) Mbit/s, under flows (K, E)."""
+        kept = np.minimum(largest_flows(problem, self.flow.minimum(flow)), self.stays)
+        shed = np.maximum(problem.rate_mbps - routing.sent_by_demand(problem, flow), 0.0)
+        moved = np.maximum(self.stays - kept - shed, 0.0)
+        return np.where(moved > SMALLEST_MOVE * problem.rate_mbps, moved, 0.0)
+
+
+def measure_moved_share(problem: Traffic, plan: Routing, previous: Routing | None) -> float | None:
+    """Return moved traffic over the traffic that can stay; None without a plan before, or nothing to stay."""
+    if previous is None or not len(problem.targets):
+        return None
+    if max(_count_entries(problem, plan), _count_entries(problem, previous)) > MAX_ENTRIES:
+        return None
+    present = PresentFlow.of(problem, previous)
+    if present.total_mbps <= 0:
+        return None
+    return float(present.moved_mbps(problem, flow_by_demand(problem, plan)).sum()) / present.total_mbps
+
+
+def flow_by_demand(problem: Traffic, plan: Routing) -> sp.csr_array:
+    """Return the flow of each demand on each link, (K, E) Mbit/s, of any plan for this problem."""
+    if "source" in plan.flows:
+        return routing.flow_by_demand(problem, plan)
+    served = problem.rate_mbps.copy()
+    if plan.shed is not None:
+        served[problem.find_demands(plan.shed)] -= plan.shed["rate_mbps"].to_numpy(float)
+    by_target = cycle_removal.remove_cycles(problem, routing.flow_by_target(problem, plan).tocoo())
+    ratios = split_ratios.compute_ratios(problem, by_target)
+    return sp.csr_array(split_ratios.apply_ratios(problem, ratios, np.maximum(served, 0.0)))
+
+
+def share_flows(problem: Traffic, flows: pd.DataFrame, shed: pd.DataFrame | None) -> sp.csr_array:
+    """Return what each demand sends on each link by the shares of a plan's tables, (K, E) Mbit/s.
+
+    Links and demands that the problem does not have are left out; so is the share of a demand that was shed.
+    """
+    tail, head = problem.find_nodes(flows["tail"]), problem.find_nodes(flows["head"])
+    link = problem.find_links(tail, head, flows["parallel"].to_numpy(np.int64))
+    rate = flows["rate_mbps"].to_numpy(float)
+    shape = (len(problem.demands), len(problem.links))
+    if "source" in flows:
+        demand = problem.find_demands(flows)
+        known = demand >= 0
+        sign = (tail == problem.source[demand]) * 1.0 - (head == problem.source[demand])
+        wanted = sum_by_index(demand[known], (rate * sign)[known], len(problem.demands))
+        if shed is not None:
+            left_out = problem.find_demands(shed)
+            amount = shed["rate_mbps"].to_numpy(float)
+            wanted += sum_by_index(left_out[left_out >= 0], amount[left_out >= 0], len(wanted))
+        used = known & (link >= 0)
+        scale = np.divide(problem.rate_mbps, wanted, out=np.zeros(len(wanted)), where=wanted > 0)
+        return sp.csr_array((rate[used] * scale[demand[used]], (demand[used], link[used])), shape=shape)
+    target = problem.find_nodes(flows["target"])
+    row = np.searchsorted(problem.targets, target)
+    known = (link >= 0) & (target >= 0)
+    known &= problem.targets[np.minimum(row, len(problem.targets) - 1)] == target
+    flow = sp.coo_array(
+        (rate[known], (row[known], link[known])), shape=(len(problem.targets), len(problem.links))
+    )
+    ratios = split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
+    return sp.csr_array(split_ratios.apply_ratios(problem, ratios, problem.rate_mbps))
+
+
+def largest_flows(problem: Traffic, capacity_mbps: sp.csr_array) -> Floats:
+    """Return the largest flow of each demand, (K,) Mbit/s, where each has its own capacities, (K, E)."""
+    own = sp.csr_array(capacity_mbps)
+    own.sum_duplicates()
+    return np.asarray(
+        _largest_flows(
+            own.indptr.astype(np.int64),
+            own.indices.astype(np.int64),
+            own.data,
+            problem.tail,
+            problem.head,
+            problem.source,
+            problem.target,
+            len(problem.nodes),
+        )
+    )
+
+
+def _count_entries(problem: Traffic, plan: Routing) -> int:
+    """Return about how many links all demands of a plan use together."""
+    if "source" in plan.flows:
+        return len(plan.flows)
+    by_target = len(plan.flows) // max(plan.flows["target"].nunique(), 1)
+    return by_target * len(problem.demands)
+
+
+@numba.njit(cache=True)
+def _largest_flows(start, link, capacity, tail, head, source, target, nodes):  # type: ignore[no-untyped-def]
+    """Return the largest flow of each row of capacities, by shortest augmenting paths."""
+    value = np.zeros(len(source))
+    came_by, queue = np.full(nodes, -1, np.int64), np.empty(nodes, np.int64)
+    for k in range(len(source)):
+        own, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
+        if len(own) == 0:
+            continue
+        flow, least = np.zeros(len(own)), 1e-12 * limit.max()
+        while _find_path(own, limit, flow, least, tail, head, source[k], target[k], came_by, queue):
+            step, node = np.inf, target[k]
+            while node != source[k]:
+                i = came_by[node] // 2
+                if came_by[node] % 2:
+                    step, node = min(step, flow[i]), head[own[i]]
+                else:
+                    step, node = min(step, limit[i] - flow[i]), tail[own[i]]
+            node = target[k]
+            while node != source[k]:
+                i = came_by[node] // 2
+                if came_by[node] % 2:
+                    flow[i] -= step
+                    node = head[own[i]]
+                else:
+                    flow[i] += step
+                    node = tail[own[i]]
+            value[k] += step
+    return value
+
+
+@numba.njit(cache=True)
+def _find_path(own, limit, flow, least, tail, head, source, target, came_by, queue):  # type: ignore[no-untyped-def]
+    """Return whether a path has residual capacity; entry i leads to a node as 2 i, backwards as 2 i + 1."""
+    for e in own:
+        came_by[tail[e]] = came_by[head[e]] = -1
+    came_by[source], came_by[target] = -2, -1
+    queue[0], first, last = source, 0, 1
+    while first < last and came_by[target] == -1:
+        node = queue[first]
+        first += 1
+        for i in range(len(own)):
+            after, code = -1, 2 * i
+            if tail[own[i]] == node and limit[i] - flow[i] > least:
+                after = head[own[i]]
+            elif head[own[i]] == node and flow[i] > least:
+                after, code = tail[own[i]], 2 * i + 1
+            if after >= 0 and came_by[after] == -1:
+                came_by[after] = code
+                queue[last] = after
+                last += 1
+    return came_by[target] != -1
