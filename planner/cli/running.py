@@ -168,7 +168,8 @@ def explain(
         typer.Option(
             "--previous",
             metavar="DIR|DESIGN",
-            help="Plan to compare to: a folder of plan tables, or a design.",
+            help="Plan to compare to, and that a design with a limit of changes keeps to: a folder of plan "
+            "tables, or a design.",
         ),
     ] = None,
     parameters: Annotated[

@@ -61,6 +61,11 @@ def observe_all(problem: Any) -> Any:
     return problem
 
 
+def never(parameters: Mapping[str, Any]) -> bool:  # noqa: ARG001
+    """Return that a design only starts from the decision before, whatever its parameters are."""
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Design(Generic[ProblemT, PlanT]):
     """One way to decide: what it observes, its algorithm, and the mechanism of coordination.
@@ -73,6 +78,8 @@ class Design(Generic[ProblemT, PlanT]):
     model       (observed problem, *, service?, **parameters) -> the formal model that `decide` solves with
                 the same parameters, for export; `service` as in the options
     is_bound    whether it only computes a bound and never returns a plan
+    keeps_previous  (parameters) -> whether with these the decision depends on the plan before, such as where
+                few routes may change, so that a previous decision is no mere start of the search
     """
 
     name: str
@@ -84,6 +91,7 @@ class Design(Generic[ProblemT, PlanT]):
     signalling: Callable[[ProblemT, PlanT], Signalling] | None = None
     model: Callable[..., LinearProgram] | None = None
     is_bound: bool = False
+    keeps_previous: Callable[[Mapping[str, Any]], bool] = never
 
     @property
     def about(self) -> str:

@@ -38,6 +38,7 @@ class Decided:
     metrics        of the plan on the problem that the design observed
     baseline       plan to compare to; None where there is none
     baseline_name  the baseline in words, such as "equal-cost multipath"
+    previous       the decision in place, which the design keeps to; None where it keeps to none
     """
 
     design: Design
@@ -46,6 +47,7 @@ class Decided:
     metrics: Mapping[str, float | None]
     baseline: Any = None
     baseline_name: str = "the previous plan"
+    previous: Decision[Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

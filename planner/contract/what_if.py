@@ -82,7 +82,7 @@ class Reoptimization(Generic[ProblemT]):
         decision = self._decided.design.run(
             change.problem,
             options=self._options,
-            previous=self._decided.decision if self._warm else None,
+            previous=self._decided.decision if self._warm else self._decided.previous,
             parameters={**self._decided.parameters, **change.parameters},
         )
         if decision.plan is None:

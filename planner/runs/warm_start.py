@@ -1,7 +1,8 @@
 """Warm starts: a run on a problem starts from the decision on a neighbour, a problem that differs little.
 
 A result that is proven within the requested gap does not depend on its start; that of a heuristic may. So
-only decisions that are proven optimal start others, and only where those are proven optimal too.
+only decisions that are proven optimal start others, and only where those are proven optimal too. A
+design that keeps to the plan before gets none: a neighbour's plan is not the one in place.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ def evaluate_from(start: Run | None, system: System, problem: Any, entry: Entry,
 
     start  of a neighbour, by `start_of`
     """
+    if entry.design.keeps_previous(entry.parameters):
+        start = None
     if start is not None and start.proof.status is Status.OPTIMAL and start.problem == problem.size():
         try:
             run = evaluate(system, problem, entry, options=options, previous=start)

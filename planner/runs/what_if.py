@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.contract.design import Decision
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.plan import Plan
-from planner.contract.proof import Proof
+from planner.contract.proof import Proof, Status
 from planner.contract.studies import Decided, Explanation
 from planner.contract.system import System
 from planner.errors import InputError, PlanRejected, did_you_mean
@@ -119,7 +120,7 @@ def explain(
     The plan is explained on the problem as the design observed it.
 
     previous      plan to compare to: a plan, a folder of plan tables, or the name of a design; default: the
-                  system's design of today's practice
+                  system's design of today's practice. A design that limits changes keeps to this plan
     parameters    of the explanation by name, such as candidates=20, the number of changes to verify;
                   those of the design go into `design`: design={"optimum": {"paths": 4}}
 
@@ -146,7 +147,11 @@ def explain(
     entry = run.entries(loaded, None if label is None else [label])[0]
     true = loaded.make_problem()
     before = None if previous is None else _plan_before(loaded, true, previous, options)
-    made = run.evaluate(system, true, entry, options=options)
+    start = None
+    if before is not None and entry.design.keeps_previous(entry.parameters):
+        in_place: Decision[Any] = Decision(plan=before, proof=Proof(status=Status.FEASIBLE))
+        start = run.Run(system=system, problem=None, entry=entry, decision=in_place, plan=before)
+    made = run.evaluate(system, true, entry, options=options, previous=start)
     if made.plan is None or made.decision is None:
         return Explained(run=made, explanation=None)
     observed = entry.design.observe(true, **entry.information)
@@ -154,7 +159,12 @@ def explain(
     if before is None and system.studies.practice is not None:
         practice = system.design(system.studies.practice)
         before, name = practice.run(observed, options=options).plan, system.studies.practice_name
-    decided = replace(decided_of(made, observed), baseline=before, baseline_name=name)
+    decided = replace(
+        decided_of(made, observed),
+        baseline=before,
+        baseline_name=name,
+        previous=None if start is None else start.decision,
+    )
     accepted = inspect.signature(system.studies.what_if).parameters
     earlier = {"previous": before} if "previous" in accepted else {}
     explanation = system.studies.what_if(observed, decided, options=options, **earlier, **values)

@@ -36,6 +36,7 @@ DESIGNS: Final = (
         model=lambda problem, most_moved=None, service="best": optimum.build_model(  # noqa: ARG005
             problem, service=service
         ),
+        keeps_previous=lambda parameters: parameters.get("most_moved") is not None,
         **CENTRAL,
     ),
     Design(

@@ -140,14 +140,14 @@ def route_by_program(
         x = x if cheapest.x is None else cheapest.x
     plan = program.make_plan(x, levels)
     bounds += [None] * (len(levels) - len(bounds))
-    return _decide(problem, plan, levels, bounds, scope=scope, backend=last.backend, options=options)
+    return decide_levels(problem, plan, levels, bounds, scope=scope, backend=last.backend, options=options)
 
 
 def _options_until(until: float | None, options: Options) -> Options:
     return options if until is None else replace(options, time_limit_s=max(until - time.perf_counter(), 1e-3))
 
 
-def _decide(
+def decide_levels(
     problem: Traffic,
     plan: Routing,
     levels: Sequence[Level],
@@ -193,7 +193,7 @@ def judge_plan(
     assert decision.plan is not None
     bounds = [None] * len(levels)
     backend = decision.proof.backend
-    return _decide(problem, decision.plan, levels, bounds, scope=None, backend=backend, options=options)
+    return decide_levels(problem, decision.plan, levels, bounds, scope=None, backend=backend, options=options)
 
 
 class _LevelProgram:
@@ -344,7 +344,7 @@ def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Opti
             limit_here - sum(by * one.objective(served) for by, one in zip(scale, before, strict=False))
         )
     backend = "augmented Lagrangian"
-    return _decide(problem, plan, levels, bounds, scope=None, backend=backend, options=options)
+    return decide_levels(problem, plan, levels, bounds, scope=None, backend=backend, options=options)
 
 
 def _scale_levels(levels: Sequence[Level]) -> list[float]:

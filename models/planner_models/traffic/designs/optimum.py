@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +19,12 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options, Service
-from planner_models.traffic.designs import class_priorities, link_flow_program, path_flow_program
+from planner_models.traffic.designs import (
+    class_priorities,
+    limited_moves,
+    link_flow_program,
+    path_flow_program,
+)
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import (
     decide_without_demand,
@@ -109,7 +115,9 @@ def route(
     max_hops: HopLimit = None,
     method: Method = "auto",
     classes: class_priorities.Order = "strict",
+    most_moved: limited_moves.MovedShare = None,
     options: Options = Options(),
+    previous: Decision[Routing] | None = None,
 ) -> Decision[Routing]:
     """Solve for the best routing for one objective, by linear programming.
 
@@ -130,6 +138,9 @@ def route(
     plans. `concurrent` and `utilization` treat all classes alike, and so does the search over all routes
     under limits, where a pair has the tightest of its classes' limits.
 
+    With `most_moved` the plan takes at most that share of the traffic off its routes in the plan `previous`,
+    and has a table `rerouting` of what that costs (`limited_moves`).
+
     A demand without a path within `max_hops`, its latency limit and its rules is shed too; with one, the
     concurrent flow of all is 0. Under limits, paths="any" searches all routes that keep them, by column
     generation (`restricted_flow`).
@@ -138,28 +149,56 @@ def route(
     raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
+    given = _GivenRoutes(paths, path_choice, max_hops, method)
     by_class = problem.has_classes and classes != "ignored" and objective in ("delivered", "total", "cost")
-    started, first = time.perf_counter(), options
-    if by_class and options.time_limit_s is not None:
-        first = replace(options, time_limit_s=options.time_limit_s / 3)
-    decision = _route_alike(
-        problem,
-        objective=objective,
-        paths=paths,
-        path_choice=path_choice,
-        max_hops=max_hops,
-        method=method,
-        options=first,
-    )
-    if not by_class or decision.plan is None or not len(problem.routable.targets) or not len(problem.links):
+    levels = class_priorities.make_levels(problem, classes) if by_class else None
+    if most_moved is None or previous is None or previous.plan is None:
+        return _route_freely(problem, objective, given, levels, options)
+    if RouteLimits.of(problem) is not None:
+        raise InputError(
+            "most_moved: a limit of rerouted traffic and limits of routes, by latency or rules, are not "
+            "solved together; leave one of them out"
+        )
+    started = time.perf_counter()
+    free = _route_freely(problem, objective, given, levels, _options_from(started, options, 0.5))
+    left = _options_from(started, options)
+    return _limit_moves(problem, previous.plan, free, most_moved, objective, given, levels, left)
+
+
+class _GivenRoutes(NamedTuple):
+    """The routes that traffic may take, as the parameters of `route` say, and the method."""
+
+    paths: int | Literal["any", "tunnels"]
+    choice: PathChoice
+    max_hops: int | None
+    method: Method
+
+
+def _options_from(started: float, options: Options, part: float = 1.0) -> Options:
+    """Return the options with that part of the time that is left since `started`."""
+    if options.time_limit_s is None:
+        return options
+    passed = time.perf_counter() - started
+    return replace(options, time_limit_s=max(part * (options.time_limit_s - passed), 1e-3))
+
+
+def _route_freely(
+    problem: Traffic,
+    objective: Objective,
+    given: _GivenRoutes,
+    levels: Sequence[class_priorities.Level] | None,
+    options: Options,
+) -> Decision[Routing]:
+    """Route demands without regard to a plan before; `levels` of classes, where they have an order."""
+    started = time.perf_counter()
+    first = options if levels is None else _options_from(started, options, 1 / 3)
+    decision = _route_alike(problem, objective=objective, given=given, options=first)
+    if levels is None or decision.plan is None or not len(problem.routable.targets) or not len(problem.links):
         return decision
-    left = options
-    if options.time_limit_s is not None:
-        left = replace(options, time_limit_s=max(options.time_limit_s + started - time.perf_counter(), 1e-3))
-    levels = class_priorities.make_levels(problem, classes)
+    left = _options_from(started, options)
     if decision.plan.shed is None:
         return class_priorities.prove_all_served(decision, levels, problem.rate_mbps)
-    search = _Search(problem.routable, paths, path_choice, max_hops, method, left)
+    search = _Search(problem.routable, given, left)
     routable = search.problem
     if search.uses_columns(objective):
         found = class_priorities.route_by_columns(routable, levels, options=left)
@@ -177,30 +216,55 @@ def route(
     return found if routable is problem else shed_demands(problem, problem.unreachable, found)
 
 
-@shed_unreachable
-def _route_alike(
+def _limit_moves(
     problem: Traffic,
-    *,
+    previous: Routing,
+    free: Decision[Routing],
+    most_moved: float,
     objective: Objective,
-    paths: int | Literal["any", "tunnels"],
-    path_choice: PathChoice,
-    max_hops: int | None,
-    method: Method,
+    given: _GivenRoutes,
+    levels: Sequence[class_priorities.Level] | None,
     options: Options,
 ) -> Decision[Routing]:
+    """Return the best plan that takes at most a share of the traffic off its routes in the plan before.
+
+    free  the decision without that limit
+    """
+    if not len(problem.links) or not len(problem.routable.targets):
+        return free
+    search = _Search(problem.routable, given, options)
+    left_out = search.without_path() | problem.unreachable
+    return limited_moves.route(
+        problem,
+        previous,
+        free,
+        left_out=left_out,
+        objective=objective,
+        most_moved=most_moved,
+        found=search.found,
+        scope=search.scope,
+        levels=levels,
+        options=options,
+    )
+
+
+@shed_unreachable
+def _route_alike(
+    problem: Traffic, *, objective: Objective, given: _GivenRoutes, options: Options
+) -> Decision[Routing]:
     """Route demands without regard to classes, see `route`."""
-    require_paths(paths, max_hops)
-    _require_method(method, paths)
+    require_paths(given.paths, given.max_hops)
+    _require_method(given.method, given.paths)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
     if objective == "cost":
         link_cost(problem)  # raises where links have none
-    search = _Search(problem, paths, path_choice, max_hops, method, options)
+    search = _Search(problem, given, options)
     left_out = search.without_path()
     if not left_out.any():
         return _route(search, objective)
     if options.service == "all":
-        return refuse_demands(problem, left_out, describe_lack(problem, search.found, max_hops))
+        return refuse_demands(problem, left_out, describe_lack(problem, search.found, given.max_hops))
     search.problem = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
     if len(search.problem.targets):
         decision = _route(search, objective)
@@ -269,24 +333,16 @@ def _deliver_by_heuristic(
 class _Search:
     """The problem with the routes that traffic may take, and the way to solve it."""
 
-    def __init__(
-        self,
-        problem: Traffic,
-        paths: int | Literal["any", "tunnels"],
-        choice: PathChoice,
-        max_hops: int | None,
-        method: Method,
-        options: Options,
-    ) -> None:
-        self.problem, self.method, self.options = problem, method, options
+    def __init__(self, problem: Traffic, given: _GivenRoutes, options: Options) -> None:
+        self.problem, self.method, self.options = problem, given.method, options
         self.started = time.perf_counter()
         self.scope: str | None = None
         self.found: path_flow_program.CandidatePaths | None = None
         self.restricted: RestrictedFlow | None = None
         limits = RouteLimits.of(problem)
-        if paths != "any":
-            self.found = find_candidates(problem, paths, choice, max_hops, limits)
-            self.scope = describe_paths(paths, choice, max_hops, limits)
+        if given.paths != "any":
+            self.found = find_candidates(problem, given.paths, given.choice, given.max_hops, limits)
+            self.scope = describe_paths(given.paths, given.choice, given.max_hops, limits)
         elif limits is not None:
             refuse_solver_options("optimum over routes under limits", options)
             self.restricted = RestrictedFlow(problem, limits)
@@ -379,10 +435,7 @@ class _Search:
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""
-        if self.options.time_limit_s is None:
-            return self.options
-        passed = time.perf_counter() - self.started
-        return replace(self.options, time_limit_s=max(self.options.time_limit_s - passed, 1e-3))
+        return _options_from(self.started, self.options)
 
     def _solve_program(
         self, objective: Objective, options: Options, least_mbps: float | None
@@ -455,6 +508,7 @@ def model(
     max_hops: int | None = None,
     method: Method = "auto",  # noqa: ARG001 - the same program, whatever solves it
     classes: class_priorities.ClassOrder = "strict",  # noqa: ARG001 - the program of all classes together
+    most_moved: float | None = None,  # noqa: ARG001 - there is no plan before
     service: Service = "best",
 ) -> LinearProgram:
     """Return the linear program of which `route` finds the optimum with the same parameters.

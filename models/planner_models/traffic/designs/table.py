@@ -54,7 +54,11 @@ _hedera = partial(
 
 DESIGNS: Final = (
     _central(
-        name="optimum", decide=optimum.route, source="Sen et al. 2013, equation (1)", model=optimum.model
+        name="optimum",
+        decide=optimum.route,
+        source="Sen et al. 2013, equation (1)",
+        model=optimum.model,
+        keeps_previous=lambda parameters: parameters.get("most_moved") is not None,
     ),
     _oblivious(name="ecmp", decide=ecmp.route, source="RFC 2328, RFC 2992"),
     _oblivious(name="shortest_path", decide=ecmp.route_single, source="RFC 2328"),
@@ -115,6 +119,7 @@ DESIGNS: Final = (
     _central(
         name="drain",
         decide=drain.route,
+        keeps_previous=lambda parameters: True,  # noqa: ARG005 - the present routes
         messages=REPORTS + "controller, which sends every node the split ratios of the demands that move",
         source="linear program of its own",
     ),

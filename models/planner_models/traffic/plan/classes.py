@@ -74,6 +74,7 @@ def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
         moved=moved,
         windows=plan.windows,
         guarantees=guarantees,
+        rerouting=plan.rerouting,
     )
 
 

@@ -12,6 +12,7 @@ from planner.contract.metrics import Headline, Metric
 from planner.contract.plan import Breakdown
 from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.moved_traffic import measure_moved_share
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import count_segments
@@ -63,6 +64,11 @@ METRICS: Final = (
     _less("rule_violations", "demands", "demands with traffic on routes that break a rule"),
     _less("cost", "", "cost of the traffic on all links"),
     _less("moved_mbps", "Mbit/s", "traffic that the plan takes off its present routes"),
+    _less(
+        "moved_share",
+        "",
+        "traffic that leaves its routes in the plan before, although it could stay, over all that could",
+    ),
     _less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
     _less("mean_segments", "", "segments of a demand's path, mean over the demands that are sent"),
     _more(
@@ -112,8 +118,11 @@ LIMITS: Final = {
 }
 
 
-def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[str, float | None]:  # noqa: ARG001
-    """Return every metric of the plan, from the true problem and the plan alone."""
+def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[str, float | None]:
+    """Return every metric of the plan, from the true problem and the plan alone.
+
+    previous  the plan before, for the share of traffic that has moved
+    """
     flow = verify_flow(problem, plan)
     load, served, rate = flow.load_mbps, flow.served_mbps, problem.rate_mbps
     delivered = delivered_rates(problem, flow)
@@ -140,6 +149,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         **_broken_limits(problem, plan),
         "cost": _per_link(problem, "cost", load, 1.0),
         "moved_mbps": None if plan.moved is None else float(plan.moved["rate_mbps"].sum()),
+        "moved_share": measure_moved_share(problem, plan, previous),
         "detoured_demands": detoured,
         "mean_segments": segments,
         **_shares(delivered[counted] / rate[counted]),

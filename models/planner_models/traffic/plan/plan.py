@@ -161,7 +161,42 @@ GUARANTEES: Final = Table(
     },
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (FLOWS, ROUTES, LINKS, SHED, WEIGHTS, SEGMENTS, LEVELS, MOVED, WINDOWS, GUARANTEES)
+REROUTING: Final = Table(
+    name="rerouting",
+    about="what a limit of rerouted traffic costs, in each metric",
+    columns={
+        "metric": label("the metric"),
+        "most_moved": number("largest share of the traffic that may be rerouted", at_least=0, at_most=1),
+        "moved_share": number("share that the plan reroutes", at_least=0),
+        "value": number("value of the metric"),
+        "gain_per_point": number(
+            "what a limit that is larger by one percentage point of the traffic brings at first; blank if "
+            "unknown",
+            optional=True,
+            may_be_blank=True,
+        ),
+        "free_moved_share": number(
+            "share that the best plan without the limit reroutes", optional=True, may_be_blank=True
+        ),
+        "free_value": number("value of that plan", optional=True, may_be_blank=True),
+        "loss": number("what the limit costs", optional=True, may_be_blank=True),
+    },
+    key=("metric",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (
+    FLOWS,
+    ROUTES,
+    LINKS,
+    SHED,
+    WEIGHTS,
+    SEGMENTS,
+    LEVELS,
+    MOVED,
+    WINDOWS,
+    GUARANTEES,
+    REROUTING,
+)
 SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
 
@@ -182,6 +217,7 @@ class Routing:
     windows window, element where links and nodes are drained in maintenance windows
     guarantees  source, target, rate_mbps, failures, at_once, restoration, availability? of traffic that
             arrives in failures too, of a design that claims some
+    rerouting  metric, value, free_value, gain_per_point, ... where the rerouted traffic is limited
 
     Where demands have classes, flows, routes, shed, segments, moved and guarantees have the column `class`.
     """
@@ -196,6 +232,7 @@ class Routing:
     moved: pd.DataFrame | None = None
     windows: pd.DataFrame | None = None
     guarantees: pd.DataFrame | None = None
+    rerouting: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables flows, links and, where there are any, those that `PLAN_TABLES` has besides."""
@@ -210,6 +247,7 @@ class Routing:
             "moved": self.moved,
             "windows": self.windows,
             "guarantees": self.guarantees,
+            "rerouting": self.rerouting,
         }
         return {name: table for name, table in tables.items() if table is not None}
 
@@ -278,6 +316,7 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         moved=moved,
         windows=windows,
         guarantees=guarantees,
+        rerouting=read(REROUTING),
     )
 
 

@@ -214,13 +214,9 @@ def _open_session(
     if over_links and (problem.parsed_rules or np.isfinite(problem.max_latency_ms).any()):
         return None  # the program over links knows no limits of routes
     size = len(problem.targets) * len(problem.links) if over_links else len(problem.demands)
-    is_by_class = bool(decided.decision.proof.levels)  # the program is that of all classes together
-    if (
-        design.model is not None
-        and not is_by_class
-        and options.backend == "highs"
-        and 0 < size <= MAX_VARIABLES
-    ):
+    # the program is that of all classes together, and knows no plan before
+    is_other = bool(decided.decision.proof.levels) or decided.previous is not None
+    if design.model is not None and not is_other and options.backend == "highs" and 0 < size <= MAX_VARIABLES:
         program = design.model(problem, **{**decided.parameters, **parameters})
         block = [block for block in program.row_blocks if block.name == "capacity"]
         if block and not program.is_integer:

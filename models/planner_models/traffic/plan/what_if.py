@@ -67,11 +67,42 @@ def explain(
     ]
     sections = [section for section, _ in parts]
     sentences = [sentence for _, sentence in parts]
+    if plan.rerouting is not None:
+        sections.append(_price_limit(plan.rerouting))
+        sentences += _describe_limit(plan.rerouting)
     if decided.baseline is not None:
         changes, sentence = _compare(problem, decided.baseline, plan, decided.baseline_name)
         sections += changes
         sentences.append(sentence)
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _price_limit(table: pd.DataFrame) -> Section:
+    """Return what a limit of rerouted traffic costs."""
+    units = dict.fromkeys(table.columns.drop("metric"), "")
+    known = {metric.name: metric.label for metric in METRICS}
+    frame = table.assign(metric=[known.get(name, name) for name in table["metric"]])
+    note = "gain per point: of one percentage point more of the traffic, at first"
+    return Section(title="limit of rerouted traffic", frame=frame, units=units, note=note)
+
+
+def _describe_limit(table: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on each metric of the table `rerouting`."""
+    metrics = {metric.name: metric for metric in METRICS}
+    for row in table.to_dict("records"):
+        metric = metrics[row["metric"]]
+        says = (
+            f"with at most {100 * row['most_moved']:.4g}% of the traffic rerouted, {_words(metric)} is "
+            f"{amount_or_number(row['value'], metric.unit)}"
+        )
+        if pd.notna(row["free_value"]):
+            says += f", without that limit {amount_or_number(row['free_value'], metric.unit)}"
+        if pd.notna(row["gain_per_point"]):
+            says += (
+                f"; one percentage point more brings {amount_or_number(row['gain_per_point'], metric.unit)} "
+                "at first"
+            )
+        yield says
 
 
 def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Floats) -> tuple[Section, str]:

@@ -1,0 +1,616 @@
+r"""Routing that takes at most a given share of the traffic off its present routes, by linear programming.
+
+For each demand k with rate r_k, of which p_k can stay on its present flow F_k (`moved_traffic`):
+
+    kept_k   flow on the present links, at most F_k on each
+    w_k      traffic routed anew, one flow for each target over all links, or over given paths
+    moved_k  >= w_k - (r_k - p_k), >= 0: what is new, or comes from links that are gone, is no moved traffic
+    sum_k moved_k <= most_moved * sum_k p_k
+
+with the objective of `optimum`. The dual value of the last row is the price of the limit. The least moved
+traffic of all plans is that of this program, since any plan consists of kept flow and flow routed anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Bools, Floats, Ints
+from planner.backends import Solution
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic.designs import class_priorities
+from planner_models.traffic.designs.class_priorities import Level
+from planner_models.traffic.designs.demand_scale import demand_scale
+from planner_models.traffic.designs.flow_decision import SolvedFlows, as_delivered, decide_by_plan
+from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.routable import shed_demands
+from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.moved_traffic import PresentFlow, flow_by_demand
+from planner_models.traffic.plan.plan import Routing, sent_by_demand
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+MAX_COLUMNS: Final = 1_500_000  # variables of a linear program
+FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
+LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
+HELD: Final = 1e-9  # relative; by so much less may later levels leave the ones before
+POINT: Final = 0.01  # a percentage point of the traffic
+
+MovedShare = Annotated[
+    Annotated[float, Field(ge=0, le=1)] | None,
+    Field(
+        description="largest share of the traffic that may leave its routes in the plan before, in a roll; "
+        "what is new, or loses its links, does not count"
+    ),
+]
+
+
+def route(
+    problem: Traffic,
+    previous: Routing,
+    free: Decision[Routing],
+    *,
+    left_out: Bools,
+    objective: Objective,
+    most_moved: float,
+    found: CandidatePaths | None,
+    scope: str | None,
+    levels: Sequence[Level] | None,
+    options: Options,
+) -> Decision[Routing]:
+    """Return the best plan that reroutes at most the share `most_moved` of the traffic of `previous`.
+
+    left_out  (K,) demands that have no path, and are shed
+    free      decision without the limit, which is returned where it keeps the limit
+    found     paths for traffic that is routed anew; None for all
+    scope     of bounds over given paths
+    levels    of the classes, where they have an order
+    returns   Decision with a Routing whose tables are `rerouting`, what the limit costs, and `moved`
+    raises    InputError for a problem whose program is too large
+    """
+    present = PresentFlow.of(problem, previous)
+    if present.total_mbps <= 0 or free.proof.status is Status.INFEASIBLE:
+        return free
+    if free.plan is not None and _moved_share(problem, present, free.plan) <= most_moved:
+        return _with_tables(problem, present, free, free, most_moved, None)
+    routable = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps)) if left_out.any() else problem
+    if not len(routable.targets):
+        return free
+    search = _Search(routable, PresentFlow.of(routable, previous), found, most_moved, options)
+    made = shed_demands(problem, left_out, search.solve(objective, levels))
+    limit = f"plans that reroute at most {most_moved:.4%} of the traffic"
+    covers = ", ".join(part for part in (limit, made.proof.bound_scope, scope) if part)
+    made = replace(made, proof=replace(made.proof, bound_scope=covers))
+    if made.plan is None:
+        return made
+    return _with_tables(problem, present, made, free, most_moved, search.gain_per_point)
+
+
+def _moved_share(problem: Traffic, present: PresentFlow, plan: Routing) -> float:
+    moved = present.moved_mbps(problem, flow_by_demand(problem, plan))
+    return float(moved.sum()) / present.total_mbps
+
+
+def _with_tables(
+    problem: Traffic,
+    present: PresentFlow,
+    made: Decision[Routing],
+    free: Decision[Routing],
+    most_moved: float,
+    gain_per_point: dict[str, float] | None,
+) -> Decision[Routing]:
+    """Return the decision with the tables `rerouting` and `moved` of its plan.
+
+    gain_per_point  by metric, what a limit that is larger by a percentage point brings; None: nothing
+    """
+    assert made.plan is not None
+    moved = present.moved_mbps(problem, flow_by_demand(problem, made.plan))
+    rows = np.flatnonzero(moved > 0)
+    ends = {name: problem.demands[name].to_numpy()[rows] for name in problem.demand_key}
+    freely = None if free.plan is None else _moved_share(problem, present, free.plan)
+    unlimited = {} if free.plan is None else _values(problem, free)
+    table = []
+    for metric, value in _values(problem, made).items():
+        other = unlimited.get(metric)
+        less = metric in ("max_utilization", "cost")
+        loss = None if other is None else max(value - other if less else other - value, 0.0)
+        table.append(
+            {
+                "metric": metric,
+                "most_moved": most_moved,
+                "moved_share": float(moved.sum()) / present.total_mbps,
+                "value": value,
+                "gain_per_point": 0.0 if gain_per_point is None else gain_per_point.get(metric),
+                "free_moved_share": freely,
+                "free_value": other,
+                "loss": loss,
+            }
+        )
+    plan = replace(
+        made.plan, rerouting=pd.DataFrame(table), moved=pd.DataFrame({**ends, "rate_mbps": moved[rows]})
+    )
+    return replace(made, plan=plan)
+
+
+def _values(problem: Traffic, decision: Decision[Routing]) -> dict[str, float]:
+    """Return the objective value by its metric and, where all is delivered, the largest utilization."""
+    plan, proof = decision.plan, decision.proof
+    assert plan is not None
+    values: dict[str, float] = {}
+    if proof.metric is not None and proof.objective is not None:
+        values[proof.metric] = proof.objective
+    if proof.metric == "delivered_mbps" and plan.shed is None:
+        load = verify_flow(problem, plan).load_mbps
+        values["max_utilization"] = float((load / problem.capacity_mbps).max(initial=0.0))
+    return values
+
+
+class _Search:
+    """The steps to the optimum under the limit, and its price: gain per percentage point, by metric."""
+
+    def __init__(
+        self,
+        problem: Traffic,
+        present: PresentFlow,
+        found: CandidatePaths | None,
+        most_moved: float,
+        options: Options,
+    ) -> None:
+        self.problem, self.present, self.found, self.options = problem, present, found, options
+        self.most_moved_mbps = most_moved * present.total_mbps
+        self.most_moved = most_moved
+        self.until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+        self.gain_per_point: dict[str, float] = {}
+
+    def solve(self, objective: Objective, levels: Sequence[Level] | None) -> Decision[Routing]:
+        """Return the decision for an objective of `optimum`."""
+        if objective == "utilization" and self.options.service != "all":
+            return self._spread("utilization")
+        together = self._spread("concurrent")
+        value, bound = together.proof.objective, together.proof.bound
+        if value is not None and value >= 1 - FIT_TOLERANCE:
+            if objective in ("delivered", "total"):
+                made = as_delivered(self.problem, together, Status.OPTIMAL)
+                self.gain_per_point["delivered_mbps"] = 0.0
+                return made if levels is None else self._prove_levels(made, levels)
+            if objective == "cost":
+                return self._find_cheapest(None)
+            return together if objective == "concurrent" else self._spread("utilization")
+        if self.options.service == "all":
+            return self._refuse(objective, bound)
+        self.gain_per_point = {}
+        if objective == "concurrent":
+            return self._grow()
+        if levels is not None:
+            return self._solve_levels(levels, has_least_cost=objective == "cost")
+        every = np.where(self.problem.rate_mbps > 0, 1.0, 0.0)
+        most, program, solution = self._deliver_most(every, [])
+        if objective == "cost" and most.plan is not None and solution.x is not None:
+            least = float(program.served(solution.x).sum()) * (1 - LEAST_TOLERANCE)
+            return self._find_cheapest([(every, least)])
+        return most
+
+    def _options_left(self) -> Options:
+        if self.until is None:
+            return self.options
+        return replace(self.options, time_limit_s=max(self.until - time.perf_counter(), 1e-3))
+
+    def _spread(self, objective: Objective) -> Decision[Routing]:
+        """Solve for the smallest largest utilization of plans that serve everything."""
+        unit = demand_scale(self.problem)
+        flow = PresentFlow(flow=self.present.flow * unit, stays=self.present.stays * unit)
+        program = _Program(self.problem.scale_demands(unit), flow, self.found, self.most_moved_mbps * unit)
+        solution = backends.solve(program.spread(), self._options_left())
+        price = program.price(solution)
+        bound = None if solution.bound is None else solution.bound / unit
+        if objective == "concurrent" and bound is not None:
+            bound = 1 / bound if bound > 0 else None
+        proof = Proof(
+            status=solution.status, bound=bound, metric=METRIC_OF[objective], backend=solution.backend
+        )
+        if solution.x is None or solution.objective is None:
+            return Decision(plan=None, proof=proof)
+        self._set_gain("max_utilization", -price * self.present.total_mbps)
+        if objective == "concurrent" and solution.objective > 0:
+            value = unit / solution.objective
+            self._set_gain("concurrent_flow", -price * self.present.total_mbps * value**2)
+        flows = program.read(solution.x, is_whole=True, unit=unit)
+        return decide_by_plan(self.problem, objective, flows, proof, self._options_left())
+
+    def _grow(self) -> Decision[Routing]:
+        """Solve for the largest share of all demands, which is less than 1, within the capacities."""
+        program = _Program(self.problem, self.present, self.found, self.most_moved_mbps)
+        solution = backends.solve(program.grow(), self._options_left())
+        self._set_gain("concurrent_flow", program.price(solution) * self.present.total_mbps)
+        proof = Proof(
+            status=solution.status,
+            bound=solution.bound,
+            metric="concurrent_flow",
+            backend=solution.backend,
+        )
+        if solution.x is None:
+            return Decision(plan=None, proof=proof)
+        flows = program.read(solution.x, is_whole=True)
+        return decide_by_plan(self.problem, "concurrent", flows, proof, self._options_left())
+
+    def _set_gain(self, metric: str, gain: float) -> None:
+        self.gain_per_point[metric] = max(gain * POINT, 0.0)
+
+    def _deliver_most(
+        self, value: Floats, least: Sequence[tuple[Floats, float]]
+    ) -> tuple[Decision[Routing], _Program, Solution]:
+        """Solve for the largest value of the served traffic; `least`: values (K,) and what they keep."""
+        program = _Program(self.problem, self.present, self.found, self.most_moved_mbps)
+        solution = backends.solve(program.deliver(value, least), self._options_left())
+        self._set_gain("delivered_mbps", program.price(solution) * self.present.total_mbps)
+        proof = Proof(
+            status=solution.status,
+            bound=solution.bound,
+            metric="delivered_mbps",
+            backend=solution.backend,
+            reasons=solution.reasons,
+        )
+        if solution.x is None:
+            return Decision(plan=None, proof=proof), program, solution
+        flows = program.read(solution.x, is_whole=False)
+        made = decide_by_plan(self.problem, "total", flows, proof, self._options_left())
+        return made, program, solution
+
+    def _find_cheapest(self, least: Sequence[tuple[Floats, float]] | None) -> Decision[Routing]:
+        """Solve for the least cost of plans that deliver everything, or as much as `least` says."""
+        program = _Program(self.problem, self.present, self.found, self.most_moved_mbps)
+        solution = backends.solve(program.cheapest(least), self._options_left())
+        self._set_gain("cost", -program.price(solution) * self.present.total_mbps)
+        proof = Proof(
+            status=solution.status,
+            bound=solution.bound,
+            metric="cost",
+            bound_scope=None if least is None else "plans that deliver the most",
+            backend=solution.backend,
+        )
+        if solution.x is None:
+            return Decision(plan=None, proof=proof)
+        flows = program.read(solution.x, is_whole=least is None)
+        return decide_by_plan(self.problem, "cost", flows, proof, self._options_left())
+
+    def _solve_levels(self, levels: Sequence[Level], *, has_least_cost: bool) -> Decision[Routing]:
+        """Solve for the levels of classes one after the other."""
+        least: list[tuple[Floats, float]] = []
+        bounds: list[float | None] = []
+        last: Decision[Routing] | None = None
+        for level in levels:
+            made, program, solution = self._deliver_most(level.value, least)
+            if solution.x is None or made.plan is None:
+                break
+            last = made
+            bounds.append(solution.bound)
+            least.append((level.value, level.objective(program.served(solution.x)) * (1 - HELD)))
+        if last is None or last.plan is None:
+            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="delivered_mbps"))
+        if len(bounds) < len(levels) or len(levels) > 1:
+            self.gain_per_point = {}  # the price of one level is not that of all
+        if has_least_cost and len(bounds) == len(levels):
+            cheapest = self._find_cheapest(least)
+            last = last if cheapest.plan is None else cheapest
+            self.gain_per_point = {}
+        assert last.plan is not None
+        bounds += [None] * (len(levels) - len(bounds))
+        return class_priorities.decide_levels(
+            self.problem,
+            last.plan,
+            levels,
+            bounds,
+            scope=None,
+            backend=last.proof.backend,
+            options=self.options,
+        )
+
+    def _prove_levels(self, decision: Decision[Routing], levels: Sequence[Level]) -> Decision[Routing]:
+        return class_priorities.prove_all_served(decision, levels, self.problem.rate_mbps)
+
+    def _refuse(self, objective: Objective, bound: float | None) -> Decision[Routing]:
+        """Return the decision that not everything fits; undecided where that is not proven."""
+        metric = METRIC_OF[objective]
+        if bound is None or bound >= 1:
+            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=metric))
+        reason = (
+            f"with at most {self.most_moved:.4%} of the traffic rerouted, all demand loads a link to "
+            f"{1 / bound:.4%} of its capacity at least"
+        )
+        return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric=metric, reasons=(reason,)))
+
+
+class _Program:
+    """Columns and rows of the program.
+
+    whole    demands whose present flow is one path: kept traffic, one column each
+    split    entries of the present flow of the others: kept traffic on each link
+    anew     traffic to each target on each link, or on each given path; then of each demand in all: w
+    moved    of demands that have traffic of both kinds; of others, w is moved, or is not
+    last, the largest utilization U, and the share of all demands that is served
+    """
+
+    def __init__(
+        self, problem: Traffic, present: PresentFlow, found: CandidatePaths | None, most_moved_mbps: float
+    ) -> None:
+        self.problem, self.found = problem, found
+        rate, stays = problem.rate_mbps, present.stays
+        self.wanted = np.flatnonzero(rate > 0)
+        flow = sp.csr_array(sp.diags_array((stays > 0) * 1.0) @ present.flow)
+        flow.eliminate_zeros()
+        is_path = _is_single_path(problem, flow)
+        self.whole = np.flatnonzero(is_path & (stays > 0))
+        self.path_of = flow[self.whole]
+        self.path_of.data[:] = 1.0
+        entries = sp.csr_array(sp.diags_array(~is_path * 1.0) @ flow).tocoo()
+        used = entries.data > 0
+        self.row, self.link = entries.row[used].astype(np.int64), entries.col[used].astype(np.int64)
+        most_kept = entries.data[used]
+        if found is None:
+            self.target_row, self.anew_link = np.nonzero(problem.tail[None, :] != problem.targets[:, None])
+            anew = len(self.anew_link)
+        else:
+            anew = len(found.demand)
+        new = np.where(stays > 0, rate - stays, np.inf)
+        new[new < FIT_TOLERANCE * rate] = 0.0
+        self.both = np.flatnonzero((new > 0) & np.isfinite(new) & (rate > 0))
+        sizes = [len(self.whole), len(self.row), anew, len(self.wanted), len(self.both), 1, 1]
+        self.starts = np.cumsum([0, *sizes]).tolist()
+        self.count = self.starts[-1]
+        if self.count > MAX_COLUMNS:
+            raise InputError(
+                f"most_moved: the linear program would have {self.count:,} variables, more than "
+                f"{MAX_COLUMNS:,}; give paths a number, or leave most_moved out"
+            )
+        self.upper = np.full(self.count, np.inf)
+        self.upper[: self.starts[1]] = stays[self.whole]
+        self.upper[self.starts[1] : self.starts[2]] = most_kept
+        self._build_rows(new, most_moved_mbps)
+
+    def _columns(self, part: int) -> Ints:
+        return np.arange(self.starts[part], self.starts[part + 1])
+
+    def _matrix(self, value: Floats, row: Ints, column: Ints, rows: int) -> sp.csr_array:
+        return sp.csr_array((value, (row, column)), shape=(rows, self.count))
+
+    def _build_rows(self, new: Floats, most_moved_mbps: float) -> None:
+        """Build the rows that all objectives share."""
+        problem, nodes = self.problem, len(self.problem.nodes)
+        whole, split, anew, own, both, utilization, _ = (self._columns(part) for part in range(7))
+        place = np.full(len(problem.demands), -1)
+        place[self.wanted] = np.arange(len(self.wanted))
+        source = problem.source[self.row]
+        out = (problem.tail[self.link] == source) * 1.0 - (problem.head[self.link] == source)
+        self.serve = self._matrix(
+            np.concatenate([np.ones(len(whole)), out, np.ones(len(own))]),
+            np.concatenate([place[self.whole], place[self.row], np.arange(len(own))]),
+            np.concatenate([whole, split, own]),
+            len(self.wanted),
+        )
+        # kept traffic that divides: each node but the ends of its demand sends what it gets
+        key = np.concatenate(
+            [self.row * nodes + problem.tail[self.link], self.row * nodes + problem.head[self.link]]
+        )
+        inner = (key % nodes != problem.source[key // nodes]) & (key % nodes != problem.target[key // nodes])
+        distinct, at = np.unique(key[inner], return_inverse=True)
+        sign = np.r_[np.ones(len(split)), -np.ones(len(split))]
+        stays = self._matrix(sign[inner], at, np.r_[split, split][inner], len(distinct))
+        path = self.path_of.tocoo()
+        load = [
+            self._matrix(path.data, path.col, whole[path.row], len(problem.links)),
+            self._matrix(np.ones(len(split)), self.link, split, len(problem.links)),
+        ]
+        if self.found is None:
+            row, link = self.target_row, self.anew_link
+            key = np.concatenate(
+                [
+                    row * nodes + problem.tail[link],
+                    row * nodes + problem.head[link],
+                    problem.target_row[self.wanted] * nodes + problem.source[self.wanted],
+                ]
+            )
+            sign = np.concatenate([np.ones(len(anew)), -np.ones(len(anew)), -np.ones(len(own))])
+            column = np.concatenate([anew, anew, own])
+            inner = key % nodes != problem.targets[key // nodes]
+            balance = self._matrix(sign[inner], key[inner], column[inner], len(problem.targets) * nodes)
+            load.append(self._matrix(np.ones(len(anew)), link, anew, len(problem.links)))
+        else:
+            balance = self._matrix(
+                np.r_[np.ones(len(anew)), -np.ones(len(own))],
+                np.r_[place[self.found.demand], np.arange(len(own))],
+                np.r_[anew, own],
+                len(self.wanted),
+            )
+            uses = self.found.uses.tocoo()
+            load.append(self._matrix(uses.data, uses.col, anew[uses.row], len(problem.links)))
+        self.load = sp.csr_array(sum(load[1:], load[0]))
+        busiest = self._matrix(
+            problem.capacity_mbps,
+            np.arange(len(problem.links)),
+            np.full(len(problem.links), utilization[0]),
+            len(problem.links),
+        )
+        moved = np.zeros(self.count)
+        moved[own[place[np.flatnonzero(new == 0)]]] = 1.0
+        moved[both] = 1.0
+        parts = self._matrix(
+            np.r_[np.ones(len(both)), -np.ones(len(both))],
+            np.r_[np.arange(len(both)), np.arange(len(both))],
+            np.r_[both, own[place[self.both]]],
+            len(both),
+        )
+        self.rows = [
+            Rows("moved", sp.csr_array(moved[None, :]), upper=most_moved_mbps),
+            Rows("stays", stays, lower=0.0, upper=0.0),
+            Rows("anew", balance, lower=0.0, upper=0.0),
+            Rows("part", parts, lower=-new[self.both]),
+            Rows(
+                "capacity", sp.csr_array(self.load - busiest), upper=0.0, labels=lambda: problem.link_labels
+            ),
+        ]
+
+    def _build(
+        self,
+        cost: Floats,
+        *,
+        sense: str,
+        is_whole: bool,
+        is_free: bool = False,
+        is_alike: bool = False,
+        least: Sequence[tuple[Floats, float]] = (),
+    ) -> LinearProgram:
+        """Return the program for a cost.
+
+        is_whole  all is served
+        is_free   the utilization is free
+        is_alike  the same share of all demands is served
+        """
+        rate = self.problem.rate_mbps[self.wanted]
+        rows = [*self.rows, Rows("served", self.serve, lower=rate if is_whole else 0.0, upper=rate)]
+        if is_alike:
+            place = (np.arange(len(rate)), np.full(len(rate), self.count - 1))
+            share = sp.csr_array((rate, place), shape=self.serve.shape)
+            rows[-1] = Rows("served", sp.csr_array(self.serve - share), lower=0.0, upper=0.0)
+        rows += [
+            Rows("level", sp.csr_array((self.serve.T @ value[self.wanted])[None, :]), lower=most)
+            for value, most in least
+        ]
+        lower, upper = np.zeros(self.count), self.upper.copy()
+        if not is_free:
+            lower[-2] = upper[-2] = 1.0
+        upper[-1] = 1.0 if is_alike else 0.0
+        names = ("whole", "split", "anew", "rerouted", "both", "utilization", "share")
+        return LinearProgram.build(
+            sense="min" if sense == "min" else "max",
+            cost=cost,
+            rows=rows,
+            lower=lower,
+            upper=upper,
+            columns=[
+                Columns(name, count) for name, count in zip(names, np.diff(self.starts).tolist(), strict=True)
+            ],
+            name="traffic limited moves",
+        )
+
+    def spread(self) -> LinearProgram:
+        """Return the program of the smallest largest utilization of plans that serve everything."""
+        cost = np.zeros(self.count)
+        cost[-2] = 1.0
+        return self._build(cost, sense="min", is_whole=True, is_free=True)
+
+    def grow(self) -> LinearProgram:
+        """Return the program of the largest share of all demands, up to 1, within the capacities."""
+        cost = np.zeros(self.count)
+        cost[-1] = 1.0
+        return self._build(cost, sense="max", is_whole=False, is_alike=True)
+
+    def deliver(self, value: Floats, least: Sequence[tuple[Floats, float]]) -> LinearProgram:
+        """Return the program of the largest value (K,) of the served traffic, within the capacities."""
+        return self._build(self.serve.T @ value[self.wanted], sense="max", is_whole=False, least=least)
+
+    def cheapest(self, least: Sequence[tuple[Floats, float]] | None) -> LinearProgram:
+        """Return the program of the least cost, with all traffic served or with what `least` says."""
+        cost = self.load.T @ link_cost(self.problem)
+        return self._build(cost, sense="min", is_whole=least is None, least=least or ())
+
+    def price(self, solution: Solution) -> float:
+        """Return the change of the objective per Mbit/s more that may be moved; 0 where unknown."""
+        return 0.0 if solution.row_duals is None else float(solution.row_duals[0])
+
+    def served(self, x: Floats) -> Floats:
+        """Return the served rates of a solution, (K,) Mbit/s."""
+        rate = np.zeros(len(self.problem.demands))
+        rate[self.wanted] = self.serve @ x
+        return np.clip(rate, 0.0, self.problem.rate_mbps)
+
+    def read(self, x: Floats, *, is_whole: bool, unit: float = 1.0) -> SolvedFlows:
+        """Return the flows of a solution over demands that are scaled by `unit`.
+
+        is_whole  scale the flows to serve every demand at its rate
+        """
+        problem, starts = self.problem, self.starts
+        shape = (len(problem.demands), len(problem.links))
+        x = np.clip(x, 0.0, None)
+        amount = np.zeros(shape[0])
+        amount[self.whole] = x[: starts[1]]
+        place = np.zeros(shape[0], dtype=np.int64)
+        place[self.whole] = np.arange(len(self.whole))
+        spread = sp.csr_array(
+            (amount[self.whole], (self.whole, place[self.whole])), shape=(shape[0], len(self.whole))
+        )
+        flow = sp.csr_array(spread @ self.path_of)
+        flow = flow + sp.csr_array((x[starts[1] : starts[2]], (self.row, self.link)), shape=shape)
+        anew, own = x[starts[2] : starts[3]], np.zeros(shape[0])
+        own[self.wanted] = x[starts[3] : starts[4]]
+        own[own < FIT_TOLERANCE * 1e-2 * problem.rate_mbps] = 0.0
+        flow = sp.csr_array(flow + self._route_anew(anew, own))
+        rate = problem.rate_mbps
+        served = sent_by_demand(problem, flow)
+        wanted = rate if is_whole else np.minimum(served, rate)
+        scale = np.divide(wanted, served, out=np.zeros(len(rate)), where=served > 0)
+        flow = sp.csr_array(sp.diags_array(scale / unit) @ flow)
+        whole = problem.scale_demands(1 / unit) if unit != 1 else problem
+
+        def make_plan(share: Floats | float) -> Routing:
+            shares = np.broadcast_to(np.asarray(share, dtype=float), len(rate))
+            return routing.routing_by_demand(whole, sp.csr_array(sp.diags_array(shares) @ flow))
+
+        return SolvedFlows(np.where(served > 0, wanted, 0.0) / unit, make_plan)
+
+    def _route_anew(self, anew: Floats, own: Floats) -> sp.csr_array:
+        """Return the flow of traffic that is routed anew, (K, E), `own` (K,) of each demand."""
+        problem = self.problem
+        if self.found is not None:
+            sent = sum_by_index(self.found.demand, anew, len(own))
+            scale = np.divide(own, sent, out=np.zeros(len(own)), where=sent > 0)
+            rate = anew * scale[self.found.demand]
+            paths = np.arange(len(rate))
+            by_path = sp.csr_array((rate, (self.found.demand, paths)), shape=(len(own), len(rate)))
+            return sp.csr_array(by_path @ self.found.uses)
+        shape = (len(problem.targets), len(problem.links))
+        used = anew > split_ratios.NOISE * float(anew.max(initial=0.0))
+        by_target = sp.coo_array((anew[used], (self.target_row[used], self.anew_link[used])), shape=shape)
+        by_target = split_ratios.drop_stranded_flow(problem, cycle_removal.remove_cycles(problem, by_target))
+        ratios = split_ratios.compute_ratios(problem, by_target)
+        known = np.unique(ratios.row.astype(np.int64) * len(problem.nodes) + problem.tail[ratios.col])
+        reached = np.isin(problem.target_row * len(problem.nodes) + problem.source, known)
+        return sp.csr_array(split_ratios.apply_ratios(problem, ratios, np.where(reached, own, 0.0)))
+
+
+def _is_single_path(problem: Traffic, flow: sp.csr_array) -> Bools:
+    """Return whether the flow of each demand, (K, E), is one path at one rate, (K,)."""
+    entries = flow.tocoo()
+    row, nodes = entries.row.astype(np.int64), len(problem.nodes)
+    largest = np.zeros(flow.shape[0])
+    np.maximum.at(largest, row, entries.data)
+    single = np.ones(flow.shape[0], dtype=bool)
+    single[row[entries.data < largest[row] * (1 - HELD)]] = False
+    for ends in (problem.tail, problem.head):
+        key, count = np.unique(row * nodes + ends[entries.col], return_counts=True)
+        single[key[count > 1] // nodes] = False
+    starts = np.zeros(flow.shape[0], dtype=bool)
+    starts[row[problem.tail[entries.col] == problem.source[row]]] = True
+    arrives = np.zeros(flow.shape[0], dtype=bool)
+    arrives[row[problem.head[entries.col] == problem.target[row]]] = True
+    _, is_cyclic = cycle_removal.cyclic_entries(problem, row, entries.col)
+    single[row[is_cyclic]] = False
+    surplus = sp.csr_array(flow @ problem.incidence.T).tocoo()
+    lost = np.abs(surplus.data) > HELD * largest[surplus.row]
+    is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
+    single[surplus.row[lost & ~is_end]] = False
+    return np.asarray(single & starts & arrives)

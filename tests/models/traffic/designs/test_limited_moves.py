@@ -1,0 +1,189 @@
+"""Limits of rerouted traffic: against a program over all paths, between the extremes, and their price."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from planner import Options
+from planner.contract.design import Decision
+from planner.contract.proof import Status
+from planner.errors import InputError
+from planner_models.traffic import Routing, Traffic, check, measure
+from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs.table import DESIGNS
+from planner_models.traffic.plan.moved_traffic import PresentFlow
+from planner_models.traffic.plan.plan import routing_from_tables
+from tests.models.traffic.networks import as_graph, both_ways, class_problems, network, problems
+
+LINKS = both_ways([("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 10.0), ("c", "d", 10.0)])
+SQUARE = network(LINKS, [("a", "d", 16.0), ("b", "d", 2.0)])
+NOW = ecmp.route(network(LINKS, [("a", "d", 16.0), ("b", "d", 2.0)], weight=[1.0, 1.0, 2.0, 2.0] * 2))
+
+
+def limited(
+    problem: Traffic, previous: Decision[Routing], most_moved: float, **other: object
+) -> Decision[Routing]:
+    """Return the decision under a limit, whose claims hold and whose moved share other code measures."""
+    made = optimum.route(problem, most_moved=most_moved, previous=previous, **other)  # type: ignore[arg-type]
+    assert made.plan is not None
+    assert check(problem, made.plan).of_limits(made.guarantees).frame.empty
+    metrics = measure(problem, made.plan, previous.plan)
+    assert (metrics["moved_share"] or 0.0) <= most_moved + 1e-6
+    name, value = made.proof.metric, made.proof.objective
+    assert name is not None
+    assert value is not None
+    assert metrics[name] == pytest.approx(value, rel=1e-6, abs=1e-6)
+    return made
+
+
+def oracle(problem: Traffic, previous: Routing, most_moved: float, objective: str) -> float:
+    """Return the largest concurrent flow, or the most traffic, by a program over all simple paths."""
+    present = PresentFlow.of(problem, previous)
+    graph, flow = as_graph(problem), present.flow.toarray()
+    names = [f"{s}->{t}" for s, t in zip(problem.demands["source"], problem.demands["target"], strict=True)]
+    columns: list[tuple[int, list[int], bool]] = []
+    for k, name in enumerate(names):
+        for path in nx.all_simple_edge_paths(graph, *name.split("->")):
+            keys = [key for _, _, key in path]
+            columns += [(k, keys, True), (k, keys, False)]
+    count, demands, links = len(columns), len(names), len(problem.links)
+    width = count + demands + 1  # paths, moved traffic of each demand, utilization
+    load, served = np.zeros((links, width)), np.zeros((demands, width))
+    kept, moved = np.zeros((demands * links, width)), np.zeros((demands, width))
+    for column, (k, keys, is_kept) in enumerate(columns):
+        load[keys, column] = 1.0
+        served[k, column] = 1.0
+        if is_kept:
+            kept[k * links + np.array(keys), column] = 1.0
+        else:
+            moved[k, column] = 1.0
+    moved[np.arange(demands), count + np.arange(demands)] = -1.0
+    load[:, -1] = -problem.capacity_mbps
+    budget = np.zeros((1, width))
+    budget[0, count : count + demands] = present.stays > 0
+    rows = np.vstack([load, kept, moved, budget])
+    right = np.concatenate(
+        [np.zeros(links), flow.ravel(), problem.rate_mbps - present.stays, [most_moved * present.total_mbps]]
+    )
+    cost = np.zeros(width)
+    bounds: list[tuple[float, float | None]] = [(0.0, None)] * width
+    if objective == "concurrent":
+        cost[-1] = 1.0
+        found = linprog(cost, rows, right, served, problem.rate_mbps, bounds, method="highs")
+        if found.fun <= 1:
+            return 1 / float(found.fun)
+        # not all fits: the same share of each demand, which takes the place of the utilization
+        grown = np.hstack([served, -problem.rate_mbps[:, None]])
+        rows = np.hstack([rows, np.zeros((len(rows), 1))])
+        cost, bounds = np.r_[np.zeros(width), -1.0], [*bounds[:-1], (1.0, 1.0), (0.0, 1.0)]
+        found = linprog(cost, rows, right, grown, np.zeros(demands), bounds, method="highs")
+        return -float(found.fun)
+    cost, bounds[-1] = -served.sum(axis=0), (1.0, 1.0)
+    rows, right = np.vstack([rows, served]), np.r_[right, problem.rate_mbps]
+    return -float(linprog(cost, rows, right, bounds=bounds, method="highs").fun)
+
+
+@settings(max_examples=15)
+@given(problems(max_nodes=5, max_demands=4), st.data())
+def test_is_the_optimum_of_a_program_over_all_paths(problem: Traffic, data: st.DataObject) -> None:
+    previous = ecmp.route(problem)
+    assert previous.plan is not None
+    rates = [float(data.draw(st.integers(0, 12))) for _ in range(len(problem.demands))]
+    now = problem.with_rates(np.array(rates))
+    if not len(now.targets):
+        return
+    share = data.draw(st.sampled_from([0.0, 0.05, 0.2, 0.5]))
+    for objective in ("concurrent", "total"):
+        made = limited(now, previous, share, objective=objective)
+        expected = oracle(now, previous.plan, share, objective)
+        assert made.proof.objective == pytest.approx(expected, rel=1e-6)
+        assert made.proof.bound == pytest.approx(expected, rel=1e-6)
+
+
+@settings(max_examples=15)
+@given(
+    problems(max_nodes=5, max_demands=4, costs=True), st.sampled_from(["delivered", "utilization", "cost"])
+)
+def test_a_larger_limit_is_never_worse(problem: Traffic, objective: str) -> None:
+    previous = ecmp.route(problem)
+    grown = problem.with_rates(np.round(problem.rate_mbps * np.linspace(0.5, 2.0, len(problem.rate_mbps)), 3))
+    found = [limited(grown, previous, share, objective=objective).proof for share in (0.0, 0.1, 0.4, 1.0)]
+    free = optimum.route(grown, objective=objective).proof  # type: ignore[arg-type]
+    assert found[-1].objective == pytest.approx(free.objective, rel=1e-6, abs=1e-9)
+    delivers_all = free.metric != "cost" or optimum.route(grown, objective="total").plan.shed is None  # type: ignore[union-attr]
+    values = [proof.objective for proof in found if proof.objective is not None]
+    if delivers_all and objective != "cost":  # a plan that delivers less costs less
+        steps = np.diff(values) * (-1 if objective == "utilization" else 1)
+        assert (steps >= -1e-6 * abs(values[-1])).all()
+
+
+@settings(max_examples=6)
+@given(class_problems(max_nodes=4, max_demands=3), st.sampled_from([0.0, 0.2]))
+def test_classes_keep_their_order(problem: Traffic, share: float) -> None:
+    made = limited(problem, ecmp.route(problem), share, objective="total")
+    assert made.proof.levels
+    for level in made.proof.levels:
+        assert level.objective <= level.bound * (1 + 1e-9)
+    free = optimum.route(problem, objective="total").proof
+    assert made.proof.levels[0].objective <= free.levels[0].objective * (1 + 1e-6)
+
+
+def test_the_price_of_a_limit() -> None:
+    made = limited(SQUARE, NOW, 0.1)
+    assert made.proof.bound_scope == "plans that reroute at most 10.0000% of the traffic"
+    table = made.plan.rerouting.set_index("metric")  # type: ignore[union-attr]
+    # a->b->d has 10 of 16 + 2 Mbit/s; 1.8 may go over c
+    assert table.loc["delivered_mbps", "value"] == pytest.approx(11.8)
+    assert table.loc["delivered_mbps", "free_value"] == pytest.approx(18.0)
+    assert table.loc["delivered_mbps", "loss"] == pytest.approx(6.2)
+    assert table.loc["delivered_mbps", "gain_per_point"] == pytest.approx(0.18)
+    assert made.plan.moved["rate_mbps"].sum() == pytest.approx(1.8)  # type: ignore[union-attr]
+    whole = limited(SQUARE, NOW, 0.6).plan
+    assert whole is not None
+    assert whole.shed is None
+    assert routing_from_tables(SQUARE, whole.to_tables()).rerouting is not None
+    spread = limited(SQUARE, NOW, 0.45, objective="utilization").plan.rerouting  # type: ignore[union-attr]
+    assert spread["value"].tolist() == pytest.approx([0.99])
+    assert spread["gain_per_point"].tolist() == pytest.approx([0.018])
+
+
+def test_over_given_paths() -> None:
+    one = limited(SQUARE, NOW, 0.5, paths=1).plan
+    assert one is not None
+    assert one.shed is not None  # traffic that moves has the shortest path alone
+    two = limited(SQUARE, NOW, 0.5, paths=2)
+    assert two.plan is not None
+    assert two.plan.shed is None
+    assert "shortest paths" in (two.proof.bound_scope or "")
+
+
+def test_all_demand_must_be_served() -> None:
+    strict = Options(service="all")
+    refused = optimum.route(SQUARE, most_moved=0.1, previous=NOW, options=strict)
+    assert refused.proof.status is Status.INFEASIBLE
+    assert refused.proof.reasons[0].startswith(
+        "with at most 10.0000% of the traffic rerouted, all"
+    )
+    assert limited(SQUARE, NOW, 0.6, options=strict).plan is not None
+
+
+def test_without_a_plan_before_there_is_no_limit() -> None:
+    free, first = optimum.route(SQUARE), optimum.route(SQUARE, most_moved=0.0)
+    assert first.plan is not None
+    assert first.plan.rerouting is None
+    assert first.proof.objective == free.proof.objective
+    keeps = next(design for design in DESIGNS if design.name == "optimum").keeps_previous
+    assert keeps({"most_moved": 0.1})
+    assert not keeps({"paths": 4})
+
+
+def test_limits_of_routes_are_refused() -> None:
+    demands = SQUARE.demands.assign(max_latency_ms=9.0)
+    late = Traffic.from_tables({"links": SQUARE.links.assign(latency_ms=1.0), "demands": demands})
+    with pytest.raises(InputError, match=r"^most_moved: a limit of rerouted traffic and limits of routes"):
+        optimum.route(late, most_moved=0.1, previous=NOW)
