@@ -166,9 +166,7 @@ def test_all_demand_must_be_served() -> None:
     strict = Options(service="all")
     refused = optimum.route(SQUARE, most_moved=0.1, previous=NOW, options=strict)
     assert refused.proof.status is Status.INFEASIBLE
-    assert refused.proof.reasons[0].startswith(
-        "with at most 10.0000% of the traffic rerouted, all"
-    )
+    assert refused.proof.reasons[0].startswith("with at most 10.0000% of the traffic rerouted, all")
     assert limited(SQUARE, NOW, 0.6, options=strict).plan is not None
 
 
