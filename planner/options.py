@@ -10,6 +10,9 @@ from planner.backends.registry import name_faults
 from planner.errors import InputError, did_you_mean
 
 Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
+Restoration = Literal["none", "local", "reconverge", "reoptimize"]
+"""What the network does after a failure: nothing; traffic moves to the routes of its demand that survive;
+routing protocols find new shortest paths; a controller decides again."""
 Service = Literal["best", "all"]
 
 

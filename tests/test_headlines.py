@@ -36,6 +36,7 @@ SCENARIOS = {
     "traffic/flow_simulation": {},
     "traffic/germany50": {},
     "traffic/localflow": {},
+    "traffic/wan_cuts": {},
     "traffic/wan_routes": {},
 }
 """Shipped scenarios that every design answers within seconds."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from planner.cli.options import DesignOption, JsonOption, Reports, on_scenario, with_reports
 from planner.cli.output import answer, say, write_files
+from planner.options import Restoration
 
 if TYPE_CHECKING:
     from planner.reports.document import Page
@@ -31,6 +33,27 @@ def failures(
     *,
     scenario: Scenario,
     design: DesignOption = None,
+    sets: Annotated[
+        str | None,
+        typer.Option(
+            "--failures",
+            metavar="A,B",
+            help="Sets of failures: table, links, nodes, double_links; default: the table of failures where "
+            "there is one, else each element alone.",
+        ),
+    ] = None,
+    restoration: Annotated[
+        Restoration | None,
+        typer.Option(
+            "--restoration",
+            help="After a failure: none, local (to routes that survive), reconverge (new shortest paths), "
+            "reoptimize; default: the design decides again.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="DIR", help="Examine the plan in this folder, not a design's."),
+    ] = None,
     kinds: Annotated[
         str | None,
         typer.Option("--kinds", metavar="A,B", help="Kinds of elements, e.g. link,node; default: all."),
@@ -44,9 +67,10 @@ def failures(
     reports: Reports,
     as_json: JsonOption = False,
 ) -> None:
-    """Fail each element alone, and list the worst failures.
+    """Try each failure, and list the worst.
 
-    Elements are links, nodes and what else the system declares; `planner list SYSTEM` names them.
+    Each element fails alone, or the failures of a set occur one at a time. Elements are links, nodes and
+    what else the system declares; `planner list SYSTEM` names them.
     Ctrl-C stops, and prints what was found until then.
     """
     from planner.reports import element_pages, terminal
@@ -56,6 +80,9 @@ def failures(
         result = search.failures(
             scenario,
             design=design,
+            failures=sets,
+            restoration=restoration,
+            plan=plan,
             kinds=kinds,
             limit=limit,
             workers=workers,

@@ -18,6 +18,7 @@ from typing_extensions import TypeVar
 from planner.contract.design import Design, PlanT, ProblemT, observe_all
 from planner.contract.drawing import Drawing
 from planner.contract.elements import ElementKind
+from planner.contract.failure_analysis import FailureStudy
 from planner.contract.metrics import MOST_TABLE_METRICS, SIGNALLING_METRICS, Headline, Metric
 from planner.contract.plan import Breakdown, Plan, Violations
 from planner.contract.plausibility import Proportion
@@ -126,6 +127,7 @@ class Studies:
     simulation    simulation of problems in time
     trade_off     two metrics that are drawn against each other
     coordination  comparison of the designs by coordination mechanism
+    failures      sets of failures, and their analysis without a run of the design for each
     targets       the tables and figures of papers that this system reproduces
     """
 
@@ -135,6 +137,7 @@ class Studies:
     simulation: Simulation | None = None
     trade_off: tuple[str, str] | None = None
     coordination: Coordination | None = None
+    failures: FailureStudy[Any] | None = None
     targets: tuple[Target, ...] = ()
 
 

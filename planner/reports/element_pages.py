@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from planner.formatting import amount_or_number, few, number, percent, scale_of, sizes
 from planner.io.toml import format_value
-from planner.reports.document import Column, Page, Part, Table, Text
+from planner.reports.document import Column, Page, Part, Table, Text, table_of
 from planner.reports.run_pages import closing_parts, trouble
 from planner.scenarios.arguments import plain_value
 from planner.scenarios.scenario import changes_between, load
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
-    from planner.sweeps.failures import Failures
+    from planner.sweeps.failures import Failure, Failures
     from planner.sweeps.upgrade_list import Upgrades
 
 MOST_FAILURES: Final = 15
@@ -37,10 +37,17 @@ def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:
             drawings=lambda: [] if result.map is None else [result.map],
         )
     ]
-    if len(result.failures) > MOST_FAILURES:
+    if len(result.failures) > MOST_FAILURES or (result.restoration and result.failures):
         parts.append(
             Part(title="All failures", tables=[_failures_table(result, None)], detail=True, folded=True)
         )
+    parts += [
+        Part(
+            title=one.title,
+            tables=[table_of(one.frame, one.units, title="", caption=one.note, most=None)],
+        )
+        for one in result.sections
+    ]
     name = scenario.name if scenario else run.label
     return Page(
         title=f"{system.name}: {name}, failures",
@@ -67,6 +74,10 @@ def _failures_table(result: Failures, most: int | None) -> Table:
         ]
         for one in shown
     ]
+    if any(one.probability is not None for one in shown):
+        columns.insert(1, Column(label="probability", numeric=True))
+        for row, one in zip(rows, shown, strict=True):
+            row.insert(1, number(one.probability))
     links = [one.busiest for one in shown if one.busiest is not None]
     if links:
         what = f"busiest link then, {links[0].what}"
@@ -74,14 +85,8 @@ def _failures_table(result: Failures, most: int | None) -> Table:
         for row, one in zip(rows, shown, strict=True):
             row.append("-" if one.busiest is None else f"{one.busiest.name}  {number(one.busiest.value)}")
     headline = system.plan.headline
-    for name in [*headline.losses, headline.growth] if most is None else []:
-        values = [one.metrics.get(name) for one in shown]
-        if name and any(values):
-            more = system.metric(name)
-            unit, write = scale_of(name, values, more.unit)
-            columns.append(Column(label=more.label, unit=unit, numeric=True))
-            for row, value in zip(rows, values, strict=True):
-                row.append(write(value))
+    if most is None:
+        _add_figures(result, shown, columns, rows)
     caption = (
         f"costs: by how much {metric.label[0].lower()}{metric.label[1:]} is worse than without a failure"
     )
@@ -89,13 +94,37 @@ def _failures_table(result: Failures, most: int | None) -> Table:
         caption += f"; share: of what is {system.metric(headline.total).label.lower()}"
     if most is not None and len(result.failures) > most:
         caption += f"; the first {most} of {len(result.failures):,}, the worst first"
+    title = f"{result.run.label} decides again after each failure"
+    if result.restoration:
+        title = f"{result.run.label}; after a failure, {result.restoration}"
     return Table(
-        title=f"{result.run.label} decides again after each failure",
+        title=title,
         columns=columns,
         rows=rows,
         caption=caption,
         row_headers=1,
     )
+
+
+def _add_figures(
+    result: Failures, shown: Sequence[Failure], columns: list[Column], rows: list[list[Text | str]]
+) -> None:
+    """Add what users lose, how far demand can grow, and the further figures of an analysis."""
+    system, study = result.system, result.system.studies.failures
+    headline = system.plan.headline
+    figures = {
+        name: (system.metric(name).label, system.metric(name).unit)
+        for name in (*headline.losses, headline.growth)
+        if name and any(one.metrics.get(name) for one in shown)
+    }
+    if study is not None and result.restoration:
+        figures |= study.figures
+    for name, (label, own_unit) in figures.items():
+        values = [one.metrics.get(name, one.figures.get(name)) for one in shown]
+        unit, write = scale_of(name, values, own_unit)
+        columns.append(Column(label=label, unit=unit, numeric=True))
+        for row, value in zip(rows, values, strict=True):
+            row.append(write(value))
 
 
 def _failure_notes(result: Failures) -> list[Text | str]:

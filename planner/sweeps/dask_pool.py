@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import dask
-from distributed import Client, Future, KilledWorker, Scheduler
+from distributed import Client, Future, KilledWorker, Scheduler, as_completed
 from distributed.deploy.spec import ProcessInterface, SpecCluster
 from distributed.worker_memory import parse_memory_limit
 
@@ -82,6 +82,23 @@ def connect_to_cluster(address: str) -> Iterator[Client]:
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be gone, which the caller knows by then
                 client.close(timeout=5)
+
+
+def map_parts(
+    client: Any, function: Callable[[Any, Any], Any], shared: Any, parts: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the place of each part, and function(shared, part), as workers finish; errors are raised.
+
+    shared  sent to each worker once
+    """
+    sent = client.scatter(shared, broadcast=True)
+    futures = {client.submit(function, sent, part, pure=False): place for place, part in enumerate(parts)}
+    try:
+        for future in as_completed(list(futures), loop=client.loop):
+            yield futures[future], future.result()
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 @contextlib.contextmanager

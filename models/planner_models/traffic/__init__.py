@@ -63,6 +63,7 @@ from planner.contract.plausibility import Proportion
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.traffic import designs, information, plan, problem, published, simulation
+from planner_models.traffic.designs.failure_analysis import FAILURES
 from planner_models.traffic.designs.formulation import formulation
 from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.information.realize import realize
@@ -146,6 +147,7 @@ SYSTEM = System(
                 ),
             ),
         ),
+        failures=FAILURES,
         targets=targets.TARGETS,
         simulation=study.SIMULATION,
     ),

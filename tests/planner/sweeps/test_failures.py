@@ -204,3 +204,88 @@ def test_workers_find_the_same() -> None:
     assert {one.element: one.cost for one in shared.failures} == pytest.approx(
         {one.element: one.cost for one in alone.failures}
     )
+
+
+COMPARED = (
+    "delivered_mbps",
+    "lost_mbps",
+    "shed_mbps",
+    "overloaded_links",
+    "max_utilization",
+    "concurrent_flow",
+)
+
+
+@pytest.mark.parametrize("design", ["ecmp", "shortest_path"])
+def test_the_compiled_analysis_says_what_the_design_says(
+    design: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = triangle()
+    fast = planner.failures(problem, design=design)
+    assert fast.restoration
+    monkeypatch.setattr("planner_models.traffic.designs.failure_analysis.RECONVERGING", {})
+    slow = planner.failures(problem, design=design)
+    assert not slow.restoration
+    assert fast.harmless == slow.harmless
+    by_name = {one.name: one for one in slow.failures}
+    assert by_name.keys() == {one.name for one in fast.failures}
+    for one in fast.failures:
+        expected = by_name[one.name]
+        assert one.cost == pytest.approx(expected.cost, abs=1e-9)
+        assert one.losses == pytest.approx(expected.losses)
+        assert one.adjustments == expected.adjustments
+        for metric in COMPARED:
+            assert one.metrics[metric] == pytest.approx(expected.metrics[metric]), metric
+        assert (one.busiest is None) == (expected.busiest is None)
+
+
+def with_failures() -> Traffic:
+    rows = [("duct", "a<->b", 0.1), ("duct", "b<->c", 0.1), ("site", "c", 0.05)]
+    failures = pd.DataFrame(rows, columns=["failure", "member", "probability"])
+    return Traffic.from_tables({**triangle().to_tables(), "failures": failures})
+
+
+@pytest.mark.parametrize("design", ["ecmp", "optimum"])
+def test_failures_of_the_table_have_probabilities(design: str) -> None:
+    result = planner.failures(with_failures(), design=design)
+    assert {one.name for one in result.failures} == {"duct", "site"}
+    assert result.probability_of_none == pytest.approx(0.85)
+    lost = {one.name: sum(one.losses.values()) for one in result.failures}
+    before = sum(result.run.constraints.lost.values())
+    expected = 0.85 * before + 0.1 * lost["duct"] + 0.05 * lost["site"]
+    assert result.expected_loss == pytest.approx(expected)
+    assert "the expected loss is" in result.verdict
+    assert result.to_dict()["expected_loss"] == pytest.approx(expected)
+    again = planner.failures(with_failures(), design=design, failures="links")
+    assert {one.kind for one in again.failures} == {"link"}
+    assert again.expected_loss is None
+
+
+def test_pairs_of_links_cost_at_least_as_much_as_each_alone() -> None:
+    problem = triangle()
+    single = {
+        one.element: one.cost or 0.0
+        for one in planner.failures(problem, design="optimum", kinds="link").failures
+    }
+    pairs = planner.failures(problem, design="optimum", failures="double_links")
+    assert pairs.total == 3
+    assert "failures of link pairs" in pairs.verdict
+    for one in pairs.failures:
+        assert (one.cost or 0.0) >= max(single[name] for name in one.element.split(" + ")) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"failures": "link"},
+            "failures: 'link' is no set of traffic, which has table, links, nodes, double_links; did you",
+        ),
+        ({"failures": "links", "kinds": "link"}, "failures and kinds: only one of them can be given"),
+        ({"failures": "table"}, "failures is 'table', but the problem has no table failures"),
+    ],
+)
+def test_sets_that_there_are_not_are_refused(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        planner.failures(triangle(), design="ecmp", **arguments)  # type: ignore[arg-type]
+    assert message in str(error.value)

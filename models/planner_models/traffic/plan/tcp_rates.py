@@ -81,7 +81,7 @@ def max_min_rates(
     """
     share, capacity, cap, weight = _validate(share, capacity, cap, weight)
     limit = cap / weight
-    return _fill_progressively(  # type: ignore[no-any-return] # numba has no types
+    return fill_progressively(  # type: ignore[no-any-return] # numba has no types
         share.indptr.astype(np.int64),
         share.indices.astype(np.int64),
         share.data,
@@ -116,7 +116,7 @@ def _validate(
 
 
 @numba.njit(cache=True)
-def _fill_progressively(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Fill rates event by event: the next event is a link that gets full, or a flow that reaches its cap.
 
     A heap holds the links by the level at which they get full. A link's level only rises when flows

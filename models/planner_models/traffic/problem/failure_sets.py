@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
@@ -99,6 +100,21 @@ class FailureSet:
         names = [self.names[row] for row in rows.tolist()]
         probability = None if self.probability is None else self.probability[rows]
         return FailureSet.of_rows(names, chosen, self.links, probability)
+
+
+def join_sets(sets: Sequence[FailureSet]) -> FailureSet:
+    """Return the failures of several sets of a problem as one; probabilities only where all have them."""
+    size = [len(one.link) for one in sets]
+    offset = np.cumsum([0, *size])[:-1]
+    start = np.concatenate([[0], *(one.start[1:] + at for one, at in zip(sets, offset, strict=True))])
+    known = [one.probability for one in sets if one.probability is not None]
+    return FailureSet(
+        names=tuple(name for one in sets for name in one.names),
+        start=start.astype(np.int64),
+        link=np.concatenate([one.link for one in sets]),
+        links=sets[0].links,
+        probability=np.concatenate(known) if len(known) == len(sets) else None,
+    )
 
 
 def build_failure_set(problem: Traffic, failures: FailureSource | None = None) -> FailureSet:

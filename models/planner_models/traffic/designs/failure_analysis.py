@@ -1,0 +1,288 @@
+"""Analysis of many failures: which one fits a design or a plan, and what it says of each failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats, Ints
+from planner.contract.failure_analysis import (
+    FailureAnalysis,
+    FailureOutcome,
+    FailureStudy,
+    PossibleFailure,
+    PossibleFailures,
+)
+from planner.contract.studies import Section
+from planner.errors import SolverFailure
+from planner.options import Options, Restoration
+from planner_models.traffic.plan import reconvergence
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.failure_sets import (
+    FailureSet,
+    FailureSource,
+    build_failure_set,
+    join_sets,
+)
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+SETS: Final = {"table": "failure", "links": "link", "nodes": "node", "double_links": "link pair"}
+"""Kind of the failures of each set."""
+RECONVERGING: Final = {"ecmp": False, "packet_scatter": False, "shortest_path": True}
+"""Designs on shortest paths by link weights, and whether they take a single one."""
+MOST_TREE_ENTRIES: Final = 60_000_000  # targets times links; larger trees do not fit the memory
+MOST_DEMANDS: Final = 15  # that a table lists
+PRECISION: Final = 1e-9  # of shares of links that overload leaves
+
+
+def default_sets(problem: Traffic) -> tuple[str, ...]:
+    """Return the sets that are analysed where none is named: the table, else single links and nodes."""
+    return ("links", "nodes") if problem.failures is None else ("table",)
+
+
+def find_failures(problem: Traffic, names: Sequence[str]) -> PossibleFailures:
+    """Return the failures of some sets, see `build_failure_set`.
+
+    raises  InputError for the set "table" where the problem has no table of failures
+    """
+    sources: list[FailureSource] = [
+        name for name in ("table", "links", "nodes", "double_links") if name in names
+    ]
+    sets = [build_failure_set(problem, source) for source in sources]
+    found: list[PossibleFailure] = []
+    for source, one in zip(sources, sets, strict=True):
+        found += [
+            PossibleFailure(
+                kind=SETS[source],
+                name=name,
+                adjustments=_adjustments(problem, one, source, row),
+                probability=None if one.probability is None else float(one.probability[row]),
+            )
+            for row, name in enumerate(one.names)
+        ]
+    return PossibleFailures(failures=found, data=join_sets(sets))
+
+
+def _adjustments(problem: Traffic, failures: FailureSet, source: FailureSource, row: int) -> dict[str, Any]:
+    name = failures.names[row]
+    if source == "links":
+        return {"fail_links": (name,)}
+    if source == "nodes":
+        return {"fail_nodes": (name,)}
+    rows = failures.link[failures.start[row] : failures.start[row + 1]]
+    return {"fail_links": tuple(problem.link_labels[link] for link in rows.tolist())}
+
+
+def analyse_failures(
+    problem: Traffic,
+    plan: Routing,  # noqa: ARG001
+    design: str | None,
+    parameters: Mapping[str, Any],
+    failures: PossibleFailures,
+    restoration: Restoration | None,
+    options: Options,
+) -> FailureAnalysis | None:
+    """Return the analysis of the failures, see `FailureStudy.analyse`."""
+    data: FailureSet = failures.data
+    if restoration is None and design is not None:
+        is_plain = parameters.get("rates", "given") == "given" and options.service != "all"
+        fits = len(problem.targets) * len(problem.links) <= MOST_TREE_ENTRIES
+        if design not in RECONVERGING or not is_plain or not fits:
+            return None
+        restoration = "reconverge"
+    weight = None
+    return Reconvergence(
+        problem=problem, failures=data, weight=weight, is_single=RECONVERGING.get(design or "", False)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reconvergence:
+    """Analysis where routing protocols find new shortest paths after a failure.
+
+    weight     (E,) link weights; None: those of the problem
+    is_single  whether all traffic takes one of equally short paths, not equal parts
+    """
+
+    problem: Traffic
+    failures: FailureSet
+    weight: Floats | None = None
+    is_single: bool = False
+
+    @property
+    def about(self) -> str:
+        """What happens after a failure, in one sentence."""
+        how = "one path for each demand" if self.is_single else "split evenly over equally short ones (ECMP)"
+        return f"traffic follows the shortest paths that are left, {how}"
+
+    @cached_property
+    def network(self) -> reconvergence.Network:
+        """The problem as arrays."""
+        return reconvergence.network_of(self.problem, weight=self.weight, is_single=self.is_single)
+
+    @cached_property
+    def trees(self) -> reconvergence.Trees:
+        """The shortest paths without failures."""
+        return reconvergence.Trees(*reconvergence.find_trees(self.network))
+
+    def busiest_first(self) -> Ints:
+        """Return the failures by row, those that hit most traffic first."""
+        failures, load = self.failures, self.trees.load.sum(axis=0)
+        rows = np.repeat(np.arange(len(failures)), np.diff(failures.start))
+        hit = sum_by_index(rows, load[failures.link], len(failures))
+        return np.argsort(-hit, kind="stable")
+
+    def solve(
+        self, failures: FailureSet, *, with_loads: bool = False, with_demands: bool = False
+    ) -> reconvergence.Outcomes:
+        """Return the outcomes of failures.
+
+        raises  SolverFailure where the shares that links pass do not converge
+        """
+        probability = np.zeros(0) if failures.probability is None else failures.probability
+        found = reconvergence.evaluate(
+            self.network,
+            self.trees,
+            failures.start,
+            failures.link,
+            probability,
+            with_loads,
+            with_demands,
+            True,
+        )
+        found = reconvergence.Outcomes(*found)
+        error = float(found.error.max(initial=0.0))
+        if error > PRECISION:
+            name = failures.names[int(np.argmax(found.error))]
+            raise SolverFailure(
+                f"delivered traffic after the failure of {name}: {reconvergence.MOST_STEPS} steps leave an "
+                f"error of {error:.1e}"
+            )
+        return found
+
+    def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
+        """Return the outcomes of some failures, and sums over them for each demand: see `Outcomes`."""
+        found = self.solve(self.failures.select(rows))
+        offered = float(self.problem.rate_mbps.sum())
+        labels = self.problem.link_labels
+        outcomes = []
+        for s in range(len(rows)):
+            busiest, fullest = int(found.busiest[s]), float(found.max_utilization[s])
+            sent, delivered = float(found.sent[s]), float(found.delivered[s])
+            outcomes.append(
+                outcome_of(
+                    offered=offered,
+                    delivered=delivered,
+                    lost=sent - delivered,
+                    shed=float(found.disconnected[s]),
+                    admitted=float(found.admitted[s]),
+                    overloaded_links=int(found.overloaded_links[s]),
+                    fullest=fullest,
+                    busiest=labels[busiest] if busiest >= 0 else None,
+                    concurrent_flow=1 / fullest if sent > 0 and fullest > 0 else None,
+                    min_rate_share=float(found.min_share[s]) if sent > 0 else None,
+                )
+            )
+        return outcomes, (found.lost, found.served)
+
+    def conclude(self, parts: Sequence[tuple[Floats, Floats]]) -> Sequence[Section]:
+        """Return expected losses and availabilities where failures have probabilities."""
+        none = self.failures.probability_of_none
+        if none is None:
+            return ()
+        nothing = FailureSet.of_rows(
+            ["nothing"], [np.zeros(0, dtype=np.int64)], self.failures.links, np.array([none])
+        )
+        calm = self.solve(nothing)
+        lost = calm.lost + np.sum([part[0] for part in parts], axis=0)
+        served = calm.served + np.sum([part[1] for part in parts], axis=0)
+        return availability_tables(self.problem, lost, served)
+
+
+def outcome_of(
+    *,
+    offered: float,
+    delivered: float,
+    lost: float,
+    shed: float,
+    admitted: float,
+    overloaded_links: int,
+    fullest: float,
+    busiest: str | None,
+    **others: float | None,
+) -> FailureOutcome:
+    """Return the outcome of one failure, traffic in Mbit/s; `others` are further metrics."""
+    metrics = {
+        "delivered_mbps": delivered,
+        "offered_mbps": offered,
+        "delivered_share": delivered / offered if offered > 0 else None,
+        "lost_mbps": max(lost, 0.0),
+        "shed_mbps": shed if shed > 1e-12 * offered else 0.0,
+        "overloaded_links": float(overloaded_links),
+        "max_utilization": fullest,
+        **others,
+    }
+    return FailureOutcome(
+        metrics=metrics,
+        figures={"admitted_mbps": admitted, "links_over": float(overloaded_links)},
+        busiest=None if busiest is None else (busiest.replace("->", " → "), 100 * fullest),
+    )
+
+
+def availability_tables(problem: Traffic, lost_mbps: Floats, served: Floats) -> Sequence[Section]:
+    """Return the demands of least availability, and the availability of each class.
+
+    lost_mbps, served  (K,) expected loss of each demand, and the probability that all of it arrives
+    """
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    rate = problem.rate_mbps[wanted]
+    frame = pd.DataFrame(
+        {
+            "demand": np.array(problem.demand_labels)[wanted],
+            "availability": np.clip(served[wanted], 0.0, 1.0),
+            "expected_loss_mbps": lost_mbps[wanted],
+            "rate_mbps": rate,
+        }
+    )
+    if problem.has_classes:
+        frame["class"] = problem.class_table["class"].astype(str).to_numpy()[problem.class_of[wanted]]
+    worst = frame.sort_values(["availability", "expected_loss_mbps"], ascending=[True, False], kind="stable")
+    units = {"availability": "", "expected_loss_mbps": "Mbit/s", "rate_mbps": "Mbit/s"}
+    sections = [
+        Section(
+            title="Demands of least availability",
+            frame=worst.drop(columns="class", errors="ignore").head(MOST_DEMANDS).reset_index(drop=True),
+            units=units,
+            note="availability: probability that all of the demand arrives",
+        )
+    ]
+    if problem.has_classes:
+        weighted = frame.assign(availability=frame["availability"] * frame["rate_mbps"])
+        by_class = weighted.groupby("class", sort=False)[
+            ["availability", "expected_loss_mbps", "rate_mbps"]
+        ].sum()
+        by_class["availability"] /= by_class["rate_mbps"]
+        order = [name for name in problem.class_table["class"].astype(str) if name in by_class.index]
+        sections.append(
+            Section(
+                title="Availability by class",
+                frame=by_class.loc[order].reset_index(),
+                units=units,
+                note="availability: mean of the class's demands by rate",
+            )
+        )
+    return sections
+
+
+FAILURES: Final = FailureStudy[Traffic](
+    sets=SETS,
+    default=default_sets,
+    find=find_failures,
+    analyse=analyse_failures,
+    figures={"admitted_mbps": ("Admitted in order", "Mbit/s"), "links_over": ("Overloaded links", "links")},
+)
