@@ -6,6 +6,7 @@ python docs/dashboard_pictures.py [NAME...]     default: all; names are those of
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -34,6 +35,8 @@ STORIES: Final = {
 PAGES: Final[dict[str, tuple[str, int, str]]] = {
     "narrow": ('?scenario=traffic/germany50&set=problem.fail_links%3D["Koblenz<->Koeln"]', 390, "light"),
     "own_data": ("own_data", 1280, "light"),
+    "recipes": ("recipes", 1280, "light"),
+    "results": ("sweeps", 1280, "light"),
     "reproduction": ("reproduction", 1280, "light"),
 }
 
@@ -44,7 +47,9 @@ def main(names: list[str]) -> None:
     chosen = names or [*STORIES, *PAGES]
     with tempfile.TemporaryDirectory() as spare, browser.run_browser() as running:
         home = Path(spare)
-        with browser.run_server(home, "--workers", "2") as server:
+        sweep = ("sweep", "traffic/abilene", "--set", "problem.scale=0.5,1,1.5,2,3,4,6", "--out", "results")
+        subprocess.run([sys.executable, "-m", "planner", *sweep], cwd=home, check=True, capture_output=True)
+        with browser.run_server(home, "--store", "results", "--workers", "2") as server:
             for name in chosen:
                 if name in STORIES:
                     play, width, scheme = STORIES[name]

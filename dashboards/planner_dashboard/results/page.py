@@ -10,7 +10,7 @@ import streamlit as st
 from plotly import graph_objects as go
 
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number, sizes
+from planner.formatting import amount_or_number, number, sizes
 from planner.reports.chart_style import COLOURS
 from planner.scenarios.catalogue import find_system, system_names
 from planner.store.record import column_of
@@ -164,7 +164,7 @@ def _show_lines(
             figure.add_trace(go.Bar(x=x.astype(str), y=y, name=str(name), marker_color=colour))
     figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(value), height=440, **LAYOUT)
     rendering.show_chart(figure, "lines")
-    st.dataframe(frame.rename_axis(index=words(horizontal)))
+    st.dataframe(frame.rename_axis(index=words(horizontal)).style.format(number, na_rep="-"))
 
 
 def _choose_metric(place: Any, label: str, metrics: list[str], words: Words, **given: Any) -> str:
