@@ -164,7 +164,8 @@ def _show_lines(
             figure.add_trace(go.Bar(x=x.astype(str), y=y, name=str(name), marker_color=colour))
     figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(value), height=440, **LAYOUT)
     rendering.show_chart(figure, "lines")
-    st.dataframe(frame.rename_axis(index=words(horizontal)).style.format(number, na_rep="-"))
+    shown = frame.rename_axis(index=words(horizontal)).style
+    st.dataframe(shown.format(number, na_rep="-"))  # type: ignore[arg-type]  # the cells are numbers
 
 
 def _choose_metric(place: Any, label: str, metrics: list[str], words: Words, **given: Any) -> str:
