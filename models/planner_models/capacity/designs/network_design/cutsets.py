@@ -23,6 +23,9 @@ STEPS = 40
 MIN_VIOLATION = 0.02
 """Violation in modules from which a node set is kept."""
 
+TIGHT = 0.1
+"""Modules more than needed across a node set that counts as tight."""
+
 MAX_SETS = 60
 """Node sets that give rows in one round."""
 
@@ -33,6 +36,7 @@ class CutsetSeparator:
     def __init__(self, instance: Instance, network: Network, states: States, master: Master) -> None:
         self.instance, self.network, self.states, self.master = instance, network, states, master
         self.sizes = np.unique(instance.module_size)
+        self._sets: dict[bytes, None] = {}
         self._opened = np.full(instance.edges, -1)
         self._opened[master.setup_edges] = np.arange(master.opened.start, master.opened.stop)
 
@@ -86,6 +90,7 @@ class CutsetSeparator:
         capacity = instance.capacity(point[: instance.modules])
         across = (crossing * capacity) @ states.up.T.astype(float)
         added = 0
+        self._sets.update(dict.fromkeys(row.tobytes() for row in sets))
         for links, demands, needed, have in zip(crossing, demand_crossing, demand, across, strict=True):
             shortage = needed - have
             failing = np.flatnonzero((~states.up & links).any(axis=1))
@@ -96,6 +101,19 @@ class CutsetSeparator:
             if len(failing) > 1 and self.master.budget is None:
                 added += self._add_combined_row(links, demands, failing, point)
         return added
+
+    def tight_sets(self, point: Floats) -> Bools:
+        """Return known node sets whose whole modules a point has no more than needed, (U, nodes)."""
+        sets = np.array([np.frombuffer(key, dtype=bool) for key in self._sets]).reshape(
+            -1, self.network.nodes
+        )
+        capacity = self.instance.capacity(point[: self.instance.modules])
+        have = self.network.crosses(sets) @ (capacity - self.instance.installed)
+        need = self.network.demand_crosses(sets) @ self.instance.rate
+        need -= self.network.crosses(sets) @ self.instance.installed
+        size = float(self.sizes.min(initial=np.inf))
+        tight: Bools = sets[(need > 0) & (have <= size * np.ceil(need / size - 1e-7) + TIGHT * size)]
+        return tight
 
     def _base_row(self, links: Bools, demands: Bools, state: int) -> tuple[Floats, float]:
         instance, states = self.instance, self.states

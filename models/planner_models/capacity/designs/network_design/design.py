@@ -12,6 +12,7 @@ for capacitated network design polyhedra", Networks 57, 2011.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
+from planner_models.capacity.designs.network_design.partitions import PartitionSeparator
 from planner_models.capacity.designs.network_design.purchase import Purchase
 from planner_models.capacity.designs.network_design.reduction import Reduction, reduce_instance
 from planner_models.capacity.designs.network_design.routes import demand_flows
@@ -39,20 +41,38 @@ OVERLOAD_TOLERANCE = 1e-6
 FLOW_LIMIT_S = 60.0
 """Time limit of the flow of the final plan, which a plan was feasible with before."""
 
+MAX_FLOW_COLUMNS = 12000
+"""Flow columns up to which a network without failures is searched with its flow, too."""
+
 FIRST_NODES = 300
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
 
-NODE_GROWTH = 1.5
-NEIGHBOURHOODS = 12
-"""Neighbourhoods that are searched between two branch and bounds on the whole master program."""
+NODE_GROWTH = 2.0
+LEAST_NEIGHBOURHOODS = 6
+"""Neighbourhoods that are searched between two branch and bounds on the whole master program; more where
+they take less work."""
 
-NEIGHBOURHOOD_NODES = 400
+MOST_NEIGHBOURHOODS = 60
+NEIGHBOURHOOD_NODES = {False: 400, True: 60}
+"""Nodes of the branch and bound on one neighbourhood, without and with flow."""
+
+EXPLORED_SHARE = 0.25
+"""Share of neighbourhoods for which chance chooses the model."""
+
+MEMORY = 0.8
+"""Share of the past that counts in what a model gained and what work it took."""
+
 NEIGHBOURHOOD_ROUNDS = 25
 """Candidates that one neighbourhood tries before the best of them is repaired."""
 
 FIRST_FREE_LINKS = 14
+LEAST_FREE_LINKS = 6
 STALL_ROUNDS = 4
 """Rounds of cutset separation without a row after which the search for them ends."""
+
+PARTITION_ROUNDS = 12
+"""Rounds of partition rows at the linear relaxation, for modules of several sizes: with one size, branch and
+bound finds most of these rows itself."""
 
 METRIC_ROUNDS = 15
 """Rounds of metric rows at the linear relaxation."""
@@ -108,7 +128,10 @@ class _Search:
         self.network = network = Network(instance)
         self.states = States.build(instance)
         self.master = Master(instance, network, budget)
+        self.compact = self._compact_master()
         self.cutsets = CutsetSeparator(instance, network, self.states, self.master)
+        self.has_sizes = budget is None and len(self.cutsets.sizes) > 1
+        self.partitions = PartitionSeparator(instance, network, self.master, self.cutsets)
         self.purchase = Purchase(instance)
         self.oracle = OverloadProgram(network, np.ones(instance.edges))
         self.repairing = OverloadProgram(network, self._unit_costs())
@@ -116,8 +139,21 @@ class _Search:
         self.bound = -math.inf if budget is None else -float(instance.rate.sum())
         self.step = self._cost_step()
         self.recent = np.zeros(len(self.states))
-        self.free_links = FIRST_FREE_LINKS
+        self.free_links = {False: FIRST_FREE_LINKS, True: FIRST_FREE_LINKS}
+        self.work: dict[bool | None, float] = {None: 0.0, False: 0.0, True: 0.0}
+        self.gained = {False: 0.0, True: 0.0}
+        self.neighbourhood_work = 0.0
+        self.last_bounds = {False: math.inf, True: math.inf}
         self.most = instance.capacity(self._most_counts())
+
+    def _compact_master(self) -> Master:
+        """Return the master program with flow columns, where one state and few columns make them worth it."""
+        flows = len(self.network.roots) * self.network.arcs
+        if self.master.has_flow or len(self.states) > 1 or flows > MAX_FLOW_COLUMNS:
+            return self.master
+        compact = Master(self.instance, self.network, self.budget, with_flow=True)
+        compact.share_pool(self.master)
+        return compact
 
     # --- the whole search
 
@@ -134,9 +170,11 @@ class _Search:
         if relaxed is not None:
             self._round_up(relaxed)
         nodes = FIRST_NODES
+        if relaxed is not None and not self._is_done() and self._search_all(20, relaxed):
+            return self._answer()
         while relaxed is not None and not self._is_done():
             self._search_neighbourhoods(relaxed)
-            if self._is_done() or self._search_all(nodes):
+            if self._is_done() or self._search_all(nodes, relaxed):
                 break
             relaxed = self._tighten_relaxation(rounds=2)
             nodes = int(nodes * NODE_GROWTH)
@@ -288,7 +326,7 @@ class _Search:
 
     def _tighten_relaxation(self, rounds: int | None = None) -> Floats | None:
         """Return the optimal point of the linear relaxation with cutset and metric rows."""
-        stalled, metric, count = 0, 0, 0
+        stalled, metric, partition, count = 0, 0, 0, 0
         point: Floats | None = None
         while True:
             solved = self.master.solve_relaxation(self._left_s())
@@ -303,9 +341,13 @@ class _Search:
             stalled = 0 if added else stalled + 1
             if stalled < STALL_ROUNDS and (stalled == 0 or rounds is None):
                 continue
-            if metric >= METRIC_ROUNDS or not self._separate(point):
+            tried = 0
+            if self.has_sizes and partition < PARTITION_ROUNDS:
+                tried = self.partitions.separate(point, self.rng, self._left_s())
+                partition += 1
+            if not tried and (metric >= METRIC_ROUNDS or not self._separate(point)):
                 return point
-            metric += 1
+            metric += 0 if tried else 1
             stalled = STALL_ROUNDS - 1
 
     # --- plans
@@ -403,22 +445,40 @@ class _Search:
         return value - max(self.step * 0.5, max(self.gap * 0.5, 1e-7) * abs(value), 1e-9)
 
     def _search_neighbourhoods(self, relaxed: Floats) -> None:
-        for _ in range(NEIGHBOURHOODS):
+        """Search neighbourhoods of the best plan, of a size at which they are neither empty nor hard."""
+        enough = self.work[None]
+        self.neighbourhood_work = 0.0
+        for count in itertools.count():
             if self.best is None or self._is_done():
                 return
-            edges = self._choose_links(relaxed)
-            outcome = self._search_neighbourhood(edges)
-            most = self.instance.edges
+            if count >= LEAST_NEIGHBOURHOODS and self.neighbourhood_work > enough:
+                return
+            if count >= MOST_NEIGHBOURHOODS:
+                return
+            with_flow = self._choose_model()
+            edges = self._choose_links(relaxed, self.free_links[with_flow])
+            before, value = self.neighbourhood_work, self.best.value
+            outcome = self._search_neighbourhood(edges, relaxed, with_flow=with_flow)
             if outcome == "none":
-                self.free_links = min(most, self.free_links + 1)
+                self.free_links[with_flow] = min(self.instance.edges, self.free_links[with_flow] + 1)
             elif outcome == "limit":
-                self.free_links = max(6, self.free_links - 2)
+                self.free_links[with_flow] = max(LEAST_FREE_LINKS, self.free_links[with_flow] - 2)
+            self.work[with_flow] = MEMORY * self.work[with_flow] + self.neighbourhood_work - before
+            self.gained[with_flow] = MEMORY * self.gained[with_flow] + value - self.best.value
 
-    def _choose_links(self, relaxed: Floats) -> Bools:
-        """Return the links whose modules may change, shape (E,)."""
+    def _choose_model(self) -> bool:
+        """Return whether to search with flow: mostly the model that gained more for its work lately."""
+        if self.compact is self.master:
+            return False
+        if self.rng.random() < EXPLORED_SHARE:
+            return bool(self.rng.random() < 0.5)
+        rate = [self.gained[kind] / max(self.work[kind], 1.0) for kind in (False, True)]
+        return rate[True] > rate[False] or (rate[True] == rate[False] and self.rng.random() < 0.5)
+
+    def _choose_links(self, relaxed: Floats, count: int) -> Bools:
+        """Return `count` links whose modules may change, shape (E,)."""
         instance, best = self.instance, self.best
         assert best is not None
-        count = min(self.free_links, instance.edges)
         kind = self.rng.integers(3)
         if kind == 0:  # around a node
             near = self.network.distances(
@@ -436,9 +496,9 @@ class _Search:
         free[order[:count]] = True
         return free
 
-    def _search_neighbourhood(self, edges: Bools) -> str:
+    def _search_neighbourhood(self, edges: Bools, relaxed: Floats, *, with_flow: bool) -> str:
         """Search modules of some links; return "better", "none" or "limit"."""
-        master = self.master
+        master = self.compact if with_flow else self.master
         assert self.best is not None
         free = np.ones(master.columns, dtype=bool)
         free[: master.modules] = edges[self.instance.module_edge]
@@ -447,25 +507,24 @@ class _Search:
         for _ in range(NEIGHBOURHOOD_ROUNDS):
             result = master.search(
                 time_limit_s=self._left_s(),
-                nodes=NEIGHBOURHOOD_NODES,
+                nodes=NEIGHBOURHOOD_NODES[with_flow],
                 gap=0.002,
                 free=free,
                 around=around,
                 cutoff=self._cutoff(),
+                relaxed=relaxed,
             )
+            self.neighbourhood_work += result.work
             if not result.points:
                 return "none" if result.is_infeasible else "limit"
-            candidate = result.points[0]
+            candidate = result.points[0][: self.master.columns]
             violated = self._separate(candidate)
             if violated is None:
                 return "limit"
             if not violated:
                 self._take(candidate)
                 return "better"
-        if self.budget is None:
-            self._repair(candidate[: master.modules])
-        else:
-            self._deliver_most(candidate[: master.modules])
+        self._repair_candidate(candidate)
         return "limit"
 
     def _take(self, candidate: Floats) -> None:
@@ -475,37 +534,52 @@ class _Search:
         elif point is not None:
             self._offer(point)
 
-    def _search_all(self, nodes: int) -> bool:
+    def _search_all(self, nodes: int, relaxed: Floats) -> bool:
         """Search the whole master program; return whether it is finished."""
         gap = self.gap
         if self.best is not None:
             gap = max(gap, 0.3 * (self.best.value - self.bound) / max(abs(self.best.value), 1e-9))
-        result = self.master.search(
+        with_flow = self.last_bounds[True] > self.last_bounds[False]
+        master = self.compact if with_flow else self.master
+        result = master.search(
             time_limit_s=self._left_s(),
             nodes=nodes,
             gap=gap,
             around=None if self.best is None else self.best.point,
+            relaxed=relaxed,
         )
+        self.work[None] = result.work
+        self.last_bounds[with_flow] = result.bound
+        if self.compact is self.master:
+            self.last_bounds[True] = -math.inf
         if result.is_infeasible:
             if self.best is None:
                 self.bound = math.inf
             return True
         self._raise_bound(result.bound)
-        for candidate in result.points[:3]:
+        return not self._take_points([point[: self.master.columns] for point in result.points])
+
+    def _take_points(self, points: list[Floats]) -> bool:
+        """Take the best of the points that all states can route, and repair the best; False out of time."""
+        for candidate in points[:3]:
             if not self._is_candidate(candidate):
                 continue
             violated = self._separate(candidate)
             if violated is None:
-                return True
+                return False
             if not violated:
                 self._take(candidate)
                 break
-        if result.points and self.best is None:
-            if self.budget is None:
-                self._repair(result.points[0][: self.master.modules])
-            else:
-                self._deliver_most(result.points[0][: self.master.modules])
-        return False
+        if points and (self.best is None or self.master.cost @ points[0] < self.best.value):
+            self._repair_candidate(points[0])
+        return True
+
+    def _repair_candidate(self, candidate: Floats) -> None:
+        """Offer the plan that a candidate becomes once all states can route it."""
+        if self.budget is None:
+            self._repair(candidate[: self.master.modules])
+        else:
+            self._deliver_most(candidate[: self.master.modules])
 
     def _is_candidate(self, point: Floats) -> bool:
         """Return whether a point keeps all rows of the pool and is better than the best plan."""

@@ -23,20 +23,29 @@ VIOLATION = 1e-6
 
 
 class Search(NamedTuple):
-    """Result of a branch and bound: points (best first), bound, and whether no point exists."""
+    """Result of a branch and bound.
+
+    points         points that it found, the best first
+    bound          lower bound, inf where no point exists
+    is_infeasible  whether it proved that no point exists
+    work           simplex iterations times rows, which unlike seconds are the same on every machine
+    """
 
     points: list[Floats]
     bound: float
     is_infeasible: bool
+    work: float
 
 
 class Master:
     """The master program of an instance; a maximum of delivered traffic is a minimum of its negative."""
 
-    def __init__(self, instance: Instance, network: Network, budget: float | None) -> None:
+    def __init__(
+        self, instance: Instance, network: Network, budget: float | None, *, with_flow: bool = False
+    ) -> None:
         self.instance, self.network, self.budget = instance, network, budget
         self.setup_edges = np.flatnonzero(instance.setup_cost > 0)
-        self.has_flow = budget is not None or bool((instance.routing_cost > 0).any())
+        self.has_flow = with_flow or budget is not None or bool((instance.routing_cost > 0).any())
         demands = 0 if budget is None else len(instance.rate)
         self.modules = instance.modules
         self.opened = slice(self.modules, self.modules + len(self.setup_edges))
@@ -158,6 +167,10 @@ class Master:
         )
         return highs
 
+    def share_pool(self, other: Master) -> None:
+        """Take the separated rows of another master program, now and later."""
+        self._pool, self._known = other._pool, other._known
+
     def add_row(self, coefficients: Floats, limit: float) -> bool:
         """Add the row `coefficients x >= limit` over the columns before the flow; False where it is known."""
         at = np.flatnonzero(coefficients)
@@ -172,7 +185,7 @@ class Master:
     @property
     def pool(self) -> tuple[sp.csr_array, Floats]:
         """Separated rows, shape (P, columns before the flow), and their right-hand sides (P,)."""
-        if self._matrix is None:
+        if self._matrix is None or self._matrix.shape[0] != len(self._pool):
             indptr = np.r_[0, np.cumsum([len(at) for at, _, _ in self._pool])]
             indices = np.concatenate([at for at, _, _ in self._pool]) if self._pool else np.zeros(0, np.int32)
             data = np.concatenate([value for _, value, _ in self._pool]) if self._pool else np.zeros(0)
@@ -195,8 +208,7 @@ class Master:
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
-        self.relaxed = np.array(highs.getSolution().col_value)
-        return self.relaxed, float(highs.getInfo().objective_function_value)
+        return np.array(highs.getSolution().col_value), float(highs.getInfo().objective_function_value)
 
     def solve_flow(self, point: Floats, time_limit_s: float) -> Floats | None:
         """Return the cheapest point with the modules of a point; None where there is none in time."""
@@ -231,16 +243,18 @@ class Master:
         free: Bools | None = None,
         around: Floats | None = None,
         cutoff: float | None = None,
+        relaxed: Floats,
     ) -> Search:
         """Return what branch and bound finds within limits.
 
         free    (M + Y,) columns that may differ from `around`; None for all
         around  a point: columns that are not free keep its values, and the search starts from it
         cutoff  value below which points are searched for
+        relaxed optimal point of the linear relaxation, near whose rows the search takes
         """
         matrix, limits = self.pool
         if len(limits):
-            slack = matrix @ self.relaxed[: self.pooled] - limits
+            slack = matrix @ relaxed[: self.pooled] - limits
             if free is None:
                 near = slack <= NEAR_ROWS * np.maximum(1.0, abs(matrix).max(axis=1).toarray().ravel())
             else:
@@ -266,9 +280,8 @@ class Master:
             fixed = np.flatnonzero(~free).astype(np.int32)
             highs.changeColsBounds(len(fixed), fixed, around[fixed], around[fixed])
         elif around is not None:
-            start = highspy.HighsSolution()
-            start.col_value = around.tolist()
-            highs.setSolution(start)
+            given = np.arange(min(len(around), self.columns), dtype=np.int32)
+            highs.setSolution(len(given), given, around[given])
         highs.setOptionValue("time_limit", max(0.01, time_limit_s))
         highs.setOptionValue("mip_rel_gap", max(gap, 1e-9))
         highs.setOptionValue("mip_abs_gap", 1e-9)
@@ -284,4 +297,5 @@ class Master:
         bound = float(highs.getInfo().mip_dual_bound)
         for point in points:
             point[self.integer] = np.round(point[self.integer])
-        return Search(points[::-1], np.inf if infeasible else bound, infeasible)
+        work = (float(highs.getInfo().simplex_iteration_count) + 100.0) * highs.getNumRow()
+        return Search(points[::-1], np.inf if infeasible else bound, infeasible, work)
