@@ -147,7 +147,7 @@ class _Search:
         self.most = instance.capacity(self._most_counts())
 
     def _compact_master(self) -> Master:
-        """Return the master program with flow columns, where one state and few columns make them worth it."""
+        """Return the master program with flow where there is one state and few columns, else without."""
         flows = len(self.network.roots) * self.network.arcs
         if self.master.has_flow or len(self.states) > 1 or flows > MAX_FLOW_COLUMNS:
             return self.master
