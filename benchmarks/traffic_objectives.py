@@ -216,13 +216,15 @@ def over_paths(problem: Traffic) -> tuple[path_flow_program.CandidatePaths, dict
 def path_rows(name: str, nodes: int, lines: int, limit: float) -> Iterator[Row]:
     """Yield the rows over four disjoint paths a pair: the search for them, total and concurrent flow."""
     rows: dict[str, Row] = {}
-    for instance in instances(nodes, lines) if nodes < 150 else [peer_instance(nodes, lines)]:
+    for instance in instances(nodes, lines):
+        if instance.load != PEER_LOAD:
+            continue
         problem = instance.make()
         paths, found = over_paths(problem)
         for part, (seconds, value) in found.items():
             row = rows.setdefault(part, Row(f"4 disjoint paths: {part}", name, len(problem.demands)))
             row.seconds.append(seconds)
-            if part == "search" or instance != peer_instance(nodes, lines) or nodes >= 150:
+            if part == "search" or instance != peer_instance(nodes, lines):
                 continue
             objective = "total" if part == "total" else "utilization"
             program = path_flow_program.build(problem, objective, paths)  # type: ignore[arg-type]

@@ -14,8 +14,9 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
-from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs import next_hops, path_assignment
 from planner_models.traffic.designs.next_hops import draw_link, enlarge
+from planner_models.traffic.designs.path_assignment import AssignedPaths
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
@@ -35,15 +36,22 @@ Temperature = Annotated[
 
 
 @shed_unreachable
-def route_first_fit(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) -> Decision[Routing]:
-    """Assign each demand its first equal-cost path with enough residual capacity (global first fit).
+def route_first_fit(
+    problem: Traffic, *, paths: AssignedPaths = "equal_cost", rates: Rates = "given", seed: Seed = 0
+) -> Decision[Routing]:
+    """Assign each demand its first path with enough residual capacity (global first fit).
 
-    Paths are tried in the order of the table of links, demands in that of their table. A demand that
-    fits on no path stays on its hashed ECMP path and reserves nothing. With elastic rates, the
-    demands to place are `estimate_demands`.
+    Equal-cost paths are tried in the order of the table of links, tunnels in that of their table, and demands
+    in that of theirs. A demand that fits on no path stays on a hashed one and reserves nothing. With elastic
+    rates, the demands to place are `estimate_demands`.
 
     source  Al-Fares et al. 2010 (Hedera), 4.2; Sen et al. 2013, section 7.1
     """
+    if paths != "equal_cost":
+        found = path_assignment.find_assignable(problem, paths)
+        random = np.random.default_rng(seed)
+        chosen = path_assignment.first_fit(problem, found, _demand_mbps(problem, rates), random)
+        return path_assignment.route_assigned(problem, found, chosen, rates)
     hops = next_hops.find_next_hops(problem)
     hashed = next_hops.draw_paths(hops, np.random.default_rng(seed))
     start, link = _first_fit(
@@ -60,18 +68,30 @@ def route_first_fit(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0)
 def route_annealing(
     problem: Traffic,
     *,
+    paths: AssignedPaths = "equal_cost",
     iterations: Iterations = 200,
     temperature: Temperature = 0.1,
     rates: Rates = "given",
     seed: Seed = 0,
 ) -> Decision[Routing]:
-    """Assign each demand one equal-cost path by simulated annealing on the total load above capacity.
+    """Assign each demand one path by simulated annealing on the total load above capacity.
 
     A move draws another path for one demand. Hedera's own moves swap the core switches of two hosts,
     which only a fat tree has; one path for each demand is the same search on any network.
 
     source  Al-Fares et al. 2010 (Hedera), 4.3
     """
+    if paths != "equal_cost":
+        found = path_assignment.find_assignable(problem, paths)
+        chosen = path_assignment.anneal(
+            problem,
+            found,
+            _demand_mbps(problem, rates),
+            iterations=iterations,
+            temperature=temperature,
+            random=np.random.default_rng(seed),
+        )
+        return path_assignment.route_assigned(problem, found, chosen, rates)
     hops = next_hops.find_next_hops(problem)
     random = np.random.default_rng(seed)
     hashed = next_hops.draw_paths(hops, random)

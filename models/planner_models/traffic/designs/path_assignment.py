@@ -1,0 +1,196 @@
+"""Assignment of each demand to one of its candidate paths: first fit, and simulated annealing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner.arrays import Floats, Ints
+from planner.contract.design import Decision
+from planner_models.traffic.designs import path_flow_program
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
+from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
+from planner_models.traffic.designs.routable import shed_demands
+from planner_models.traffic.plan import tcp_rates as tcp
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.tcp_rates import Fairness
+from planner_models.traffic.problem.problem import Traffic
+
+AssignedPaths = Annotated[
+    Annotated[int, Field(gt=0)] | Literal["equal_cost", "tunnels"],
+    Field(
+        description="paths that a demand may be assigned: equal_cost, that many of each demand, the lightest "
+        "first, or the tunnels of the table tunnels; the last two keep latency limits and rules, and demands "
+        "without such a path are shed"
+    ),
+]
+
+
+def find_assignable(problem: Traffic, paths: int | Literal["tunnels"]) -> CandidatePaths:
+    """Return the candidate paths of the demands with a rate that keep their limits.
+
+    raises  InputError for "tunnels" where the problem has none
+    """
+    return find_candidates(problem, paths, "shortest", None, RouteLimits.of(problem))
+
+
+def first_fit(
+    problem: Traffic, paths: CandidatePaths, demand_mbps: Floats, random: np.random.Generator
+) -> Ints:
+    """Return the path of each demand, (K,): its first with enough residual capacity, -1 without a path.
+
+    Demands come in the order of their table. One that fits on no path gets a random one and reserves nothing.
+    """
+    drawn = _draw(problem, paths, random)
+    uses = paths.uses
+    return np.asarray(
+        _first_fit(
+            _first_paths(problem, paths),
+            uses.indptr.astype(np.int64),
+            uses.indices.astype(np.int64),
+            uses.data,
+            problem.capacity_mbps.copy(),
+            demand_mbps,
+            drawn,
+        )
+    )
+
+
+def anneal(
+    problem: Traffic,
+    paths: CandidatePaths,
+    demand_mbps: Floats,
+    *,
+    iterations: int,
+    temperature: float,
+    random: np.random.Generator,
+) -> Ints:
+    """Return the path of each demand, (K,), found by simulated annealing on the total load above capacity.
+
+    iterations   moves per demand; a move draws another path for one demand
+    temperature  initial, in mean demands
+    """
+    chosen = _draw(problem, paths, random)
+    first = _first_paths(problem, paths)
+    free = np.flatnonzero(np.diff(first) > 1)
+    if not len(free):
+        return chosen
+    uses = paths.uses
+    mean = float(demand_mbps[chosen >= 0].mean())
+    return np.asarray(
+        _anneal(
+            first,
+            uses.indptr.astype(np.int64),
+            uses.indices.astype(np.int64),
+            uses.data,
+            problem.capacity_mbps,
+            demand_mbps,
+            chosen,
+            free,
+            iterations * len(free),
+            temperature * mean,
+            random,
+        )
+    )
+
+
+def route_assigned(
+    problem: Traffic, paths: CandidatePaths, chosen: Ints, rates: Fairness
+) -> Decision[Routing]:
+    """Return the decision in which each demand takes its chosen path, (K,); those with -1 are shed."""
+    left_out = (problem.rate_mbps > 0) & (chosen < 0)
+    served = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps)) if left_out.any() else problem
+    demand = np.flatnonzero(chosen >= 0)
+    count = len(paths.demand)
+    takes = sp.csr_array(
+        (np.ones(len(demand)), (demand, chosen[demand])), shape=(len(problem.demands), count)
+    )
+    decision = tcp.route_shares(served, sp.csr_array(takes @ paths.uses), rates)
+    if rates == "given" and decision.plan is not None:
+        rate = np.zeros(count)
+        rate[chosen[demand]] = served.rate_mbps[demand]
+        routes = path_flow_program.route_table(served, paths, rate)
+        decision = replace(decision, plan=replace(decision.plan, routes=routes))
+    return shed_demands(problem, left_out, decision) if left_out.any() else decision
+
+
+def _first_paths(problem: Traffic, paths: CandidatePaths) -> Ints:
+    """Return where each demand's paths begin, (K + 1,)."""
+    return np.searchsorted(paths.demand, np.arange(len(problem.demands) + 1))
+
+
+def _draw(problem: Traffic, paths: CandidatePaths, random: np.random.Generator) -> Ints:
+    """Return a random path of each demand, (K,), -1 for none."""
+    first = _first_paths(problem, paths)
+    count = np.diff(first)
+    drawn = first[:-1] + np.minimum((random.random(len(count)) * count).astype(np.int64), count - 1)
+    return np.where(count > 0, drawn, -1)
+
+
+# --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _first_fit(first, start, link, share, residual, demand, drawn):  # type: ignore[no-untyped-def]
+    chosen = drawn.copy()
+    for k in range(len(first) - 1):
+        for p in range(first[k], first[k + 1]):
+            fits = True
+            for j in range(start[p], start[p + 1]):
+                fits = fits and residual[link[j]] >= share[j] * demand[k] * (1 - 1e-9)
+            if fits:
+                chosen[k] = p
+                for j in range(start[p], start[p + 1]):
+                    residual[link[j]] -= share[j] * demand[k]
+                break
+    return chosen
+
+
+@numba.njit(cache=True)
+def _anneal(first, start, link, share, capacity, demand, chosen, free, moves, initial, random):  # type: ignore[no-untyped-def]
+    load = np.zeros(len(capacity))
+    for k in range(len(chosen)):
+        if chosen[k] >= 0:
+            _add_load(start, link, share, chosen[k], demand[k], load, capacity)
+    excess = np.maximum(load - capacity, 0.0).sum()
+    best, best_excess = chosen.copy(), excess
+    for move in range(moves):
+        if best_excess <= 0.0:
+            break
+        k = free[min(int(random.random() * len(free)), len(free) - 1)]
+        count = first[k + 1] - first[k]
+        # one of the others
+        p = first[k] + min(int(random.random() * (count - 1)), count - 2)
+        if p >= chosen[k]:
+            p += 1
+        change = _add_load(start, link, share, chosen[k], -demand[k], load, capacity)
+        change += _add_load(start, link, share, p, demand[k], load, capacity)
+        temperature = initial * (1 - move / moves)
+        if change <= 0 or (temperature > 0 and random.random() < np.exp(-change / temperature)):
+            chosen[k] = p
+            excess += change
+            if excess < best_excess - 1e-12:
+                best_excess = excess
+                best[:] = chosen
+        else:
+            _add_load(start, link, share, p, -demand[k], load, capacity)
+            _add_load(start, link, share, chosen[k], demand[k], load, capacity)
+    return best
+
+
+@numba.njit(cache=True)
+def _add_load(start, link, share, p, rate, load, capacity):  # type: ignore[no-untyped-def]
+    """Add a rate to the links of a path; return the change of the load above capacity."""
+    change = 0.0
+    for j in range(start[p], start[p + 1]):
+        e = link[j]
+        change -= max(load[e] - capacity[e], 0.0)
+        load[e] += share[j] * rate
+        change += max(load[e] - capacity[e], 0.0)
+    return change
