@@ -27,6 +27,7 @@ from benchmarks.common import machine
 
 SCENARIOS: Final = {
     "brokering": ("brokering/own_data",),
+    "capacity": ("capacity/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),
     "circuitflows": ("circuitflows/one_ring", "--set", "problem.horizon_us=20000"),
     "livevideo": ("livevideo/table_4_3", "--designs", "vdn", "--set", "problem.videos=50"),

@@ -30,6 +30,7 @@ PICTURES = DOCS / "pictures"
 """A picture of each system's example; `python docs/pictures.py` draws them."""
 EXAMPLES = {
     "brokering": "own_data",
+    "capacity": "backbone",
     "circuitflows": "one_ring",
     "circuits": "hotspots",
     "livevideo": "session_window",

@@ -38,6 +38,7 @@ class Overload:
 
 OVERLOADS = {
     "brokering": Overload("brokering/own_data", {"problem.capacity_scale": 0.2}, "own_prices", "shed"),
+    "capacity": Overload("capacity/backbone", {"problem.budget": 40.0}, "greedy", "unserved_mbps"),
     "circuitflows": Overload("circuitflows/one_ring", {}, "voq", "undelivered_gb"),
     "circuits": Overload("circuits/skewed_64", {"problem.scale": 10.0}, "solstice", "unserved_bits"),
     "livevideo": Overload(

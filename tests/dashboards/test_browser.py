@@ -19,6 +19,7 @@ LARGE_QUESTION_MS = 300_000
 SCENARIOS = (
     "traffic/abilene",
     "brokering/own_data",
+    "capacity/own_data",
     "circuits/exact_8",
     "circuitflows/one_ring",
     "livevideo/session_window",

@@ -68,8 +68,7 @@ def _base(system: System) -> Base:
         found = find_tables(kind.tables, SCENARIOS / SMALL[system.name], kind.optional_tables)
         problem = kind.from_tables(read_tables(kind.tables, found))
     else:
-        assert kind.sample is not None
-        problem = kind.sample()
+        problem = kind.sample() if kind.sample is not None else kind.presets["small"]()
     return Base(system=system, problem=problem, tables=problem.to_tables())
 
 
@@ -79,11 +78,12 @@ def documents() -> list[dict[str, Any]]:
     import tomllib
 
     brokering = {"clients": 200, "places": 20, "city_cdns": 3, "windows": 2}
+    capacity = {"cities": 5}
     circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
     livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
-    small: dict[str, Any] = {**brokering, **circuits, **multicast, **livevideo, **traffic}
+    small: dict[str, Any] = {**brokering, **capacity, **circuits, **multicast, **livevideo, **traffic}
     found = []
     for base in bases():
         system = base.system

@@ -20,6 +20,7 @@ from tests.planner.runs.toy_system import Admitted, Link, admit, toy
 
 SMALL: Mapping[str, Callable[[Any], Any]] = {
     "brokering": lambda presets: presets["world"](clients=200, places=12, seed=1),
+    "capacity": lambda presets: presets["small"](),
     "circuitflows": lambda presets: presets["mixed"](racks=4, rings=1, horizon_us=10_000.0),
     "circuits": lambda presets: presets["skewed"](racks=6, large=1, small=2, seed=1),
     "livevideo": lambda presets: presets["heavy_tail"](

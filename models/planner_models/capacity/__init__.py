@@ -1,0 +1,119 @@
+r"""Capacity: which capacity must be bought, and where, so that all demands fit?
+
+A network has demands between its nodes, links with the capacity of today, links that could be built, and a
+price list of modules. A plan says which modules to buy for which link, so that all demands fit at once, also
+under every failure of a set, at the least cost. Under a failure all demands may take other routes.
+
+Formulation, after Orlowski et al. 2010 (SNDlib), for links $l$ with installed capacity $C_l$, modules $m$ of
+size $a_m$ and cost $c_m$, setup costs $s_l$, routing costs $r_l$, and states $\sigma$: the one without
+failures, $\sigma = 0$, and one for each failure:
+
+$$\min \sum_{l,m} c_{lm} n_{lm} + \sum_l s_l z_l + \sum_l r_l \sum_k f^k_{l0} \quad\text{s.t.}\quad
+\sum_k f^k_{l\sigma} \le C_l + \sum_m a_m n_{lm} \;\forall \sigma,\, l \notin \sigma,\quad
+n_{lm} \le \bar n_{lm} z_l,\quad n \text{ whole}$$
+
+where $f^k_{\cdot\sigma}$ routes all demands to target $k$ along any routes. A link is for both directions,
+which share its capacity (`direction = "undirected"`) or have it each ("bidirected"), or "directed". Of the
+modules of a link there may be any number or one. In several years, demands grow and prices change; what is
+bought stays. With a budget, the plan delivers the most demand in the worst state, then at the least cost.
+
+`formulation` is that model in Pyomo; `optimum` solves it over the purchases alone, by cuts from the linear
+programs of what does not fit in a state. The check solves those programs again for every failure.
+
+Tables: `nodes(node, latitude?, longitude?, x?, y?)`, `links(tail, head, capacity_mbps, link?,
+installed_cost?, setup_cost?, setup_cost_per_km?, routing_cost?, length_km?)`, `candidates(tail, head,
+setup_cost, setup_cost_per_km?, routing_cost?, length_km?, link?)`, `modules(module, capacity_mbps, cost,
+cost_per_km?, max_count?, link?)`, `demands(source, target, rate_mbps)`, `failures(failure, member,
+probability?)`, `years(year, demand_factor, price_factor?)` and `network(direction?, modules_per_link?,
+budget?)`. A plan is `purchases(link, module, count, added_mbps, cost, setup_cost, year?)`, `flows(target,
+link, tail, rate_mbps, year?)` without failures and, where demand is left out, `unserved(source, target,
+rate_mbps, year?)`.
+
+>>> import pandas as pd
+>>> from planner_models import capacity
+>>> problem = capacity.CapacityPlanning.from_tables({
+...     "links": pd.DataFrame(
+...         [("a", "b", 10.0), ("b", "c", 10.0), ("a", "c", 0.0)], columns=["tail", "head", "capacity_mbps"]
+...     ),
+...     "modules": pd.DataFrame([("10M", 10.0, 4.0)], columns=["module", "capacity_mbps", "cost"]),
+...     "demands": pd.DataFrame([("a", "c", 15.0)], columns=["source", "target", "rate_mbps"]),
+... })
+>>> decision = capacity.designs.optimum.plan(problem)
+>>> decision.plan.purchases[["link", "count", "cost"]].to_numpy().tolist()
+[['a<->c', 1.0, 4.0]]
+>>> decision.proof.status, decision.proof.bound
+(<Status.OPTIMAL: 'optimal'>, 4.0)
+"""
+
+from __future__ import annotations
+
+from planner.contract.plausibility import Proportion
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.capacity import designs, information, plan, problem
+from planner_models.capacity.designs.formulation import formulation
+from planner_models.capacity.designs.table import DESIGNS
+from planner_models.capacity.plan.check import check
+from planner_models.capacity.plan.drawing import draw
+from planner_models.capacity.plan.elements import ELEMENTS
+from planner_models.capacity.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.reading import from_tables
+from planner_models.capacity.plan.what_if import explain
+from planner_models.capacity.problem.adjustments import adjust
+from planner_models.capacity.problem.drawing import draw as draw_problem
+from planner_models.capacity.problem.generators import PRESETS
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.schema import OPTIONAL_TABLES, PLAN_TABLES, TABLES
+
+SYSTEM = System(
+    name="capacity",
+    question="Which capacity must be bought, and where, so that all demands fit?",
+    source="Orlowski, Wessäly, Pióro and Tomaszewski 2010 (SNDlib)",
+    problem=ProblemType(
+        type=CapacityPlanning,
+        tables=TABLES,
+        optional_tables=OPTIONAL_TABLES,
+        from_tables=CapacityPlanning.from_tables,
+        proportions=(Proportion(column="demands.rate_mbps", to="modules.capacity_mbps", at_most=1e6),),
+        presets=PRESETS,
+        adjust=adjust,
+        draw=draw_problem,
+        elements=ELEMENTS,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        breakdown=break_down,
+        draw=draw,
+        headline=HEADLINE,
+        limits=LIMITS,
+    ),
+    designs=DESIGNS,
+    formulation=formulation,
+    studies=Studies(
+        what_if=explain,
+        practice="shortest_path",
+        practice_name="modules along shortest paths",
+        trade_off=("total_cost", "delivered_mbps"),
+    ),
+)
+
+__all__ = [
+    "SYSTEM",
+    "CapacityPlanning",
+    "Purchases",
+    "check",
+    "designs",
+    "formulation",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,67 @@
+"""Decisions from purchases: the plan with its routes, and its proof in the two ranks of the headline."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.arrays import Floats
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, RankProof, Status, relative_gap
+from planner_models.capacity.plan.metrics import measure
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.routing import FITS, make_plan
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+BUDGET_SCOPE: Final = "plans within the budget"
+EQUAL: Final = 1e-9
+
+
+def decide(
+    problem: CapacityPlanning,
+    counts: Floats,
+    *,
+    least_unserved: float | None = None,
+    least_cost: float | None = None,
+    guarantees: frozenset[str] | None = None,
+    gap: float = 0.0,
+    backend: str | None = None,
+    is_cut: bool = False,
+) -> Decision[Purchases]:
+    """Return the decision to buy (Y, M) modules in each year.
+
+    least_unserved  bound of the worst shed rate, Mbit/s; None for unknown
+    least_cost      bound of the total cost among plans that reach that rate; None for unknown
+    gap             relative gap of the cost at which a plan counts as optimal
+    """
+    plan = make_plan(problem, counts)
+    figures = measure(problem, plan, None)
+    offered, delivered, cost = (
+        float(figures[name] or 0.0) for name in ("offered_mbps", "delivered_mbps", "total_cost")
+    )
+    delivers_all = offered - delivered <= FITS * offered
+    metric = "cost_of_all" if delivers_all else "delivered_mbps"
+    proof = Proof(
+        status=Status.FEASIBLE,
+        objective=cost if delivers_all else delivered,
+        metric=metric,
+        bound_scope=None if problem.budget is None else BUDGET_SCOPE,
+        backend=backend,
+        is_cut=is_cut,
+    )
+    if least_unserved is None:
+        return Decision(plan=plan, proof=proof, guarantees=guarantees)
+    most = max(offered - least_unserved, delivered)
+    if most - delivered <= FITS * offered:
+        most = delivered
+    is_reached = most == delivered
+    ranks: tuple[RankProof, ...] = ()
+    bound = None if delivers_all else most
+    if least_cost is not None and is_reached:
+        least = min(least_cost, cost)
+        least = cost if cost - least <= EQUAL * max(abs(cost), 1.0) else least
+        bound = least if delivers_all else most
+        ranks = (RankProof("delivered_mbps", delivered, most), RankProof("total_cost", cost, least))
+        if (relative_gap(cost, least) or 0.0) <= max(gap, EQUAL):
+            proof = Proof(**{**vars(proof), "status": Status.OPTIMAL})
+    proof = Proof(**{**vars(proof), "bound": bound, "ranks": ranks})
+    return Decision(plan=plan, proof=proof, guarantees=guarantees)

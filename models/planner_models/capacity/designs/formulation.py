@@ -1,0 +1,129 @@
+"""The formal model of system `capacity` in Pyomo: capacitated network design with failure states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner_models.capacity.plan.check import least_shed
+from planner_models.capacity.plan.module_limits import largest_counts
+from planner_models.capacity.plan.routing import Arcs
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+
+def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
+    """Return the network design problem as a model, with the flows of every year and state.
+
+    minimize    sum_t p_t (sum_m c_m n_mt + sum_l s_l z_lt + sum_l r_l sum_k f^k_lt0) + installed cost
+    subject to  flow conservation at every node for every target k, in every year t and state s
+                sum_k f^k_lts at most the capacity of l until t, C_l + sum_{t' <= t} a_m n_mt'; 0 where down
+                n_mt at most the limit over all years, and 0 before the setup z_l of the link is paid
+                no more unserved in a state than whatever is bought must be
+
+    With a budget the model minimizes the worst unserved demand w instead, and its Expression
+    `proof_objective` is the demand that is delivered; purchases cost at most the budget.
+    """
+    import pyomo.environ as pyo  # only needed for the formal model
+
+    m = pyo.ConcreteModel("capacity planning")
+    arcs, options = Arcs.of(problem), problem.options
+    years, states = len(problem.year_numbers), 1 + len(problem.states.names)
+    lines, most = len(problem.lines), largest_counts(problem)
+    targets = sorted(set(problem.target.tolist()))
+    demands_of = {(int(problem.target[d]), int(problem.source[d])): d for d in range(len(problem.demands))}
+
+    m.T, m.S = pyo.Set(initialize=range(years)), pyo.Set(initialize=range(states))
+    m.K, m.A = pyo.Set(initialize=targets), pyo.Set(initialize=range(len(arcs.line)))
+    m.M, m.L = pyo.Set(initialize=range(len(options.link))), pyo.Set(initialize=range(lines))
+    m.D, m.V = pyo.Set(initialize=range(len(problem.demands))), pyo.Set(initialize=range(len(problem.nodes)))
+    m.n = pyo.Var(m.M, m.T, domain=pyo.NonNegativeIntegers, bounds=lambda _, i, __: (0, most[i]))
+    m.z = pyo.Var(m.L, m.T, domain=pyo.Binary)
+    m.f = pyo.Var(m.T, m.S, m.K, m.A, domain=pyo.NonNegativeReals)  # Mbit/s
+    m.shed = pyo.Var(m.T, m.S, m.D, domain=pyo.NonNegativeReals)
+    m.w = pyo.Var(domain=pyo.NonNegativeReals)
+
+    rate, off = problem.rate_mbps, problem.cut_off
+
+    def required(t: int, s: int, d: int) -> float:
+        return 0.0 if off[0, d] or off[s, d] else float(rate[t, d])
+
+    def conserves(m: pyo.ConcreteModel, t: int, s: int, k: int, v: int) -> Any:
+        if v == k:
+            return pyo.Constraint.Skip
+        leaves = sum(m.f[t, s, k, a] for a in m.A if arcs.start[a] == v)
+        enters = sum(m.f[t, s, k, a] for a in m.A if arcs.end[a] == v)
+        d = demands_of.get((k, v))
+        supply = 0 if d is None else required(t, s, d) - m.shed[t, s, d]
+        balance = leaves - enters
+        return pyo.Constraint.Skip if isinstance(balance, int) and d is None else balance == supply
+
+    m.conserves = pyo.Constraint(m.T, m.S, m.K, m.V, rule=conserves)
+    shares = [
+        arcs.shares.indices[arcs.shares.indptr[c] : arcs.shares.indptr[c + 1]]
+        for c in range(len(arcs.row_line))
+    ]
+    modules = [np.flatnonzero(options.link == line).tolist() for line in range(lines)]
+
+    def capacity(m: pyo.ConcreteModel, t: int, s: int, c: int) -> Any:
+        line = int(arcs.row_line[c])
+        is_down = s > 0 and bool(problem.states.link_down[s - 1, line])
+        load = sum(m.f[t, s, k, a] for k in m.K for a in shares[c].tolist())
+        bought = sum(float(options.size[i]) * m.n[i, u] for i in modules[line] for u in range(t + 1))
+        if not targets:
+            return pyo.Constraint.Skip
+        return load <= (0 if is_down else float(problem.installed_mbps[line]) + bought)
+
+    m.capacity = pyo.Constraint(m.T, m.S, range(len(arcs.row_line)), rule=capacity)
+    m.sheds = pyo.Constraint(m.T, m.S, m.D, rule=lambda m, t, s, d: m.shed[t, s, d] <= required(t, s, d))
+    cut = (rate * off[0]).sum(axis=1).tolist()
+    least = least_shed(problem).tolist()
+
+    def unserved(m: pyo.ConcreteModel, t: int, s: int) -> Any:
+        allowed = least[t][s] if problem.budget is None else m.w
+        return sum(m.shed[t, s, d] for d in m.D) + cut[t] <= allowed
+
+    m.unserved = pyo.Constraint(m.T, m.S, rule=unserved)
+    m.limits = pyo.Constraint(m.M, rule=lambda m, i: sum(m.n[i, t] for t in m.T) <= float(most[i]))
+    if problem.one_module:
+        m.one = pyo.Constraint(
+            m.L,
+            rule=lambda m, line: (
+                sum(m.n[i, t] for i in modules[line] for t in m.T) <= 1
+                if modules[line]
+                else pyo.Constraint.Skip
+            ),
+        )
+
+    def sets_up(m: pyo.ConcreteModel, i: int, t: int) -> Any:
+        paid = sum(m.z[int(options.link[i]), u] for u in range(t + 1))
+        return m.n[i, t] <= float(most[i]) * paid
+
+    m.setup = pyo.Constraint(m.M, m.T, rule=sets_up)
+    price = problem.price_factor.tolist()
+    spending = sum(
+        price[t]
+        * (
+            sum(float(options.cost[i]) * m.n[i, t] for i in m.M)
+            + sum(float(problem.setup_cost[line]) * m.z[line, t] for line in m.L)
+        )
+        for t in m.T
+    )
+    routing = sum(
+        price[t] * float(problem.routing_cost[arcs.line[a]]) * m.f[t, 0, k, a]
+        for t in m.T
+        for k in m.K
+        for a in m.A
+        if problem.routing_cost[arcs.line[a]]
+    )
+    offered = float(rate.sum(axis=1).max(initial=0.0))
+    if problem.budget is None:
+        m.goal = pyo.Objective(expr=spending + routing + problem.installed_cost, sense=pyo.minimize)
+    else:
+        m.budget = pyo.Constraint(expr=spending <= problem.budget)
+        m.proof_objective = pyo.Expression(expr=offered - m.w)
+        m.goal = pyo.Objective(expr=m.w, sense=pyo.minimize)
+    return m

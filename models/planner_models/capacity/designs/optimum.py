@@ -1,0 +1,140 @@
+"""The least-cost purchases with which all demands fit, or the most demand that fits within a budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.backends.linear_program import LinearProgram
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options, Service
+from planner_models.capacity.designs.cutting_planes import Master
+from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.rounding import round_up
+from planner_models.capacity.plan.check import least_shed
+from planner_models.capacity.plan.metrics import measure
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.purchase_search import PurchaseSearch
+from planner_models.capacity.plan.routing import FITS, make_plan
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+GAP = 1e-4
+"""Relative gap of the cost at which a plan counts as optimal, unless the user says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Answer:
+    """Purchases with the bounds of both ranks."""
+
+    counts: Floats
+    least_unserved: float
+    least_cost: float | None
+
+
+def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
+    """Buy at the least cost so that all demands fit in every state; within a budget, so that most does.
+
+    Cutting planes over whole modules: each failure under which not all fits cuts off the purchases. At a
+    time limit the plan is the best one found, and the bound that of the cuts.
+    """
+    gap = GAP if options.gap is None else options.gap
+    master = Master(problem, options)
+    must = float(least_shed(problem).max(initial=0.0))
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    if options.service == "all" and must > FITS * offered:
+        return _infeasible(problem, must, offered)
+    if problem.budget is None:
+        answer = _least_cost(master)
+    else:
+        answer = _within_budget(master, must, offered)
+        if options.service == "all" and answer.least_unserved > FITS * offered:
+            reason = (
+                f"the budget of {problem.budget:,.6g} leaves at least {answer.least_unserved:,.6g} of "
+                f"{offered:,.6g} Mbit/s unserved in the worst case"
+            )
+            return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=(reason,)))
+    return decide(
+        problem,
+        answer.counts,
+        least_unserved=answer.least_unserved,
+        least_cost=answer.least_cost,
+        gap=gap,
+        backend="cutting planes",
+        is_cut=master.is_late,
+    )
+
+
+def _infeasible(problem: CapacityPlanning, must: float, offered: float) -> Decision[Purchases]:
+    """Return the proof that the modules that can be bought are too few."""
+    year, state = np.unravel_index(int(np.argmax(least_shed(problem))), least_shed(problem).shape)
+    where = "without failures" if state == 0 else f"under failure {problem.states.names[state - 1]}"
+    when = f" in {problem.year_numbers[year]}" if problem.years is not None else ""
+    reason = (
+        f"{where}{when}, {must:,.6g} of {offered:,.6g} Mbit/s do not fit with all modules that may be bought"
+    )
+    return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=(reason,)))
+
+
+def _least_cost(master: Master) -> _Answer:
+    """Return the least-cost purchases that leave no more unserved than must be."""
+    problem = master.problem
+    must = least_shed(problem)
+    relaxed = master.iterate(allowed=must, integer=False)
+    start = PurchaseSearch.start(problem, master.program)
+    if relaxed is not None:
+        start.counts = round_up(problem, relaxed.counts)
+    start.climb()
+    start.drop()
+    best, bound = start.counts, None if relaxed is None else relaxed.bound
+    if not master.is_late:
+        chosen = master.iterate(allowed=must)
+        if chosen is not None:
+            bound = chosen.bound if bound is None else max(bound, chosen.bound or bound)
+            if chosen.is_final and _rank(problem, chosen.counts) < _rank(problem, best):
+                best = chosen.counts
+    return _Answer(counts=best, least_unserved=float(must.max(initial=0.0)), least_cost=bound)
+
+
+def _within_budget(master: Master, must: float, offered: float) -> _Answer:
+    """Return the purchases within the budget that leave the least unserved, then at the least cost."""
+    problem = master.problem
+    start = PurchaseSearch.start(problem, master.program)
+    start.climb()
+    start.drop()
+    best, least = start.counts, must
+    chosen = master.iterate(objective="unserved")
+    if chosen is not None:
+        least = max(must, chosen.bound or 0.0)
+        if chosen.is_final and _rank(problem, chosen.counts) < _rank(problem, best):
+            best = chosen.counts
+    reached = _rank(problem, best)[0]
+    if reached > least + FITS * offered or master.is_late:
+        return _Answer(counts=best, least_unserved=least, least_cost=None)
+    final = master.iterate(allowed=reached)
+    if final is None:
+        return _Answer(counts=best, least_unserved=least, least_cost=None)
+    if final.is_final and _rank(problem, final.counts) < _rank(problem, best):
+        best = final.counts
+    return _Answer(counts=best, least_unserved=least, least_cost=final.bound)
+
+
+def _rank(problem: CapacityPlanning, counts: Floats) -> tuple[float, float]:
+    """Return the worst unserved rate, without rounding errors, and the total cost."""
+    figures = measure(problem, make_plan(problem, counts), None)
+    offered, unserved = figures["offered_mbps"] or 0.0, figures["unserved_mbps"] or 0.0
+    step = max(FITS * offered, 1e-300)
+    return round(unserved / step) * step, float(figures["total_cost"] or 0.0)
+
+
+def model(problem: CapacityPlanning, *, service: Service = "best") -> LinearProgram:
+    """Return the master program with the cuts of its linear relaxation."""
+    master = Master(problem, Options(time_limit_s=20.0))
+    if problem.budget is not None and service == "best":
+        master.iterate(objective="unserved", integer=False)
+        return master.build(objective="unserved")
+    must = least_shed(problem)
+    master.iterate(allowed=must, integer=False)
+    return master.build(objective="cost", allowed=must)

@@ -1,0 +1,70 @@
+"""Planning by hand: each demand takes its shortest path in each state, and links get what that needs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
+
+from planner.arrays import Bools, Floats
+from planner.contract.design import Decision
+from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.module_choice import cheapest_modules
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.routing import Arcs, down_links, required_rate
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+KEPT: Final = frozenset({"limits", "capacity"})
+NO_NODE: Final = -9999  # of scipy's predecessors
+
+
+def plan(problem: CapacityPlanning) -> Decision[Purchases]:
+    """Route each demand on its shortest path in each state, and buy what the busiest state of a link needs.
+
+    Paths are shortest in kilometres where all lengths are known, else in links; of several one is taken.
+    """
+    counts = np.zeros((len(problem.year_numbers), len(problem.options.link)))
+    arcs = Arcs.of(problem)
+    bought = problem.installed_mbps.copy()
+    for year in range(len(counts)):
+        needed = np.zeros(len(problem.lines))
+        for state in range(1 + len(problem.states.names)):
+            up = problem.is_usable & ~down_links(problem, state)
+            load = _shortest_path_load(problem, arcs, up, required_rate(problem, year, state))
+            np.maximum.at(needed, arcs.row_line, load)
+        for line in np.flatnonzero(needed > bought * (1 + 1e-9)).tolist():
+            more = cheapest_modules(problem, line, float(needed[line] - bought[line]), counts.sum(axis=0))
+            counts[year] += more
+            bought[line] += float(more @ problem.options.size)
+    return decide(problem, counts, guarantees=KEPT)
+
+
+def _shortest_path_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: Floats) -> Floats:
+    """Return the load of each capacity when all demands take their shortest paths, (C,), Mbit/s."""
+    nodes = len(problem.nodes)
+    length = problem.length_km
+    if np.isnan(length).any():
+        length = np.ones(len(length))
+    length = np.maximum(length, 1e-6 * max(float(length.max(initial=0.0)), 1.0))
+    usable = np.flatnonzero(up[arcs.line])
+    # of parallel links the shortest: sorted so that the last of equal ends is kept
+    order = usable[np.lexsort((-usable, -length[arcs.line[usable]]))]
+    arc_of = np.full((nodes, nodes), -1, dtype=np.int64)
+    arc_of[arcs.start[order], arcs.end[order]] = order
+    start, end = np.nonzero(arc_of >= 0)
+    weight = length[arcs.line[arc_of[start, end]]]
+    graph = sp.csr_array((weight, (start, end)), shape=(nodes, nodes))
+    load = np.zeros(len(arcs.line))
+    wanted = np.flatnonzero(rate > 0)
+    sources, row = np.unique(problem.source[wanted], return_inverse=True)
+    if not len(sources):
+        return np.asarray(arcs.shares @ load)
+    before = dijkstra(graph, indices=sources, return_predecessors=True)[1]
+    for demand, place in zip(wanted.tolist(), row.tolist(), strict=True):
+        node = int(problem.target[demand])
+        while (last := int(before[place, node])) != NO_NODE:
+            load[arc_of[last, node]] += rate[demand]
+            node = last
+    return np.asarray(arcs.shares @ load)

@@ -1,0 +1,24 @@
+"""The designs of system `capacity`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.contract.design import Design
+from planner_models.capacity.designs import greedy, optimum, rounding, shortest_path
+
+DESIGNS: Final = (
+    Design(
+        name="optimum",
+        decide=optimum.plan,
+        source="Orlowski et al. 2010 (SNDlib); Dahl and Stoer 1998",
+        model=optimum.model,
+    ),
+    Design(
+        name="rounding",
+        decide=rounding.plan,
+        source="linear relaxation by metric inequalities, Iri 1971, Onaga and Kakusho 1971",
+    ),
+    Design(name="greedy", decide=greedy.plan, source="greedy purchases by dual prices"),
+    Design(name="shortest_path", decide=shortest_path.plan, source="planning by hand"),
+)

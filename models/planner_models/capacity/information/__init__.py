@@ -1,0 +1,1 @@
+"""What control planes of system `capacity` know: all of the problem."""

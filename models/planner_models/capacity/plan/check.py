@@ -1,0 +1,360 @@
+"""Check of a plan: its costs, its routes, and whether all demands fit under every failure.
+
+Costs are added up from the tables again, routes are followed link by link, and what fits under a failure is
+found by a linear program for it, whatever method made the plan.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats, Ints
+from planner.contract.plan import Violations
+from planner.errors import PlanRejected
+from planner_models.capacity.plan.module_limits import largest_capacity
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.routing import FITS, capacity_by_year, shed_by_state
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+TOLERANCE: Final = 1e-6
+PRECISION: Final = 1e-7
+"""Share of the largest demand by which flows may miss balance."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation:
+    """A plan as the check sees it.
+
+    counts        (Y, M) modules bought in each year
+    capacity      (Y, L) capacity of each link in each year, Mbit/s
+    load          (Y, C) load of each capacity without failures: of a link, or of each of its directions
+    row_line      (C,) link of each load
+    sent          (Y, D) rate that the routes carry of each demand without failures
+    shed          (Y, 1 + S) rate that must be shed in each year and state; first without failures, where it
+                  is what the plan leaves out if that is more; demands that failures cut off do not count
+    module_cost, setup_cost, routing_cost  of all years
+    """
+
+    counts: Floats
+    capacity: Floats
+    load: Floats
+    row_line: Ints
+    sent: Floats
+    shed: Floats
+    module_cost: float
+    setup_cost: float
+    routing_cost: float
+
+    @property
+    def purchase_cost(self) -> float:
+        """What the budget limits: modules and setup."""
+        return self.module_cost + self.setup_cost
+
+    @property
+    def worst_shed(self) -> float:
+        """The rate that must be shed in the worst year and state, Mbit/s."""
+        return float(self.shed.max(initial=0.0))
+
+
+_known: weakref.WeakKeyDictionary[Purchases, tuple[weakref.ref[CapacityPlanning], Evaluation]]
+_known = weakref.WeakKeyDictionary()
+
+
+def evaluate(problem: CapacityPlanning, plan: Purchases) -> Evaluation:
+    """Return the evaluation of a plan, kept as long as the plan; raise PlanRejected where it is none."""
+    found = _known.get(plan)
+    if found is not None and found[0]() is problem:
+        return found[1]
+    counts = read_counts(problem, plan)
+    module_cost, setup_cost = _add_costs(problem, plan)
+    capacity = capacity_by_year(problem, counts)
+    load, row_line, sent = _follow_flows(problem, plan)
+    routing = float(
+        sum(
+            price * (problem.routing_cost[row_line] @ part)
+            for price, part in zip(problem.price_factor.tolist(), load, strict=True)
+        )
+    )
+    shed = shed_by_state(problem, capacity)
+    left_out = np.maximum(problem.rate_mbps - sent, 0.0)
+    left_out = np.where(left_out > TOLERANCE * problem.rate_mbps, left_out, 0.0).sum(axis=1)
+    cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)
+    shed += cut[:, None]
+    shed[:, 0] = np.maximum(shed[:, 0], left_out)
+    done = Evaluation(
+        counts=counts,
+        capacity=capacity,
+        load=load,
+        row_line=row_line,
+        sent=sent,
+        shed=shed,
+        module_cost=module_cost,
+        setup_cost=setup_cost,
+        routing_cost=routing,
+    )
+    _known[plan] = weakref.ref(problem), done
+    return done
+
+
+def _year_rows(problem: CapacityPlanning, frame: pd.DataFrame, table: str) -> Ints:
+    """Return the year of each row, by place."""
+    if problem.years is None or not len(frame):
+        return np.zeros(len(frame), dtype=np.int64)
+    if "year" not in frame:
+        raise PlanRejected(f"{table}: column 'year' is missing; the problem has several years")
+    found = pd.Index(problem.year_numbers).get_indexer(pd.Index(frame["year"].astype(float))).astype(np.int64)
+    if (found < 0).any():
+        row = int(np.argmax(found < 0))
+        raise PlanRejected(f"{table} row {row + 1}: year {frame['year'].iloc[row]:g} is none of the problem")
+    return found
+
+
+def read_counts(problem: CapacityPlanning, plan: Purchases) -> Floats:
+    """Return how many of each module a plan buys in each year, (Y, M).
+
+    raises  PlanRejected for an unknown link or module, and for capacity that is not that of the modules
+    """
+    frame, options = plan.purchases, problem.options
+    place_of = {
+        (int(line), name): place
+        for place, (line, name) in enumerate(zip(options.link, options.name, strict=True))
+    }
+    year = _year_rows(problem, frame, "purchases")
+    counts = np.zeros((len(problem.year_numbers), len(options.link)))
+    for row, bought in enumerate(frame.to_dict(orient="records")):
+        where = f"purchases row {row + 1}"
+        line = problem.find_line(bought["link"])
+        if line < 0:
+            raise PlanRejected(f"{where}: '{bought['link']}' is no link")
+        place = place_of.get((line, str(bought["module"])))
+        if place is None:
+            raise PlanRejected(f"{where}: '{bought['module']}' is no module of link {bought['link']}")
+        count = float(bought["count"])
+        if count < 1 or count != np.floor(count):
+            raise PlanRejected(f"{where}: count is {count:g}, must be a whole number of at least 1")
+        if counts[year[row], place]:
+            raise PlanRejected(
+                f"{where}: module {bought['module']} of link {bought['link']} is there already"
+            )
+        if "added_mbps" in bought:
+            _require(where, "added_mbps", float(bought["added_mbps"]), count * float(options.size[place]))
+        counts[year[row], place] = count
+    return counts
+
+
+def _require(where: str, column: str, given: float, right: float) -> None:
+    """Raise PlanRejected where a figure is not the one that follows from the problem."""
+    if not abs(given - right) <= TOLERANCE * max(abs(right), 1e-9):
+        raise PlanRejected(f"{where}: {column} is {given:,.10g}, must be {right:,.10g}")
+
+
+def _add_costs(problem: CapacityPlanning, plan: Purchases) -> tuple[float, float]:
+    """Return the cost of modules and of setup, added up from the problem's tables."""
+    lines, modules = problem.lines, problem.modules
+    length = problem.length_km
+    year = _year_rows(problem, plan.purchases, "purchases")
+    total = setup_total = 0.0
+    order = np.argsort(year, kind="stable")
+    paid: set[int] = set()
+    rows = plan.purchases.to_dict(orient="records")
+    setup_of = pd.Series(0.0, index=range(len(lines) * len(problem.year_numbers)))
+    for row in order.tolist():
+        bought = rows[row]
+        line = problem.find_line(bought["link"])
+        price = float(problem.price_factor[year[row]])
+        is_it = modules["module"] == bought["module"]
+        if "link" in modules:
+            at = modules["link"].map(lambda name: problem.find_line(name) if name else -1)
+            is_it &= (at == line) if ((at == line) & is_it).any() else (at == -1)
+        module = modules[is_it].iloc[0]
+        per_km = float(module["cost_per_km"])
+        unit = float(module["cost"]) + (per_km * float(length[line]) if per_km else 0.0)
+        cost = float(bought["count"]) * unit * price
+        _require(f"purchases row {row + 1}", "cost", float(bought["cost"]), cost)
+        total += cost
+        setup_of.iloc[year[row] * len(lines) + line] += float(bought["setup_cost"])
+        if line not in paid:
+            paid.add(line)
+            per_km = float(lines["setup_cost_per_km"].iloc[line])
+            setup = float(lines["setup_cost"].iloc[line])
+            setup = (setup + (per_km * float(length[line]) if per_km else 0.0)) * price
+            setup_total += setup
+            setup_of.iloc[year[row] * len(lines) + line] -= setup
+    wrong = np.flatnonzero((setup_of.abs() > TOLERANCE * max(setup_total, 1e-9)).to_numpy())
+    if len(wrong):
+        name = problem.names[int(wrong[0]) % len(lines)]
+        raise PlanRejected(f"purchases: setup_cost of link {name} is not what its first purchase costs")
+    return total, setup_total
+
+
+def _follow_flows(problem: CapacityPlanning, plan: Purchases) -> tuple[Floats, Ints, Floats]:
+    """Return load (Y, C), the link of each load (C,), and the rate that the routes carry, (Y, D)."""
+    frame = plan.flows
+    count, nodes = len(problem.lines), len(problem.nodes)
+    years = len(problem.year_numbers)
+    year = _year_rows(problem, frame, "flows")
+    line = np.array([problem.find_line(name) for name in frame["link"]], dtype=np.int64)
+    start = problem.find_nodes(frame["tail"])
+    target = problem.find_nodes(frame["target"])
+    rate = frame["rate_mbps"].to_numpy(float)
+    for what, is_bad in (
+        ("link", line < 0),
+        ("tail", (start < 0) | ((line >= 0) & (start != problem.tail[line]) & (start != problem.head[line]))),
+        ("target", target < 0),
+        ("rate_mbps", ~(np.isfinite(rate) & (rate >= 0))),
+    ):
+        if is_bad.any():
+            row = int(np.argmax(is_bad))
+            raise PlanRejected(
+                f"flows row {row + 1}: {what} {frame[what].iloc[row]} is none of the problem's"
+            )
+    backward = start != problem.tail[line]
+    if problem.direction == "directed" and backward.any():
+        row = int(np.argmax(backward))
+        raise PlanRejected(f"flows row {row + 1}: link {frame['link'].iloc[row]} is one-way, from its tail")
+    if frame.duplicated([name for name in ("target", "link", "tail", "year") if name in frame]).any():
+        raise PlanRejected("flows: a target, link and tail are there twice")
+    end = np.where(backward, problem.tail[line], problem.head[line])
+    net = np.zeros((years, nodes, nodes))  # by target and node: what leaves less what enters
+    np.add.at(net, (year, target, start), rate)
+    np.add.at(net, (year, target, end), -rate)
+    split = problem.direction == "bidirected"
+    load = np.zeros((years, count * (1 + split)))
+    np.add.at(load, (year, line + count * (backward & split)), rate)
+    row_line = np.concatenate([np.arange(count)] * (1 + split))
+    return load, row_line, _sent(problem, plan, net)
+
+
+def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats) -> Floats:
+    """Return the rate that the routes carry of each demand, (Y, D); it must be that without the unserved."""
+    wanted = problem.rate_mbps
+    years, demands = wanted.shape
+    unserved = np.zeros_like(wanted)
+    frame = plan.unserved
+    year = _year_rows(problem, frame, "unserved")
+    index = pd.MultiIndex.from_arrays([problem.source, problem.target])
+    ends = [problem.find_nodes(frame[end]) for end in ("source", "target")]
+    demand = index.get_indexer(pd.MultiIndex.from_arrays(ends)).tolist()
+    for row, (place, rate) in enumerate(zip(demand, frame["rate_mbps"].to_numpy(float), strict=True)):
+        if place < 0:
+            raise PlanRejected(
+                f"unserved row {row + 1}: there is no demand from {frame['source'].iloc[row]} to "
+                f"{frame['target'].iloc[row]}"
+            )
+        if unserved[year[row], place] or not 0 < rate <= wanted[year[row], place] * (1 + TOLERANCE):
+            raise PlanRejected(f"unserved row {row + 1}: rate_mbps is {rate:g}, is no part of the demand")
+        unserved[year[row], place] = rate
+    sent = np.zeros((years, demands))
+    for place in range(years):
+        least = PRECISION * max(float(wanted[place].max(initial=0.0)), 1e-300) * 10
+        supply = np.zeros(net.shape[1:])
+        supply[problem.target, problem.source] = wanted[place] - unserved[place]
+        inner = ~np.eye(len(supply), dtype=bool)
+        missed = np.where(inner, net[place] - supply, 0.0)
+        if (np.abs(missed) > least).any():
+            to, node = np.unravel_index(int(np.argmax(np.abs(missed))), missed.shape)
+            names = problem.nodes["node"]
+            raise PlanRejected(
+                f"flows: to {names.iloc[to]}, {net[place][to, node]:,.6g} Mbit/s leave {names.iloc[node]}, "
+                f"must be {supply[to, node]:,.6g}: its demand without what is listed as unserved"
+            )
+        sent[place] = np.maximum(wanted[place] - unserved[place], 0.0)
+    return sent
+
+
+_least: weakref.WeakKeyDictionary[CapacityPlanning, Floats] = weakref.WeakKeyDictionary()
+
+
+def least_shed(problem: CapacityPlanning) -> Floats:
+    """Return the least rate that is left unserved in each year and state, whatever is bought, (Y, 1 + S)."""
+    known = _least.get(problem)
+    if known is None:
+        cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)[:, None]
+        shed = np.zeros((len(cut), 1 + len(problem.states.names)))
+        is_unlimited = np.zeros(len(problem.lines), dtype=bool)
+        is_unlimited[problem.options.link[np.isinf(problem.options.limit)]] = True
+        if not is_unlimited[problem.is_usable].all():  # else all fits that is not cut off
+            most = np.tile(largest_capacity(problem), (len(cut), 1))
+            shed = shed_by_state(problem, most)
+        known = _least[problem] = shed + cut
+    return known
+
+
+def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
+    """Return the constraints that a plan violates; raise PlanRejected where it is no plan at all.
+
+    limits    of modules on a link: more than may be bought, or several where one is allowed
+    budget    purchases that cost more than the budget
+    capacity  load without failures above the capacity of a link
+    states    failures, or the state without any, that leave more unserved than whatever is bought must;
+              where there is a budget, this is no constraint but a loss
+    """
+    done = evaluate(problem, plan)
+    found = _exceeded_limits(problem, done) + _exceeded_budget(problem, done)
+    names = problem.names
+    for place, year in enumerate(problem.year_numbers):
+        suffix = f" in {year}" if problem.years is not None else ""
+        full = done.capacity[place][done.row_line]
+        over = np.flatnonzero(done.load[place] > full * (1 + TOLERANCE) + TOLERANCE * 1e-3)
+        found += Violations.of(
+            "capacity",
+            where=[names[done.row_line[row]] + suffix for row in over.tolist()],
+            amount=done.load[place][over],
+            allowed=full[over],
+            unit="Mbit/s",
+        )
+        if problem.budget is not None:  # then what does not fit is a loss that may not be avoidable
+            continue
+        least = least_shed(problem)[place]
+        more = np.flatnonzero(done.shed[place] > least + FITS * float(problem.rate_mbps[place].sum()))
+        states = ["without failures", *problem.states.names]
+        found += Violations.of(
+            "states",
+            where=[states[row] + suffix for row in more.tolist()],
+            amount=done.shed[place, more],
+            allowed=least[more],
+            unit="Mbit/s",
+        )
+    return found
+
+
+def _exceeded_limits(problem: CapacityPlanning, done: Evaluation) -> Violations:
+    """Return the modules of which a plan buys more than may be bought."""
+    options, total = problem.options, done.counts.sum(axis=0)
+    over = np.flatnonzero(total > options.limit)
+    found = Violations.of(
+        "limits",
+        where=[f"{options.name[one]} on {problem.names[options.link[one]]}" for one in over.tolist()],
+        amount=total[over],
+        allowed=options.limit[over],
+        unit="modules",
+    )
+    if problem.one_module:
+        on_link = np.bincount(options.link, weights=total, minlength=len(problem.lines))
+        several = np.flatnonzero(on_link > 1)
+        several = np.array(
+            [one for one in several.tolist() if not (options.link[over] == one).any()], dtype=int
+        )
+        found += Violations.of(
+            "limits",
+            where=[problem.names[one] for one in several.tolist()],
+            amount=on_link[several],
+            allowed=1.0,
+            unit="modules",
+        )
+    return found
+
+
+def _exceeded_budget(problem: CapacityPlanning, done: Evaluation) -> Violations:
+    """Return whether purchases cost more than the budget."""
+    budget = problem.budget
+    if budget is None or done.purchase_cost <= budget * (1 + TOLERANCE):
+        return Violations()
+    return Violations.of(
+        "budget", where=["all purchases"], amount=done.purchase_cost, allowed=budget, unit=""
+    )

@@ -1,0 +1,23 @@
+"""Drawings of a plan: the network with what is bought, and the distribution of utilization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.contract.drawing import Drawing
+from planner_models.capacity.plan.check import evaluate
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.problem.drawing import draw_network
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+
+def draw(problem: CapacityPlanning, plan: Purchases) -> Sequence[Drawing]:
+    """Draw the network of the last year: links as wide as their capacity, by utilization without failures."""
+    done = evaluate(problem, plan)
+    load = np.zeros(len(problem.lines))
+    np.maximum.at(load, done.row_line, done.load[-1])
+    left_out = np.maximum(problem.rate_mbps[-1] - done.sent[-1], 0.0)
+    title = "Links with what is bought, by utilization without failures"
+    return (draw_network(problem, title, done.capacity[-1], load=load, unserved=left_out),)

@@ -1,0 +1,89 @@
+"""Links of a plan: what can be done to one, and what a plan does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.studies import Decided, Section
+from planner.options import Options
+from planner_models.capacity.plan.check import evaluate
+from planner_models.capacity.problem.drawing import LINK
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+MOST_USERS: Final = 10
+
+
+def name_links(problem: CapacityPlanning) -> Sequence[str]:
+    """Return the names of all links and candidates."""
+    return problem.names
+
+
+def describe_link(
+    problem: CapacityPlanning,
+    decided: Decided,
+    name: str,
+    options: Options,  # noqa: ARG001 - the signature of `describe`
+) -> ElementReport:
+    """Return capacity, purchases, costs and load of a link, and the traffic on it by target."""
+    line = problem.names.index(LINKS.require(problem, name))
+    plan = decided.decision.plan
+    assert plan is not None
+    done = evaluate(problem, plan)
+    capacity, installed = float(done.capacity[-1, line]), float(problem.installed_mbps[line])
+    load = done.load[-1][done.row_line == line]
+    bought = plan.purchases
+    mine = bought[bought["link"] == name]
+    failing = [state for state in range(len(problem.states.names)) if problem.states.link_down[state, line]]
+    facts = [
+        _rate("Capacity", capacity),
+        _rate("Installed before", installed),
+        _rate("Bought", capacity - installed),
+        Fact(label="Cost of modules", value=float(mine["cost"].sum())),
+        Fact(label="Cost of setup", value=float(mine["setup_cost"].sum())),
+        _rate("Largest load without failures", float(load.max(initial=0.0))),
+        Fact(
+            label="Utilization without failures",
+            value=100 * float(load.max(initial=0.0)) / capacity if capacity > 0 else None,
+            unit="%",
+        ),
+    ]
+    if failing:
+        facts.append(_rate("Unserved when it fails", float(done.shed[:, [1 + one for one in failing]].max())))
+    flows = plan.flows
+    on_it = flows[flows["link"] == name]
+    if "year" in on_it and len(on_it):
+        on_it = on_it[on_it["year"] == on_it["year"].max()]
+    users = on_it.groupby("target", sort=False)["rate_mbps"].sum().sort_values(ascending=False, kind="stable")
+    frame = pd.DataFrame(
+        {"demands": [f"all to {node}" for node in users.index], "load_mbps": users.to_numpy(float)}
+    )
+    sections = (
+        Section(
+            title="What is bought for it",
+            frame=mine.drop(columns="link").reset_index(drop=True),
+            units={"added_mbps": "Mbit/s"},
+        ),
+        Section(title="Traffic on it", frame=frame.head(MOST_USERS), units={"load_mbps": "Mbit/s"}),
+    )
+    return ElementReport(facts=tuple(facts), sections=tuple(one for one in sections if len(one.frame)))
+
+
+def _rate(label: str, value: float) -> Fact:
+    return Fact(label=label, value=value if np.isfinite(value) else None, unit="Mbit/s")
+
+
+LINKS: Final = ElementKind[CapacityPlanning](
+    name=LINK,
+    names=name_links,
+    actions=(
+        Action(name="Fail", state="failed", parameter="fail_links", role="failure"),
+        Action(name="Buy nothing for it", state="without purchases", parameter="forbid_links"),
+    ),
+    describe=describe_link,
+)
+ELEMENTS: Final = (LINKS,)

@@ -1,0 +1,151 @@
+"""Metrics of system `capacity`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.metrics import Headline, Metric
+from planner.contract.plan import Breakdown
+from planner_models.capacity.plan.check import Evaluation, evaluate
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.routing import FITS
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+MOST_FAILURES: Final = 20
+"""Failures that a table shows, the worst first."""
+
+
+def _less(name: str, unit: str, about: str) -> Metric:
+    return Metric(name=name, unit=unit, better="less", about=about)
+
+
+def _more(name: str, unit: str, about: str) -> Metric:
+    return Metric(name=name, unit=unit, better="more", about=about)
+
+
+METRICS: Final = (
+    _more(
+        "delivered_mbps",
+        "Mbit/s",
+        "demand that fits in the worst state and year; a state is a failure, or none. Demands that a failure "
+        "cuts off whatever is bought do not count against it",
+    ),
+    _more("offered_mbps", "Mbit/s", "demand of the year with the most"),
+    _less("unserved_mbps", "Mbit/s", "demand that does not fit in the worst state and year"),
+    _less(
+        "total_cost",
+        "",
+        "cost of purchases, of what is there already, and of routing without failures, in all years",
+    ),
+    _less("cost_of_all", "", "total cost of a plan that delivers all demands; unknown where it does not"),
+    _less("purchase_cost", "", "cost of modules and setup, in all years"),
+    _less("module_cost", "", "cost of modules, in all years"),
+    _less("setup_cost", "", "cost of the first module on each link beside the module's own, in all years"),
+    _less("routing_cost", "", "cost of the traffic on links in the state without failures, in all years"),
+    _less("installed_cost", "", "cost of the capacity that is there already"),
+    _less("over_budget", "", "cost of purchases beyond the budget; unknown without a budget"),
+    _less("upgraded_links", "links", "links that modules are bought for"),
+    _less("bought_modules", "modules", "modules that are bought"),
+    _less("added_mbps", "Mbit/s", "capacity that is bought"),
+    _less("max_utilization", "", "largest load over capacity without failures, in the last year"),
+    _more("survived_failures", "failures", "failures under which all demands fit, in every year"),
+    _more("failures", "failures", "failures to survive"),
+    _less("cut_off_mbps", "Mbit/s", "demand that the worst failure cuts off, whatever is bought"),
+)
+HEADLINE: Final = Headline(
+    metric="delivered_mbps",
+    verb="delivers {} in the worst case",
+    total="offered_mbps",
+    then="total_cost",
+    then_words="at a cost of",
+    losses={"unserved_mbps": "leaves {} unserved in the worst case"},
+    required={"budget": "over_budget"},
+    table=(
+        "delivered_mbps",
+        "unserved_mbps",
+        "total_cost",
+        "purchase_cost",
+        "routing_cost",
+        "upgraded_links",
+        "max_utilization",
+        "survived_failures",
+        "over_budget",
+    ),
+)
+LIMITS: Final = {
+    "limits": "links with more modules than allowed",
+    "budget": "exceeded budgets",
+    "capacity": "overloaded links",
+    "states": "states in which not all demands fit",
+}
+
+
+def measure(
+    problem: CapacityPlanning,
+    plan: Purchases,
+    previous: Purchases | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    done = evaluate(problem, plan)
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    unserved = done.worst_shed
+    total = done.purchase_cost + done.routing_cost + problem.installed_cost
+    bought = done.counts.sum(axis=0)
+    full, load = done.capacity[-1][done.row_line], done.load[-1]
+    used = load > 0
+    has_room = full > 0
+    utilization = float((load[used & has_room] / full[used & has_room]).max(initial=0.0))
+    states = len(problem.states.names)
+    cut = (problem.rate_mbps.max(axis=0, initial=0.0) * (problem.cut_off & ~problem.cut_off[0])).sum(axis=1)
+    return {
+        "delivered_mbps": offered - unserved,
+        "offered_mbps": offered,
+        "unserved_mbps": unserved,
+        "total_cost": total,
+        "cost_of_all": total if unserved <= FITS * offered else None,
+        "purchase_cost": done.purchase_cost,
+        "module_cost": done.module_cost,
+        "setup_cost": done.setup_cost,
+        "routing_cost": done.routing_cost,
+        "installed_cost": problem.installed_cost,
+        "over_budget": None if problem.budget is None else max(done.purchase_cost - problem.budget, 0.0),
+        "upgraded_links": float(len(np.unique(problem.options.link[bought > 0]))),
+        "bought_modules": float(bought.sum()),
+        "added_mbps": float(bought @ problem.options.size),
+        "max_utilization": utilization,
+        "survived_failures": float((done.shed[:, 1:] <= FITS * offered).all(axis=0).sum())
+        if states
+        else None,
+        "failures": float(states) if states else None,
+        "cut_off_mbps": float(cut.max(initial=0.0)) if states else None,
+    }
+
+
+def break_down(problem: CapacityPlanning, plan: Purchases) -> Breakdown | None:
+    """Return what does not fit under each failure, the worst first; None where all fits."""
+    done = evaluate(problem, plan)
+    frame = tabulate_failures(problem, done)
+    if frame is None or not len(frame):
+        return None
+    return Breakdown(title="What does not fit under each failure", group="failure", frame=frame)
+
+
+def tabulate_failures(problem: CapacityPlanning, done: Evaluation) -> pd.DataFrame | None:
+    """Return failures under which not all fits, the worst first; None without failures."""
+    names = problem.states.names
+    if not names:
+        return None
+    worst = done.shed[:, 1:].max(axis=0)
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    order = np.argsort(-worst, kind="stable")
+    order = order[worst[order] > FITS * offered][:MOST_FAILURES]
+    return pd.DataFrame(
+        {
+            "failure": [names[row] for row in order.tolist()],
+            "unserved_mbps": worst[order],
+            "delivered_mbps": offered - worst[order],
+        }
+    )

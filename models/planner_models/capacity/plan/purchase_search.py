@@ -1,0 +1,171 @@
+"""Heuristics over purchases: buy what saves most for its cost until all demands fit, then drop the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner_models.capacity.plan.check import least_shed
+from planner_models.capacity.plan.routing import (
+    FITS,
+    FlowProgram,
+    capacity_by_year,
+    down_links,
+    required_rate,
+)
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+MOST_PROGRAMS = 4_000
+"""Linear programs that dropping may take, so that it ends in seconds and always the same way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One purchase of a ladder.
+
+    year    its place
+    module  row of the problem's options
+    """
+
+    year: int
+    module: int
+
+
+@dataclass(eq=False, kw_only=True)
+class PurchaseSearch:
+    """State of a search over purchases.
+
+    counts    (Y, M) modules bought in each year
+    most      (Y, M) most that may be bought in each year; None: what the problem allows
+    steps     purchases in their order
+    programs  linear programs that were solved
+    """
+
+    problem: CapacityPlanning
+    program: FlowProgram
+    counts: Floats
+    most: Floats | None = None
+    steps: list[Step] = field(default_factory=list)
+    programs: int = 0
+
+    @classmethod
+    def start(cls, problem: CapacityPlanning, program: FlowProgram | None = None) -> PurchaseSearch:
+        """Return a search that has bought nothing."""
+        shape = (len(problem.year_numbers), len(problem.options.link))
+        return cls(problem=problem, program=program or FlowProgram(problem), counts=np.zeros(shape))
+
+    def only(self, counts: Floats) -> None:
+        """Allow no other purchases than these, (Y, M)."""
+        self.most = counts
+
+    @property
+    def spent(self) -> float:
+        """What modules and setup cost so far."""
+        return purchase_cost(self.problem, self.counts)
+
+    def _shed(self, year: int, state: int, capacity: Floats) -> tuple[float, Floats]:
+        """Return what is shed beyond what must be, and the prices of capacity, (L,)."""
+        self.programs += 1
+        up = np.where(down_links(self.problem, state), 0.0, capacity)
+        rate = required_rate(self.problem, year, state)
+        shed, price = self.program.price(up, rate)
+        must = least_shed(self.problem)[year, state]
+        cut = float((self.problem.rate_mbps[year] * self.problem.cut_off[0]).sum())
+        beyond = shed + cut - must
+        return (beyond if beyond > FITS * float(rate.sum()) / 2 else 0.0), price
+
+    def climb(self) -> None:
+        """Buy until all demands fit in every year and state, or nothing more can be bought."""
+        for year in range(len(self.counts)):
+            for _ in range(2):  # a purchase for one state may not undo another, but prices may mislead once
+                for state in range(1 + len(self.problem.states.names)):
+                    while self._buy(year, state):
+                        pass
+
+    def _buy(self, year: int, state: int) -> bool:
+        """Buy the module that saves most for its cost in a state; return whether there was one to buy."""
+        problem, options = self.problem, self.problem.options
+        capacity = capacity_by_year(problem, self.counts)[year]
+        shed, price = self._shed(year, state, capacity)
+        if shed <= 0:
+            return False
+        price = np.where(down_links(problem, state), 0.0, price)
+        total = self.counts.sum(axis=0)
+        left = options.limit - total
+        if self.most is not None:
+            left = np.minimum(left, self.most[year] - self.counts[year])
+        if problem.one_module:
+            taken = np.bincount(options.link, weights=total, minlength=len(problem.lines)) > 0
+            left = np.where(taken[options.link], 0.0, left)
+        has = np.bincount(options.link, weights=total, minlength=len(problem.lines)) > 0
+        setup = np.where(has, 0.0, problem.setup_cost)[options.link]
+        cost = (options.cost + setup) * problem.price_factor[year]
+        saved = np.minimum(price[options.link] * options.size, shed)
+        able = (left >= 1) & (saved > 0)
+        if problem.budget is not None:
+            able &= self.spent + cost <= problem.budget * (1 + 1e-9)
+        if not able.any():
+            return False
+        worth = np.where(able, saved / np.maximum(cost, 1e-9 * max(float(cost.max()), 1e-9)), -1.0)
+        best = int(np.argmax(worth))
+        self.counts[year, best] += 1
+        self.steps.append(Step(year=year, module=best))
+        return True
+
+    def fits(self, year: int, first: list[int]) -> bool:
+        """Return whether all demands fit in all states of the years from one on; `first` is tried first.
+
+        The state that fails moves to the front.
+        """
+        capacity = capacity_by_year(self.problem, self.counts)
+        for place in range(year, len(self.counts)):
+            for state in list(first):
+                if self._shed(place, state, capacity[place])[0] > 0:
+                    first.remove(state)
+                    first.insert(0, state)
+                    return False
+        return True
+
+    def drop(self) -> None:
+        """Drop modules that are not needed, the most expensive first, or buy them in a later year."""
+        problem, options = self.problem, self.problem.options
+        order = list(range(1 + len(problem.states.names)))
+        if not self.fits(0, order):
+            return
+        for year in range(len(self.counts)):
+            value = options.cost + problem.setup_cost[options.link]
+            for module in np.argsort(-value, kind="stable").tolist():
+                while self.counts[year, module] > 0 and self.programs < MOST_PROGRAMS:
+                    self.counts[year, module] -= 1
+                    if self.fits(year, order):
+                        continue
+                    self.counts[year, module] += 1
+                    if not self._defer(year, module, order):
+                        break
+
+    def _defer(self, year: int, module: int, order: list[int]) -> bool:
+        """Buy a module in a later year instead, the last one in which all demands fit and it costs less."""
+        price = self.problem.price_factor
+        for later in range(len(self.counts) - 1, year, -1):
+            if price[later] >= price[year]:
+                continue
+            self.counts[year, module] -= 1
+            self.counts[later, module] += 1
+            if self.fits(year, order):
+                return True
+            self.counts[year, module] += 1
+            self.counts[later, module] -= 1
+        return False
+
+
+def purchase_cost(problem: CapacityPlanning, counts: Floats) -> float:
+    """Return what (Y, M) modules cost, with setup."""
+    options = problem.options
+    total, paid = 0.0, np.zeros(len(problem.lines), dtype=bool)
+    for price, bought in zip(problem.price_factor.tolist(), counts, strict=True):
+        has = np.bincount(options.link, weights=bought, minlength=len(problem.lines)) > 0
+        total += price * float(bought @ options.cost + problem.setup_cost[has & ~paid].sum())
+        paid |= has
+    return total

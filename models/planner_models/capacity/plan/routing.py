@@ -1,0 +1,292 @@
+"""Routing of demands within given capacities: what fits in each state, and the routes without failures.
+
+A linear program with one commodity for each target and a shed rate for each demand; states differ in limits
+only, so that each starts from the basis of the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from planner.arrays import Bools, Floats, Ints
+from planner.errors import SolverFailure
+from planner_models.capacity.plan.plan import TRACE, Purchases, tabulate_purchases
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.schema import FLOWS, UNSERVED
+
+if TYPE_CHECKING:
+    import highspy
+
+FITS: Final = 1e-6
+"""Share of a state's demand that may be shed by rounding of a solver where all of it fits."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Arcs:
+    """Directed arcs of the links: both ways, or from tail to head only where links are directed.
+
+    line   (A,) link of each arc
+    start  (A,) node where it starts
+    end    (A,) node where it ends
+    shares (C, A) 1 where an arc uses the capacity of a row; row_line (C,) is the link of each row
+    """
+
+    line: Ints
+    start: Ints
+    end: Ints
+    shares: sp.csr_array
+    row_line: Ints
+
+    @classmethod
+    def of(cls, problem: CapacityPlanning) -> Arcs:
+        """Return the arcs of a problem's links."""
+        count = len(problem.lines)
+        line = np.arange(count)
+        if problem.direction == "directed":
+            eye = sp.eye_array(count, format="csr")
+            return cls(line=line, start=problem.tail, end=problem.head, shares=eye, row_line=line)
+        start = np.concatenate([problem.tail, problem.head])
+        end = np.concatenate([problem.head, problem.tail])
+        both = np.concatenate([line, line])
+        if problem.direction == "bidirected":
+            eye = sp.eye_array(2 * count, format="csr")
+            return cls(line=both, start=start, end=end, shares=eye, row_line=both)
+        shared = sp.csr_array((np.ones(2 * count), (both, np.arange(2 * count))), shape=(count, 2 * count))
+        return cls(line=both, start=start, end=end, shares=shared, row_line=line)
+
+
+class FlowProgram:
+    """Flows of all demands within capacities, as a linear program whose limits change from state to state.
+
+    Variables are the flows to each target on each arc, target by target, then what each demand sheds.
+    """
+
+    def __init__(self, problem: CapacityPlanning) -> None:
+        self.problem = problem
+        self.arcs = arcs = Arcs.of(problem)
+        nodes, demands = len(problem.nodes), len(problem.demands)
+        self.targets, row = np.unique(problem.target, return_inverse=True)
+        kinds, count = len(self.targets), len(arcs.line)
+        self.flow_columns = kinds * count
+        place = np.arange(count)
+        balance = sp.csr_array(
+            (
+                np.concatenate([np.ones(count), -np.ones(count)]),
+                (np.concatenate([arcs.start, arcs.end]), np.concatenate([place, place])),
+            ),
+            shape=(nodes, count),
+        )
+        flows = sp.block_diag([balance] * kinds, format="csr") if kinds else sp.csr_array((0, 0))
+        shed_row = row * nodes + problem.source
+        shed = sp.csr_array(
+            (np.ones(demands), (shed_row, np.arange(demands))), shape=(kinds * nodes, demands)
+        )
+        conserve = sp.hstack([flows, shed], format="csr")
+        at_target = np.arange(kinds) * nodes + self.targets
+        self._kept = np.setdiff1d(
+            np.arange(kinds * nodes), at_target
+        )  # a target's row follows from the others
+        self._of_demand = sp.csr_array(
+            (np.ones(demands), (shed_row, np.arange(demands))), shape=(kinds * nodes, demands)
+        )[self._kept]
+        load = sp.hstack(
+            [*[arcs.shares] * kinds, sp.csr_array((arcs.shares.shape[0], demands))], format="csr"
+        )
+        self.matrix = sp.vstack([conserve[self._kept], load], format="csr")
+        self._first_load = len(self._kept)
+        self._highs: highspy.Highs | None = None
+
+    def _load(self, cost: Floats) -> highspy.Highs:
+        """Return the solver with the program, made at the first call."""
+        import highspy
+
+        if self._highs is None:
+            rows, columns = self.matrix.shape
+            model = highspy.HighsLp()
+            model.num_col_, model.num_row_ = columns, rows
+            model.col_cost_ = cost
+            model.col_lower_ = np.zeros(columns)
+            model.col_upper_ = np.full(columns, highspy.kHighsInf)
+            model.row_lower_ = np.zeros(rows)
+            model.row_upper_ = np.zeros(rows)
+            model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+            model.a_matrix_.start_ = self.matrix.indptr
+            model.a_matrix_.index_ = self.matrix.indices
+            model.a_matrix_.value_ = self.matrix.data
+            solver = highspy.Highs()
+            solver.setOptionValue("output_flag", False)
+            solver.setOptionValue("threads", 1)
+            solver.setOptionValue("solver", "simplex")
+            solver.passModel(model)
+            self._highs = solver
+        else:
+            columns = np.arange(len(cost), dtype=np.int32)
+            self._highs.changeColsCost(len(cost), columns, cost)
+        return self._highs
+
+    def supply(self, rate: Floats) -> Floats:
+        """Return what leaves each node for each target, a row of conservation each, in the unit of rates."""
+        return np.asarray(self._of_demand @ rate)
+
+    def solve(self, capacity: Floats, rate: Floats, cost: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return the flows (K, A) and the shed rates (D,) of the least cost.
+
+        capacity  (L,) of the links, Mbit/s
+        rate      (D,) of the demands, Mbit/s
+        cost      (K A + D,) of the variables; None: only what is shed counts
+        raises    SolverFailure where the solver fails
+        """
+        import highspy
+
+        demands = len(rate)
+        kinds, count = len(self.targets), len(self.arcs.line)
+        if not demands or not kinds:
+            return np.zeros((kinds, count)), np.zeros(demands)
+        unit = max(float(rate.max(initial=0.0)), 1e-300)
+        if cost is None:
+            cost = np.concatenate([np.zeros(self.flow_columns), np.ones(demands)])
+        solver = self._load(cost)
+        supply = self.supply(rate / unit)
+        most = np.minimum(capacity[self.arcs.row_line] / unit, 1e9)
+        lower = np.concatenate([supply, np.full(len(most), -highspy.kHighsInf)])
+        upper = np.concatenate([supply, most])
+        rows = np.arange(len(lower), dtype=np.int32)
+        solver.changeRowsBounds(len(rows), rows, lower, upper)
+        shed_columns = np.arange(self.flow_columns, self.flow_columns + demands, dtype=np.int32)
+        solver.changeColsBounds(demands, shed_columns, np.zeros(demands), rate / unit)
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            solver.clearSolver()
+            solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise SolverFailure(f"routing within capacities: HiGHS ends with {solver.getModelStatus()}")
+        values = np.maximum(np.asarray(solver.getSolution().col_value), 0.0) * unit
+        return values[: self.flow_columns].reshape(kinds, count), values[self.flow_columns :]
+
+    def price(self, capacity: Floats, rate: Floats) -> tuple[float, Floats]:
+        """Return the least total rate that must be shed, and what one more Mbit/s of each link saves, (L,).
+
+        A cutting plane follows: no capacities c shed less than the rate shed less `price @ (c - capacity)`.
+        """
+        least = self.shed(capacity, rate)
+        price = np.zeros(len(capacity))
+        if least > 0:
+            assert self._highs is not None
+            dual = np.asarray(self._highs.getSolution().row_dual)[self._first_load :]
+            np.add.at(price, self.arcs.row_line, np.maximum(-dual, 0.0))
+        return least, price
+
+    def shed(self, capacity: Floats, rate: Floats) -> float:
+        """Return the least total rate that must be shed, Mbit/s; 0 where it is rounding."""
+        total = float(rate.sum())
+        least = float(self.solve(capacity, rate)[1].sum())
+        return least if least > FITS * total else 0.0
+
+
+def capacity_by_year(problem: CapacityPlanning, counts: Floats) -> Floats:
+    """Return the capacity of each link in each year, (Y, L), with (Y, M) modules bought in each year."""
+    options = problem.options
+    added = np.zeros((len(counts), len(problem.lines)))
+    for place, bought in enumerate(counts):
+        np.add.at(added[place], options.link, bought * options.size)
+    return problem.installed_mbps + np.cumsum(added, axis=0)
+
+
+def required_rate(problem: CapacityPlanning, year: int, state: int) -> Floats:
+    """Return the rate of each demand that has a path in a state, (D,); state 0 is without failures."""
+    return np.where(problem.cut_off[0] | problem.cut_off[state], 0.0, problem.rate_mbps[year])
+
+
+def down_links(problem: CapacityPlanning, state: int) -> Bools:
+    """Return the links that are down in a state, (L,); state 0 is without failures."""
+    return problem.states.link_down[state - 1] if state else np.zeros(len(problem.lines), dtype=bool)
+
+
+def shed_by_state(problem: CapacityPlanning, capacity: Floats, program: FlowProgram | None = None) -> Floats:
+    """Return the least rate that must be shed in each year and state, (Y, 1 + S), Mbit/s.
+
+    Demands that a state cuts off whatever is bought are not counted.
+
+    capacity  (Y, L) of the links in each year, Mbit/s
+    """
+    program = program or FlowProgram(problem)
+    states = 1 + len(problem.states.names)
+    shed = np.zeros((len(capacity), states))
+    for year in range(len(capacity)):
+        for state in range(states):
+            up = np.where(down_links(problem, state), 0.0, capacity[year])
+            shed[year, state] = program.shed(up, required_rate(problem, year, state))
+    return shed
+
+
+def route_year(
+    problem: CapacityPlanning, program: FlowProgram, capacity: Floats, year: int
+) -> tuple[Floats, Floats]:
+    """Return flows (K, A) and shed rates (D,) without failures: the least shed, then the least cost."""
+    rate = required_rate(problem, year, 0)
+    lost = problem.rate_mbps[year] - rate
+    routing = problem.routing_cost[program.arcs.line]
+    length = np.where(np.isnan(problem.length_km), 1.0, problem.length_km)[program.arcs.line]
+    # a little for each hop, so that no flow runs in a circle
+    base = routing if routing.any() else np.maximum(length / max(float(length.max(initial=0.0)), 1e-9), 1e-3)
+    price = base + 1e-6 * float(base.max(initial=0.0))
+    price = price / max(float(price.max(initial=0.0)), 1e-300)
+    kinds = len(program.targets)
+    big = 4.0 * (len(problem.nodes) + 1)  # more than any route without a circle costs
+    cost = np.concatenate([np.tile(price, kinds), np.full(len(rate), big)])
+    flows, shed = program.solve(capacity, rate, cost)
+    if shed.sum() <= FITS * rate.sum():
+        shed = np.zeros_like(shed)
+    return flows, np.where(shed > TRACE * max(float(rate.max(initial=0.0)), 1e-300), shed, 0.0) + lost
+
+
+def make_plan(problem: CapacityPlanning, counts: Floats) -> Purchases:
+    """Return the plan that buys (Y, M) modules in each year, with its routes."""
+    empty = Purchases(
+        purchases=tabulate_purchases(problem, counts),
+        flows=pd.DataFrame(columns=list(FLOWS.columns)),
+        unserved=pd.DataFrame(columns=list(UNSERVED.columns)),
+    )
+    return route(problem, empty, capacity_by_year(problem, counts))
+
+
+def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purchases:
+    """Return a plan with new routes within a capacity (Y, L): the least unserved, then the least cost."""
+    program = FlowProgram(problem)
+    arcs = program.arcs
+    flow_rows: list[dict[str, Any]] = []
+    shed_rows: list[dict[str, Any]] = []
+    node = problem.nodes["node"].tolist()
+    for place, year in enumerate(problem.year_numbers):
+        flows, shed = route_year(problem, program, capacity[place], place)
+        least = TRACE * max(float(problem.rate_mbps[place].max(initial=0.0)), 1e-300)
+        for kind, arc in np.argwhere(flows > least).tolist():
+            flow_rows.append(
+                {
+                    "target": node[program.targets[kind]],
+                    "link": problem.names[arcs.line[arc]],
+                    "tail": node[arcs.start[arc]],
+                    "rate_mbps": float(flows[kind, arc]),
+                    "year": float(year),
+                }
+            )
+        shed_rows += [
+            {
+                "source": node[problem.source[demand]],
+                "target": node[problem.target[demand]],
+                "rate_mbps": float(shed[demand]),
+                "year": float(year),
+            }
+            for demand in np.flatnonzero(shed > 0).tolist()
+        ]
+    more = [] if problem.years is not None else ["year"]
+    return replace(
+        plan,
+        flows=pd.DataFrame(flow_rows, columns=list(FLOWS.columns)).drop(columns=more),
+        unserved=pd.DataFrame(shed_rows, columns=list(UNSERVED.columns)).drop(columns=more),
+    )

@@ -1,0 +1,244 @@
+"""Explanation of a plan: its purchases as a ladder, what each step brings, and what a budget reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Floats
+from planner.contract.studies import Decided, Explanation, Section
+from planner.errors import PlannerError
+from planner.formatting import amount, amount_of
+from planner.options import Options
+from planner_models.capacity.plan.check import Evaluation, evaluate
+from planner_models.capacity.plan.metrics import measure, tabulate_failures
+from planner_models.capacity.plan.plan import Purchases
+from planner_models.capacity.plan.purchase_search import PurchaseSearch, purchase_cost
+from planner_models.capacity.plan.routing import FITS, FlowProgram, capacity_by_year, shed_by_state
+from planner_models.capacity.problem.problem import CapacityPlanning
+
+MOST_PROGRAMS: Final = 3_000
+"""Linear programs that a ladder may take; larger ones join several links in a step."""
+
+Part = tuple[Section | None, str]
+
+
+def explain(
+    problem: CapacityPlanning,
+    decided: Decided,
+    *,
+    steps: Annotated[int, Field(ge=1, description="most steps of the ladder of purchases")] = 12,
+    budgets: Annotated[
+        int, Field(ge=0, description="budgets between nothing and the plan's cost that are tried; 0: none")
+    ] = 3,
+    options: Options = Options(),
+) -> Explanation:
+    """Explain what is bought in which order, which failures hurt, and what smaller budgets reach.
+
+    The ladder takes the plan's purchases in the order in which they make most traffic fit for their cost.
+    Budgets are tried with the same design.
+    """
+    plan: Purchases = decided.decision.plan  # type: ignore[assignment]
+    done = evaluate(problem, plan)
+    sentences, sections = [_say_proof(decided)], []
+    for section, sentence in (
+        _climb_ladder(problem, done, steps),
+        _list_failures(problem, done),
+        _try_budgets(problem, decided, done, budgets, options),
+        *([] if decided.baseline is None else [_compare(problem, done, decided)]),
+    ):
+        if sentence:
+            sentences.append(sentence)
+        if section is not None:
+            sections.append(section)
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _say_proof(decided: Decided) -> str:
+    """Return what is proven about the plan."""
+    proof, cost = decided.decision.proof, decided.metrics["total_cost"] or 0.0
+    scope = "" if proof.bound_scope is None else f" of {proof.bound_scope}"
+    ranks = {rank.metric: rank for rank in proof.ranks}
+    if "total_cost" in ranks:
+        least = ranks["total_cost"].bound
+        if cost - least <= 1e-6 * max(abs(cost), 1e-9):
+            return f"No plan{scope} that delivers as much costs less than {cost:,.6g}: proven."
+        share = (cost - least) / max(abs(cost), 1e-9)
+        return (
+            f"No plan{scope} that delivers as much costs less than {least:,.6g}: this one, for {cost:,.6g}, "
+            f"is within {share:.2%} of the least."
+        )
+    if proof.bound is not None and proof.metric == "delivered_mbps":
+        return f"No plan{scope} delivers more than {amount(proof.bound, 'Mbit/s')} in the worst case: proven."
+    return f"The plan costs {cost:,.6g}; this design proves no bound, but optimum and rounding do."
+
+
+def _climb_ladder(problem: CapacityPlanning, done: Evaluation, steps: int) -> Part:
+    """Report the plan's purchases in the order in which they make most traffic fit for their cost."""
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    if not done.counts.any():
+        return None, "Nothing is bought."
+    program = FlowProgram(problem)
+    states = len(problem.year_numbers) * (1 + len(problem.states.names))
+    shown = max(1, min(steps, MOST_PROGRAMS // states))
+    groups = _order_purchases(problem, done)
+    size = -(-len(groups) // shown)
+    counts = np.zeros_like(done.counts)
+    rows = [_rung(problem, program, counts, "before", offered)]
+    for first in range(0, len(groups), size):
+        part = groups[first : first + size]
+        for year, line in part:
+            here = problem.options.link == line
+            counts[year, here] = done.counts[year, here]
+        rows.append(_rung(problem, program, counts, _name_group(problem, done, part), offered))
+    frame = pd.DataFrame(rows)
+    frame.insert(2, "step_cost", np.diff(frame["cost"].to_numpy(float), prepend=0.0))
+    section = Section(
+        title="Ladder of purchases",
+        frame=frame,
+        units={"delivered_mbps": "Mbit/s"},
+        note="in the order in which they make most traffic fit for their cost; delivered: in the worst case",
+    )
+    lines = len(np.unique(problem.options.link[done.counts.sum(axis=0) > 0]))
+    last = rows[-1]["delivered_mbps"]
+    sentence = (
+        f"It buys {int(done.counts.sum()):,} modules for {lines:,} link{'s' * (lines != 1)} at a cost of "
+        f"{done.purchase_cost:,.6g}; the worst case then delivers {amount_of(last, offered, 'Mbit/s')}, "
+        f"before {amount(rows[0]['delivered_mbps'], 'Mbit/s')}."
+    )
+    return section, sentence
+
+
+def _order_purchases(problem: CapacityPlanning, done: Evaluation) -> list[tuple[int, int]]:
+    """Return the year and link of each purchase, in the order in which they save most for their cost."""
+    search = PurchaseSearch.start(problem)
+    search.only(done.counts)
+    search.climb()
+    order = [(step.year, int(problem.options.link[step.module])) for step in search.steps]
+    rest = [
+        (int(year), int(problem.options.link[module]))
+        for year, module in np.argwhere(done.counts > 0).tolist()
+    ]
+    return list(dict.fromkeys([*order, *rest]))
+
+
+def _rung(
+    problem: CapacityPlanning, program: FlowProgram, counts: Floats, name: str, offered: float
+) -> dict[str, Any]:
+    """Return the row of a ladder: what is reached with the purchases so far."""
+    shed = shed_by_state(problem, capacity_by_year(problem, counts), program)
+    shed += (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)[:, None]
+    row: dict[str, Any] = {
+        "purchase": name,
+        "cost": purchase_cost(problem, counts),
+        "delivered_mbps": offered - float(shed.max(initial=0.0)),
+    }
+    if len(problem.states.names):
+        row["survived_failures"] = int((shed[:, 1:] <= FITS * offered).all(axis=0).sum())
+    return row
+
+
+def _name_group(problem: CapacityPlanning, done: Evaluation, group: list[tuple[int, int]]) -> str:
+    """Return purchases in words: `a<->b: 2 x 10G`."""
+    parts = []
+    for year, line in group:
+        modules = np.flatnonzero((problem.options.link == line) & (done.counts[year] > 0)).tolist()
+        words = " + ".join(
+            f"{done.counts[year, module]:.0f} x {problem.options.name[module]}" for module in modules
+        )
+        when = f" in {problem.year_numbers[year]}" if problem.years is not None else ""
+        parts.append(f"{problem.names[line]}: {words}{when}")
+    shown = ", ".join(parts[:2])
+    return shown + (f" and {len(parts) - 2} more links" if len(parts) > 2 else "")
+
+
+def _list_failures(problem: CapacityPlanning, done: Evaluation) -> Part:
+    """Report the failures under which most is left unserved."""
+    frame = tabulate_failures(problem, done)
+    if frame is None:
+        return None, "No failure is to be survived."
+    count = len(problem.states.names)
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    lost = int((done.shed[:, 1:].max(axis=0) > FITS * offered).sum())
+    if not lost:
+        return None, f"All demands fit under each of {count:,} failures, checked one by one."
+    section = Section(
+        title="Failures that leave most unserved",
+        frame=frame,
+        units={"unserved_mbps": "Mbit/s", "delivered_mbps": "Mbit/s"},
+    )
+    return section, f"Under {lost:,} of {count:,} failures not all demands fit."
+
+
+def _budget_values(problem: CapacityPlanning, done: Evaluation, budgets: int) -> Iterator[float]:
+    """Yield budgets from nothing to the cost of the plan's purchases, at even distances."""
+    for place in range(budgets):
+        yield done.purchase_cost * place / budgets
+    yield min(done.purchase_cost, problem.budget or done.purchase_cost)
+
+
+def _try_budgets(
+    problem: CapacityPlanning, decided: Decided, done: Evaluation, budgets: int, options: Options
+) -> Part:
+    """Report what smaller budgets deliver, by the same design."""
+    if not budgets or done.purchase_cost <= 0:
+        return None, ""
+    rows: list[dict[str, Any]] = []
+    for budget in _budget_values(problem, done, budgets):
+        changed = problem.with_network(budget=budget)
+        try:
+            decision = decided.design.run(changed, options=options, parameters=decided.parameters)
+        except PlannerError:
+            continue
+        if decision.plan is None:
+            continue
+        figures = measure(changed, decision.plan, None)
+        if (figures["over_budget"] or 0.0) > 1e-6 * max(budget, 1.0):
+            continue  # a design that does not keep a budget
+        bounds = [rank.bound for rank in decision.proof.ranks if rank.metric == "delivered_mbps"]
+        if not bounds and decision.proof.metric == "delivered_mbps" and decision.proof.bound is not None:
+            bounds = [decision.proof.bound]
+        rows.append(
+            {
+                "budget": budget,
+                "spent": figures["purchase_cost"],
+                "delivered_mbps": figures["delivered_mbps"],
+                "at_most_mbps": bounds[0] if bounds else None,
+                "survived_failures": figures["survived_failures"],
+            }
+        )
+    if not rows:
+        return None, f"{decided.design.name} keeps no budget; optimum and greedy do."
+    frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    section = Section(
+        title="What a budget delivers in the worst case",
+        frame=frame,
+        units={"delivered_mbps": "Mbit/s", "at_most_mbps": "Mbit/s"},
+        note=f"{decided.design.name} decided again for each budget; at most: no plan within it delivers more",
+    )
+    return section, ""
+
+
+def _compare(problem: CapacityPlanning, done: Evaluation, decided: Decided) -> Part:
+    """Report the links for which the plan buys more or less than the baseline."""
+    before = evaluate(problem, decided.baseline)
+    change = done.capacity[-1] - before.capacity[-1]
+    order = np.argsort(-np.abs(change), kind="stable")
+    order = order[change[order] != 0]
+    cost = done.purchase_cost - before.purchase_cost
+    frame = pd.DataFrame(
+        {
+            "link": [problem.names[line] for line in order.tolist()],
+            "before": before.capacity[-1][order],
+            "now": done.capacity[-1][order],
+            "change": change[order],
+        }
+    )
+    units = dict.fromkeys(["before", "now", "change"], "Mbit/s")
+    section = Section(title=f"Capacity against {decided.baseline_name}", frame=frame.head(20), units=units)
+    words = f"Against {decided.baseline_name} it buys {'more' if cost > 0 else 'less'} by {abs(cost):,.6g}"
+    return (section if len(frame) else None), f"{words}; {len(frame):,} links differ."

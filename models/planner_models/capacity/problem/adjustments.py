@@ -1,0 +1,162 @@
+"""Adjustments that apply to every problem of system `capacity`, whatever its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.errors import InputError, did_you_mean
+from planner_models.capacity.problem.failures import FailureSet, list_failures
+from planner_models.capacity.problem.problem import CapacityPlanning, Direction
+
+MOST_YEARS = 30
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Change = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
+
+
+def adjust(
+    problem: CapacityPlanning,
+    *,
+    scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
+    ] = 1.0,
+    direction: Annotated[
+        Direction | None,
+        Field(
+            description="undirected: the traffic of both directions shares a link's capacity; bidirected: "
+            "each direction has it; directed: traffic goes from tail to head only; default: as in the tables"
+        ),
+    ] = None,
+    modules_per_link: Annotated[
+        Literal["any", "one"] | None,
+        Field(
+            description="any: any number of each module on a link; one: at most one module in all; "
+            "default: as in the tables"
+        ),
+    ] = None,
+    failures: FailureSet = "table",
+    fail_links: Annotated[
+        tuple[str, ...], Field(description="links that are lost: they have no capacity and can get none")
+    ] = (),
+    forbid_links: Annotated[
+        tuple[str, ...], Field(description="links that no module may be bought for")
+    ] = (),
+    budget: Annotated[
+        Amount | None,
+        Field(description="most that purchases may cost, setup included; default: as in the tables"),
+    ] = None,
+    years: Annotated[
+        int | None, Field(ge=1, le=MOST_YEARS, description="years of the plan; default: as in the tables")
+    ] = None,
+    growth: Annotated[
+        Change, Field(description="of `years`: share by which demand grows each year, from the first")
+    ] = 0.0,
+    price_change: Annotated[
+        Change, Field(description="of `years`: share by which prices change each year, such as -0.1")
+    ] = 0.0,
+    discount_rate: Annotated[
+        Amount, Field(description="of `years`: interest by which costs of later years are discounted")
+    ] = 0.0,
+) -> CapacityPlanning:
+    """Return the problem with other demands, rules, failures to survive, budget or years.
+
+    raises  InputError for links that are none, and for growth without `years`
+    """
+    changed = problem
+    if scale != 1:
+        rate = changed.demands["rate_mbps"] * scale
+        changed = replace(changed, demands=changed.demands.assign(rate_mbps=rate))
+    settings: dict[str, Any] = {
+        "direction": direction,
+        "modules_per_link": modules_per_link,
+        "budget": budget,
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    if given:
+        changed = changed.with_network(**given)
+    if failures != "table":
+        changed = replace(changed, failures=list_failures(changed, failures))
+    if years is not None:
+        step = np.arange(years)
+        price = ((1 + price_change) / (1 + discount_rate)) ** step
+        frame = pd.DataFrame(
+            {"year": step + 1.0, "demand_factor": (1 + growth) ** step, "price_factor": price}
+        )
+        changed = replace(changed, years=frame)
+    elif growth or price_change or discount_rate:
+        raise InputError("growth, price_change and discount_rate need years")
+    if forbid_links:
+        changed = forbid_purchases(changed, forbid_links)
+    if fail_links:
+        changed = remove_links(changed, fail_links)
+    return changed
+
+
+def _find_links(problem: CapacityPlanning, names: Sequence[str], parameter: str) -> list[int]:
+    """Return the rows of links; raise InputError for names that are none."""
+    faults = [
+        f"{parameter}: '{name}' is no link" + did_you_mean(name, problem.names)
+        for name in names
+        if problem.find_line(name) < 0
+    ]
+    if faults:
+        raise InputError(*faults)
+    return sorted({problem.find_line(name) for name in names})
+
+
+def forbid_purchases(problem: CapacityPlanning, names: Sequence[str]) -> CapacityPlanning:
+    """Return the problem in which no module may be bought for some links."""
+    rows = set(_find_links(problem, names, "forbid_links"))
+    frame = problem.modules
+    options = problem.options
+    if "link" in frame:
+        own = [problem.find_line(name) if name else -1 for name in frame["link"]]
+        frame = frame[[row not in rows for row in own]]
+    else:
+        frame = frame.assign(link="")
+    if "max_count" not in frame:
+        frame = frame.assign(max_count=np.nan)
+    chosen = [place for place, line in enumerate(options.link.tolist()) if line in rows]
+    none = pd.DataFrame(
+        {
+            "module": [options.name[place] for place in chosen],
+            "capacity_mbps": options.size[chosen],
+            "cost": options.cost[chosen],
+            "cost_per_km": 0.0,
+            "max_count": 0.0,
+            "link": [problem.names[options.link[place]] for place in chosen],
+        }
+    )
+    return replace(problem, modules=pd.concat([frame, none], ignore_index=True)[list(frame.columns)])
+
+
+def remove_links(problem: CapacityPlanning, names: Sequence[str]) -> CapacityPlanning:
+    """Return the problem without some links; failures of nothing else are left out."""
+    rows = _find_links(problem, names, "fail_links")
+    lost = {problem.names[row] for row in rows}
+    is_kept = ~np.isin(np.arange(len(problem.lines)), rows)
+    count = len(problem.links)
+    named = problem.lines.assign(link=problem.names)  # numbers of parallel links stay
+    changes: dict[str, Any] = {}
+    for table, kept, part in (
+        ("links", is_kept[:count], named["link"].iloc[:count]),
+        ("candidates", is_kept[count:], named["link"].iloc[count:]),
+    ):
+        frame = getattr(problem, table)
+        if frame is not None and not kept.all():
+            changes[table] = frame.assign(link=part.to_numpy())[kept].reset_index(drop=True)
+    if "link" in problem.modules:
+        own = [problem.find_line(name) if name else -1 for name in problem.modules["link"]]
+        changes["modules"] = problem.modules[[row not in rows for row in own]].reset_index(drop=True)
+    if problem.failures is not None:
+        members = [problem.find_line(name) for name in problem.failures["member"]]
+        names_kept = [row not in rows for row in members]
+        left = problem.failures[names_kept].reset_index(drop=True)
+        changes["failures"] = left if len(left) else None
+    assert lost
+    return replace(problem, **changes)

@@ -1,0 +1,174 @@
+"""Presets: made-up problems of system `capacity`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Floats
+from planner.errors import InputError
+from planner_models import geonames, globe
+from planner_models.capacity.problem.problem import EARTH_RADIUS_KM, CapacityPlanning
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+DETOUR: Final = 1.2
+"""Length of fibre over the great circle."""
+STEPS_MBPS: Final = (10_000.0, 100_000.0)
+"""Capacities of the modules."""
+
+
+def backbone(
+    *,
+    country: Annotated[str, Field(description="code of the country in two letters, such as FR")] = "DE",
+    cities: Annotated[int, Field(ge=3, le=60, description="its largest cities, the nodes")] = 10,
+    demand_gbps: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="sum of all demands today, Gbit/s")
+    ] = 600.0,
+    candidates: Annotated[int, Field(ge=0, description="links that can be built, the shortest first")] = 4,
+    headroom: Annotated[
+        float, Field(gt=0, le=1, description="utilization up to which links are filled today")
+    ] = 0.7,
+) -> CapacityPlanning:
+    """Build a national backbone between a country's largest cities, as it is filled today, and its prices.
+
+    Links are those of the Gabriel graph, and more so that no single failure cuts a city off. Demands follow
+    gravity: the product of the populations. Each link has the modules that today's demands need on their
+    shortest paths. Modules of 10 and 100 Gbit/s cost 1 and 5, and 0.002 and 0.01 for each kilometre; a new
+    link costs 0.05 for each kilometre.
+    """
+    places = _largest_cities(country, cities)
+    at = places[["latitude", "longitude"]].to_numpy(float)
+    length = DETOUR * globe.distance_km(at[:, 0], at[:, 1], at[:, 0], at[:, 1], radius_km=EARTH_RADIUS_KM)
+    length = np.round(length)
+    links, others = _choose_links(length, candidates)
+    names = places["name"].tolist()
+    population = places["population"].to_numpy(float)
+    one, other = np.triu_indices(len(names), k=1)
+    mass = population[one] * population[other]
+    rate = np.round(1_000 * demand_gbps * mass / mass.sum(), 0)
+    load = _shortest_path_load(links, length, one, other, rate)
+    small, large = STEPS_MBPS
+    wanted = np.maximum(load / headroom, small)
+    tens = np.ceil(wanted / small) * small
+    capacity = np.where(tens > 5 * small, np.ceil(wanted / large) * large, tens)
+
+    def ends(pairs: list[tuple[int, int]]) -> dict[str, Any]:
+        return {
+            "tail": [names[a] for a, _ in pairs],
+            "head": [names[b] for _, b in pairs],
+            "length_km": [float(length[a, b]) for a, b in pairs],
+        }
+
+    tables = {
+        "nodes": pd.DataFrame({"node": names, "latitude": at[:, 0], "longitude": at[:, 1]}),
+        "links": pd.DataFrame({**ends(links), "capacity_mbps": capacity}),
+        "modules": pd.DataFrame(
+            {
+                "module": ["10G", "100G"],
+                "capacity_mbps": [small, large],
+                "cost": [1.0, 5.0],
+                "cost_per_km": [0.002, 0.01],
+            }
+        ),
+        "demands": pd.DataFrame(
+            {
+                "source": [names[a] for a in one.tolist()],
+                "target": [names[b] for b in other.tolist()],
+                "rate_mbps": rate,
+            }
+        ),
+    }
+    if others:
+        tables["candidates"] = pd.DataFrame({**ends(others), "setup_cost": 2.0, "setup_cost_per_km": 0.05})
+    return CapacityPlanning.from_tables(tables)
+
+
+def _largest_cities(country: str, count: int) -> pd.DataFrame:
+    """Return the largest cities of a country, with names of their own."""
+    known = geonames.cities()
+    found = known[known["country"] == country.upper()]
+    found = found.sort_values(["population", "name"], ascending=[False, True], kind="stable")
+    found = found.drop_duplicates("name").head(count).reset_index(drop=True)
+    if len(found) < count:
+        raise InputError(
+            f"country: '{country}' has {len(found)} cities of over 15,000 people, must have at least {count}"
+        )
+    return found
+
+
+def _choose_links(length: Floats, candidates: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the links, and the shortest other pairs of nodes."""
+    import networkx as nx
+
+    count = len(length)
+    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+    squares = length**2
+    graph: nx.Graph = nx.Graph()
+    graph.add_nodes_from(range(count))
+    for a, b in pairs:
+        others = [c for c in range(count) if c not in (a, b)]
+        if all(squares[a, c] + squares[b, c] >= squares[a, b] for c in others):
+            graph.add_edge(a, b)
+    free = [(a, b, float(length[a, b])) for a, b in pairs if not graph.has_edge(a, b)]
+    graph.add_edges_from(nx.k_edge_augmentation(graph, 2, avail=free) if free else [])
+    links = [(min(edge), max(edge)) for edge in graph.edges]
+    rest = sorted((pair for pair in pairs if not graph.has_edge(*pair)), key=lambda pair: length[pair])
+    return sorted(links), sorted(rest[:candidates])
+
+
+def _shortest_path_load(
+    links: list[tuple[int, int]], length: Floats, source: Any, target: Any, rate: Floats
+) -> Floats:
+    """Return the load of each link when all demands take their shortest paths, Mbit/s."""
+    import networkx as nx
+
+    graph: nx.Graph = nx.Graph()
+    graph.add_weighted_edges_from((a, b, float(length[a, b])) for a, b in links)
+    paths = dict(nx.all_pairs_dijkstra_path(graph))
+    row = {pair: place for place, pair in enumerate(links)}
+    load = np.zeros(len(links))
+    for a, b, amount in zip(source.tolist(), target.tolist(), rate.tolist(), strict=True):
+        path = paths[a][b]
+        for start, end in itertools.pairwise(path):
+            load[row[min(start, end), max(start, end)]] += amount
+    return load
+
+
+def small() -> CapacityPlanning:
+    """Return a tiny problem with every table: a ring, a link to build, two modules, failures and years."""
+    places = {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (1.0, 1.0), "d": (1.0, 0.0)}
+    ring = [("a", "b", 10.0), ("b", "c", 10.0), ("c", "d", 10.0), ("d", "a", 10.0)]
+    lines = ["a<->b", "b<->c", "c<->d", "d<->a"]
+    return CapacityPlanning.from_tables(
+        {
+            "nodes": pd.DataFrame(
+                [(name, *at) for name, at in places.items()], columns=["node", "latitude", "longitude"]
+            ),
+            "links": pd.DataFrame(ring, columns=["tail", "head", "capacity_mbps"]).assign(
+                installed_cost=1.0, routing_cost=0.01
+            ),
+            "candidates": pd.DataFrame([("a", "c", 5.0)], columns=["tail", "head", "setup_cost"]),
+            "modules": pd.DataFrame(
+                [("small", 5.0, 3.0, 0.001), ("large", 20.0, 8.0, 0.002)],
+                columns=["module", "capacity_mbps", "cost", "cost_per_km"],
+            ),
+            "demands": pd.DataFrame(
+                [("a", "c", 9.0), ("d", "b", 4.0), ("c", "b", 2.0)], columns=["source", "target", "rate_mbps"]
+            ),
+            "failures": pd.DataFrame([(name, name) for name in lines], columns=["failure", "member"]),
+            "years": pd.DataFrame(
+                [(1, 1.0, 1.0), (2, 1.5, 0.9)], columns=["year", "demand_factor", "price_factor"]
+            ),
+            "network": pd.DataFrame({"direction": ["undirected"], "modules_per_link": ["any"]}),
+        }
+    )
+
+
+PRESETS: Final[dict[str, Callable[..., CapacityPlanning]]] = {"backbone": backbone, "small": small}

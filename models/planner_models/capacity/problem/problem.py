@@ -1,0 +1,478 @@
+"""Problem of system `capacity`: demands that must fit, and the capacity that can be bought for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Literal, cast
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from planner.arrays import Bools, Floats, Ints
+from planner.contract.tables import (
+    file_name,
+    report_unknown_names,
+    row_name,
+    shorten_faults,
+    validate_fields,
+)
+from planner.errors import InputError, did_you_mean
+from planner.io.in_memory import take_tables
+from planner_models import globe
+from planner_models.capacity.problem.schema import OPTIONAL_TABLES, TABLES
+
+EARTH_RADIUS_KM: Final = 6371.0
+Direction = Literal["undirected", "bidirected", "directed"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Modules:
+    """Modules that can be bought for a link, one entry for each pair of a module and a link.
+
+    name      (M,) of the module
+    link      (M,) row of the link
+    size      (M,) capacity, Mbit/s
+    cost      (M,) cost of one at a price factor of 1, per-kilometre cost included
+    limit     (M,) most of them, inf for any number
+    """
+
+    name: list[str]
+    link: Ints
+    size: Floats
+    cost: Floats
+    limit: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FailureStates:
+    """The failures to survive.
+
+    names      (S,) of the failures
+    link_down  (S, L) whether a link is down, also because one of its ends is
+    node_down  (S, N) whether a node is down
+    """
+
+    names: list[str]
+    link_down: Bools
+    node_down: Bools
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CapacityPlanning:
+    """Demands that must fit into a network, also under failures, and the modules that can be bought.
+
+    nodes       one row a node: node, latitude?, longitude?, x?, y?
+    links       tail, head, capacity_mbps, link?, installed_cost, setup_cost, setup_cost_per_km,
+                routing_cost, length_km?
+    candidates  links that can be built: as links, without capacity; None for none
+    modules     module, capacity_mbps, cost, cost_per_km, max_count?, link?
+    demands     source, target, rate_mbps
+    failures    failure, member, probability?; None: no failure must be survived
+    years       year, demand_factor, price_factor; None: one year
+    network     one row: direction?, modules_per_link?, budget?; None: undirected links, no budget
+
+    Below, N, L, M, D, S and Y are the numbers of nodes, links with candidates, pairs of a module and a link,
+    demands, failures and years; arrays refer to them by row.
+
+    raises   InputError with every fault
+    """
+
+    nodes: pd.DataFrame
+    links: pd.DataFrame
+    modules: pd.DataFrame
+    demands: pd.DataFrame
+    candidates: pd.DataFrame | None = None
+    failures: pd.DataFrame | None = None
+    years: pd.DataFrame | None = None
+    network: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        faults = validate_fields(self, TABLES)
+        if not faults:
+            faults += [*self._bad_rows(), *self._bad_ends()]
+        if not faults:
+            faults += self._bad_names()
+        if not faults:
+            faults += [*self._bad_modules(), *self._bad_members(), *self._missing_lengths()]
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> CapacityPlanning:
+        """Build the problem from its tables; without `nodes`, take the ends of links and candidates."""
+        frames = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
+        if "nodes" not in frames:
+            parts = [frames[name] for name in ("links", "candidates") if name in frames]
+            ends = [part[end] for part in parts for end in ("tail", "head") if end in part]
+            names: list[str] = pd.unique(pd.concat(ends, ignore_index=True)).tolist() if ends else []
+            frames["nodes"] = pd.DataFrame({"node": names or ["-"]})
+        return cls(**frames)
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that make this problem again."""
+        frames = {table.name: getattr(self, table.name) for table in TABLES}
+        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+
+    def size(self) -> dict[str, int]:
+        """Return the number of nodes, links, candidates, demands, failures and years."""
+        size = {"nodes": len(self.nodes), "links": len(self.links)}
+        if self.candidates is not None and len(self.candidates):
+            size["candidates"] = len(self.candidates)
+        size["demands"] = len(self.demands)
+        if len(self.states.names):
+            size["failures"] = len(self.states.names)
+        return {**size, "years": len(self.years)} if self.years is not None else size
+
+    # --- rules ----------------------------------------------------------------------------
+
+    def _setting(self, column: str) -> Any:
+        frame = self.network
+        return None if frame is None or column not in frame or not len(frame) else frame[column].iloc[0]
+
+    @property
+    def direction(self) -> Direction:
+        """What directions of traffic share a link's capacity."""
+        return cast("Direction", self._setting("direction") or "undirected")
+
+    @property
+    def one_module(self) -> bool:
+        """Whether a link may have at most one module."""
+        return bool(self._setting("modules_per_link") == "one")
+
+    @property
+    def budget(self) -> float | None:
+        """The most that purchases may cost; None for unlimited."""
+        value = self._setting("budget")
+        return None if value is None or np.isnan(value) else float(value)
+
+    def with_network(self, **columns: Any) -> CapacityPlanning:
+        """Return the problem with other values in the table `network`."""
+        frame = pd.DataFrame({"direction": [self.direction]})
+        if self.network is not None and len(self.network):
+            frame = self.network.assign(direction=self.direction)
+        return replace(self, network=frame.assign(**columns))
+
+    def without_budget(self) -> CapacityPlanning:
+        """Return the problem without a limit on what purchases cost."""
+        return self if self.budget is None else self.with_network(budget=np.nan)
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    @cached_property
+    def lines(self) -> pd.DataFrame:
+        """Links, then candidates with capacity 0, with the columns that both have."""
+        parts = [self.links]
+        if self.candidates is not None:
+            parts.append(self.candidates.assign(capacity_mbps=0.0, installed_cost=0.0))
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """(L,) name of each link, as other tables refer to it."""
+        sign = "->" if self.direction == "directed" else "<->"
+        given = self.lines["link"] if "link" in self.lines else [None] * len(self.lines)
+        counts: dict[tuple[str, str], int] = {}
+        names: list[str] = []
+        for tail, head, name in zip(self.lines["tail"], self.lines["head"], given, strict=True):
+            if isinstance(name, str):
+                names.append(name)
+                continue
+            ends = (tail, head) if self.direction == "directed" else (min(tail, head), max(tail, head))
+            counts[ends] = counts.get(ends, 0) + 1
+            names.append(f"{tail}{sign}{head}" + (f"#{counts[ends]}" if counts[ends] > 1 else ""))
+        return names
+
+    @cached_property
+    def _line_rows(self) -> dict[str, int]:
+        """Row of each link by its name, and by its name from the other end."""
+        rows: dict[str, int] = {}
+        if self.direction != "directed":
+            for row, (tail, head) in enumerate(zip(self.lines["tail"], self.lines["head"], strict=True)):
+                rows.setdefault(f"{head}<->{tail}", row)
+                rows.setdefault(f"{tail}<->{head}", row)
+        return rows | {name: row for row, name in enumerate(self.names)}
+
+    def find_line(self, name: str) -> int:
+        """Return the row of the link of that name, -1 where there is none."""
+        return self._line_rows.get(str(name), -1)
+
+    @cached_property
+    def node_index(self) -> pd.Index:
+        """Index of node names, which maps a name to its row."""
+        index: pd.Index = pd.Index(self.nodes["node"])
+        return index
+
+    def find_nodes(self, names: pd.Series) -> Ints:
+        """Return the row of each node; -1 where there is none."""
+        return self.node_index.get_indexer(pd.Index(names.astype(object))).astype(np.int64)
+
+    @cached_property
+    def tail(self) -> Ints:
+        """(L,) node where each link starts."""
+        return self.find_nodes(self.lines["tail"])
+
+    @cached_property
+    def head(self) -> Ints:
+        """(L,) node where each link ends."""
+        return self.find_nodes(self.lines["head"])
+
+    @cached_property
+    def installed_mbps(self) -> Floats:
+        """(L,) capacity that is there already, Mbit/s."""
+        return self.lines["capacity_mbps"].to_numpy(float)
+
+    @cached_property
+    def length_km(self) -> Floats:
+        """(L,) length of each link, km: as given, else of the great circle; NaN for unknown."""
+        known = (
+            self.lines["length_km"].to_numpy(float)
+            if "length_km" in self.lines
+            else np.full(len(self.lines), np.nan)
+        )
+        if {"latitude", "longitude"} <= set(self.nodes):
+            at = self.nodes[["latitude", "longitude"]].to_numpy(float)
+            circle = np.array(
+                [
+                    globe.distance_km(
+                        at[one : one + 1, 0],
+                        at[one : one + 1, 1],
+                        at[other : other + 1, 0],
+                        at[other : other + 1, 1],
+                        radius_km=EARTH_RADIUS_KM,
+                    )[0, 0]
+                    for one, other in zip(self.tail.tolist(), self.head.tolist(), strict=True)
+                ]
+            )
+            known = np.where(np.isnan(known), circle, known)
+        return known
+
+    @cached_property
+    def setup_cost(self) -> Floats:
+        """(L,) cost of the first module on a link, beside the module's own, at a price factor of 1."""
+        per_km = self.lines["setup_cost_per_km"].to_numpy(float)
+        more = np.where(per_km > 0, per_km * np.nan_to_num(self.length_km), 0.0)
+        return self.lines["setup_cost"].to_numpy(float) + more
+
+    @cached_property
+    def routing_cost(self) -> Floats:
+        """(L,) cost of each Mbit/s on a link in a year, at a price factor of 1."""
+        return self.lines["routing_cost"].to_numpy(float)
+
+    @cached_property
+    def installed_cost(self) -> float:
+        """Cost of the capacity that is there already."""
+        return float(self.lines["installed_cost"].sum())
+
+    @cached_property
+    def source(self) -> Ints:
+        """(D,) node where each demand starts."""
+        return self.find_nodes(self.demands["source"])
+
+    @cached_property
+    def target(self) -> Ints:
+        """(D,) node where each demand ends."""
+        return self.find_nodes(self.demands["target"])
+
+    @cached_property
+    def rate_mbps(self) -> Floats:
+        """(Y, D) rate of each demand in each year, Mbit/s."""
+        return np.outer(self.demand_factor, self.demands["rate_mbps"].to_numpy(float))
+
+    @cached_property
+    def year_numbers(self) -> list[int]:
+        """(Y,) the years; one, 0, where there is no table of years."""
+        return [0] if self.years is None else self.years["year"].astype(int).tolist()
+
+    @cached_property
+    def demand_factor(self) -> Floats:
+        """(Y,) what every demand is multiplied by."""
+        return np.ones(1) if self.years is None else self.years["demand_factor"].to_numpy(float)
+
+    @cached_property
+    def price_factor(self) -> Floats:
+        """(Y,) what every cost is multiplied by."""
+        return np.ones(1) if self.years is None else self.years["price_factor"].to_numpy(float)
+
+    @cached_property
+    def options(self) -> Modules:
+        """Modules by link, in the order of links."""
+        frame = self.modules
+        of = frame["link"].to_numpy(object) if "link" in frame else np.full(len(frame), "", dtype=object)
+        most = frame["max_count"].to_numpy(float) if "max_count" in frame else np.full(len(frame), np.nan)
+        rows = np.array([self.find_line(name) if name else -1 for name in of], dtype=np.int64)
+        names = frame["module"].tolist()
+        own: dict[int, dict[str, int]] = {}
+        for place, line in enumerate(rows.tolist()):
+            if line >= 0:
+                own.setdefault(line, {})[names[place]] = place
+        common = {names[place]: place for place in np.flatnonzero(rows < 0).tolist()}
+        pairs = [
+            (line, place)
+            for line in range(len(self.lines))
+            for place in sorted((common | own.get(line, {})).values())
+        ]
+        link = np.array([line for line, _ in pairs], dtype=np.int64)
+        row = np.array([place for _, place in pairs], dtype=np.int64)
+        per_km = frame["cost_per_km"].to_numpy(float)[row]
+        length = np.where(per_km > 0, np.nan_to_num(self.length_km[link]), 0.0)
+        limit = np.where(np.isnan(most[row]), np.inf, most[row])
+        return Modules(
+            name=[names[one] for one in row.tolist()],
+            link=link,
+            size=frame["capacity_mbps"].to_numpy(float)[row],
+            cost=frame["cost"].to_numpy(float)[row] + per_km * length,
+            limit=np.minimum(limit, 1.0) if self.one_module else limit,
+        )
+
+    @cached_property
+    def states(self) -> FailureStates:
+        """The failures to survive, without the state in which nothing fails."""
+        names = [] if self.failures is None else list(dict.fromkeys(self.failures["failure"]))
+        link_down = np.zeros((len(names), len(self.lines)), dtype=bool)
+        node_down = np.zeros((len(names), len(self.nodes)), dtype=bool)
+        if self.failures is not None:
+            row_of = {name: row for row, name in enumerate(names)}
+            for failure, member in zip(self.failures["failure"], self.failures["member"], strict=True):
+                row, line = row_of[failure], self.find_line(member)
+                if line >= 0:
+                    link_down[row, line] = True
+                else:
+                    node_down[row, self.node_index.get_loc(member)] = True
+            link_down |= node_down[:, self.tail] | node_down[:, self.head]
+        return FailureStates(names=names, link_down=link_down, node_down=node_down)
+
+    @cached_property
+    def is_usable(self) -> Bools:
+        """(L,) whether a link has capacity or can get some."""
+        usable: Bools = self.installed_mbps > 0
+        usable[self.options.link[self.options.limit > 0]] = True
+        return usable
+
+    @cached_property
+    def cut_off(self) -> Bools:
+        """(1 + S, D) whether a demand has no path in a state, whatever is bought; first without failures."""
+        states = self.states.link_down
+        downs = np.vstack([np.zeros((1, len(self.lines)), dtype=bool), states])
+        return np.array([self._disconnected(self.is_usable & ~down) for down in downs])
+
+    def _disconnected(self, up: Bools) -> Bools:
+        """Return the demands without a path over the links that are up, (D,)."""
+        count = len(self.nodes)
+        graph = sp.csr_array((np.ones(int(up.sum())), (self.tail[up], self.head[up])), shape=(count, count))
+        if self.direction != "directed":
+            group = connected_components(graph, directed=False)[1]
+            return np.asarray(group[self.source] != group[self.target])
+        starts, row = np.unique(self.source, return_inverse=True)
+        if not len(starts):
+            return np.zeros(0, dtype=bool)
+        hops = dijkstra(graph, indices=starts, unweighted=True)
+        is_cut: Bools = np.isinf(hops[row, self.target])
+        return is_cut
+
+    # --- validation -----------------------------------------------------------------------
+
+    def _bad_rows(self) -> Iterator[str]:
+        """Yield faults of tables that must have one row, or rows in order."""
+        if self.network is not None and len(self.network) > 1:
+            yield f"{file_name(self.network, 'network')}: has {len(self.network)} rows, must have one"
+        if self.years is not None:
+            year = self.years["year"].to_numpy(float)
+            for row in np.flatnonzero(np.diff(year) <= 0).tolist()[:1]:
+                yield (
+                    f"{row_name(self.years, 'years', row + 1)}: year is {year[row + 1]:g}, must be after "
+                    f"{year[row]:g}"
+                )
+        if not len(self.links) and (self.candidates is None or not len(self.candidates)):
+            yield f"{file_name(self.links, 'links')}: there is no link and no candidate"
+
+    def _bad_ends(self) -> Iterator[str]:
+        """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
+        known = self.node_index
+        for table, start, end in (
+            ("links", "tail", "head"),
+            ("candidates", "tail", "head"),
+            ("demands", "source", "target"),
+        ):
+            frame = getattr(self, table)
+            if frame is None:
+                continue
+            for column in (start, end):
+                yield from report_unknown_names(frame, table, column, known, "no node of the network")
+            same = np.flatnonzero((frame[start] == frame[end]).to_numpy()).tolist()
+            faults = [
+                f"{row_name(frame, table, row)}: {start} and {end} are both '{frame[start].iloc[row]}', "
+                "must differ"
+                for row in same
+            ]
+            yield from shorten_faults(
+                faults, file_name(frame, table), f"where {start} and {end} are the same"
+            )
+
+    def _bad_names(self) -> Iterator[str]:
+        """Yield a fault for each link with the name of another link or of a node."""
+        names = pd.Series(self.names)
+        repeated = names.duplicated()
+        is_node = names.isin(self.node_index)
+        for row in np.flatnonzero((repeated | is_node).to_numpy()).tolist()[:5]:
+            frame, table, place = self._row_of_line(row)
+            what = "of another link" if repeated.iloc[row] else "of a node"
+            yield f"{row_name(frame, table, place)}: link '{names.iloc[row]}' is the name {what}, must differ"
+
+    def _row_of_line(self, row: int) -> tuple[pd.DataFrame, str, int]:
+        """Return the table of a link, its name, and the row there."""
+        if row < len(self.links) or self.candidates is None:
+            return self.links, "links", row
+        return self.candidates, "candidates", row - len(self.links)
+
+    def _bad_modules(self) -> Iterator[str]:
+        """Yield a fault for each module of a link that is none."""
+        if "link" not in self.modules:
+            return
+        faults = [
+            f"{row_name(self.modules, 'modules', row)}: link '{name}' is no link"
+            + did_you_mean(name, self.names)
+            for row, name in enumerate(self.modules["link"])
+            if name and self.find_line(name) < 0
+        ]
+        yield from shorten_faults(faults, file_name(self.modules, "modules"), "with an unknown link")
+
+    def _bad_members(self) -> Iterator[str]:
+        """Yield a fault for each member of a failure that is no element, and for differing probabilities."""
+        frame = self.failures
+        if frame is None:
+            return
+        faults = [
+            f"{row_name(frame, 'failures', row)}: member '{name}' is no link and no node"
+            + did_you_mean(name, [*self.names, *self.nodes["node"]])
+            for row, name in enumerate(frame["member"])
+            if self.find_line(name) < 0 and name not in self.node_index
+        ]
+        yield from shorten_faults(faults, file_name(frame, "failures"), "with an unknown member")
+        if "probability" in frame:
+            first = frame.groupby("failure", sort=False)["probability"].transform("first")
+            differs = np.flatnonzero((first != frame["probability"]).to_numpy()).tolist()
+            faults = [
+                f"{row_name(frame, 'failures', row)}: probability is {frame['probability'].iloc[row]:g}, "
+                f"must be {first.iloc[row]:g} as in the first row of failure '{frame['failure'].iloc[row]}'"
+                for row in differs
+            ]
+            yield from shorten_faults(faults, file_name(frame, "failures"), "with another probability")
+
+    def _missing_lengths(self) -> Iterator[str]:
+        """Yield a fault for each link without a length, where costs are per kilometre."""
+        is_unknown = np.isnan(self.length_km)
+        needs = self.lines["setup_cost_per_km"].to_numpy(float) > 0
+        if (self.modules["cost_per_km"] > 0).any():
+            needs = np.ones(len(self.lines), dtype=bool)
+        faults = []
+        for row in np.flatnonzero(is_unknown & needs).tolist():
+            frame, table, place = self._row_of_line(row)
+            faults.append(
+                f"{row_name(frame, table, place)}: length_km is missing, and nodes have no latitude and "
+                "longitude; costs are per kilometre"
+            )
+        yield from shorten_faults(faults, file_name(self.links, "links"), "without a length")

@@ -1,0 +1,242 @@
+"""Tables of problems and plans of system `capacity`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandera.pandas as pa
+
+from planner.contract.tables import Table, label, number
+
+MOST_MBPS: Final = 1e12  # an exabit per second
+LEAST_MBPS: Final = 1e-9  # but 0; less has no meaning, and its ratios overflow
+MOST_COST: Final = 1e15
+LEAST_COST: Final = 1e-9
+MOST_KM: Final = 1e6
+MOST_FACTOR: Final = 1e6
+MOST_MODULES: Final = 1e6
+MOST_YEAR: Final = 1e5
+DIRECTIONS: Final = ("undirected", "bidirected", "directed")
+MODULES_PER_LINK: Final = ("any", "one")
+
+
+def _rate(about: str, *, optional: bool = False, usual: tuple[float, float] | None = None) -> pa.Column:
+    """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
+    return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, optional=optional, usual=usual)
+
+
+def _cost(about: str) -> pa.Column:
+    """Return an optional column of costs; 0 where it is absent."""
+    return number(about, at_least=0, at_most=MOST_COST, least=LEAST_COST, optional=True, default=0.0)
+
+
+def _choice(about: str, values: tuple[str, ...]) -> pa.Column:
+    """Return an optional column that holds one of the given words."""
+    rule = "must be " + ", ".join(values[:-1]) + " or " + values[-1]
+    return pa.Column(str, pa.Check.isin(values, error=rule), required=False, description=about)
+
+
+ENDS: Final = {
+    "tail": label("node where it starts; of a link for both directions, one end"),
+    "head": label("node where it ends"),
+}
+LINK_NAME: Final = label(
+    "its name in other tables; without it tail<->head, or tail->head where links are directed, and #2 for "
+    "the second link with these ends",
+    optional=True,
+)
+LINK_COSTS: Final = {
+    "setup_cost": _cost("cost of the first module on it, beside the module's own, such as for amplifiers"),
+    "setup_cost_per_km": _cost("setup cost per kilometre, such as for a new fibre"),
+    "routing_cost": _cost("cost of each Mbit/s that it carries in the state without failures, in a year"),
+    "length_km": number(
+        "its length, km; blank: the great circle between the places of its ends",
+        at_least=0,
+        at_most=MOST_KM,
+        optional=True,
+        may_be_blank=True,
+    ),
+}
+NODES: Final = Table(
+    name="nodes",
+    about="a place where traffic starts, ends or is switched",
+    columns={
+        "node": label("its name"),
+        "latitude": number(
+            "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
+        ),
+        "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+        "x": number("place in a drawing, from left to right", optional=True),
+        "y": number("place in a drawing, upwards", optional=True),
+    },
+    key=("node",),
+)
+LINKS: Final = Table(
+    name="links",
+    about="a link between two nodes, with the capacity that it has today; two rows with the same ends are "
+    "parallel links",
+    columns={
+        **ENDS,
+        "capacity_mbps": _rate("capacity that is there already, Mbit/s", usual=(0.1, 1e8)),
+        "link": LINK_NAME,
+        "installed_cost": _cost("cost of the capacity that is there already, which every plan has"),
+        **LINK_COSTS,
+    },
+    may_be_empty=True,
+)
+CANDIDATES: Final = Table(
+    name="candidates",
+    about="a link that can be built: it has no capacity until modules are bought",
+    columns={
+        **ENDS,
+        **LINK_COSTS,
+        "setup_cost": number(
+            "cost of building it, which its first module pays",
+            at_least=0,
+            at_most=MOST_COST,
+            least=LEAST_COST,
+        ),
+        "link": LINK_NAME,
+    },
+    may_be_empty=True,
+)
+MODULES: Final = Table(
+    name="modules",
+    about="a unit of capacity that can be bought, for one link or for all",
+    columns={
+        "module": label("its name, such as 10G"),
+        "capacity_mbps": number(
+            "capacity that it adds, Mbit/s",
+            more_than=0,
+            at_most=MOST_MBPS,
+            least=LEAST_MBPS,
+            usual=(0.1, 1e8),
+        ),
+        "cost": number("cost of one", at_least=0, at_most=MOST_COST, least=LEAST_COST),
+        "cost_per_km": _cost("cost of one for each kilometre of the link, beside `cost`"),
+        "max_count": number(
+            "most of them on a link; blank: any number",
+            at_least=0,
+            at_most=MOST_MODULES,
+            whole=True,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "link": label(
+            "the link that it is for; blank: every link; a row of a link goes before one of every link",
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    key=("module", "link"),
+)
+DEMANDS: Final = Table(
+    name="demands",
+    about="traffic from one node to another that must fit",
+    columns={
+        "source": label("node where it starts"),
+        "target": label("node where it ends"),
+        "rate_mbps": _rate("rate, Mbit/s; in the first year, before `years.demand_factor`"),
+    },
+    key=("source", "target"),
+)
+FAILURES: Final = Table(
+    name="failures",
+    about="an element that fails in a failure; a failure of several elements has several rows",
+    columns={
+        "failure": label("name of the failure"),
+        "member": label("a link or a node that fails in it"),
+        "probability": number(
+            "probability of the failure, the same in its rows", at_least=0, at_most=1, optional=True
+        ),
+    },
+    key=("failure", "member"),
+    may_be_empty=True,
+)
+YEARS: Final = Table(
+    name="years",
+    about="a year of the plan, in ascending order",
+    columns={
+        "year": number("the year, such as 2027", at_least=0, at_most=MOST_YEAR, whole=True),
+        "demand_factor": number(
+            "every demand is multiplied by this", at_least=0, at_most=MOST_FACTOR, least=1e-6
+        ),
+        "price_factor": number(
+            "all costs of this year are multiplied by this: change of prices and discount",
+            more_than=0,
+            at_most=MOST_FACTOR,
+            least=1e-6,
+            optional=True,
+            default=1.0,
+        ),
+    },
+    key=("year",),
+)
+NETWORK: Final = Table(
+    name="network",
+    about="rules for all links, in one row",
+    columns={
+        "direction": _choice(
+            "undirected (also where absent): the traffic of both directions shares a link's capacity; "
+            "bidirected: each direction has the capacity; directed: traffic goes from tail to head only",
+            DIRECTIONS,
+        ),
+        "modules_per_link": _choice(
+            "any (also where absent): any number of each module on a link; one: at most one module in all",
+            MODULES_PER_LINK,
+        ),
+        "budget": number(
+            "most that purchases may cost, setup included, in all years; blank: unlimited",
+            at_least=0,
+            at_most=MOST_COST,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    may_be_empty=True,
+)
+TABLES: Final = (NODES, LINKS, CANDIDATES, MODULES, DEMANDS, FAILURES, YEARS, NETWORK)
+OPTIONAL_TABLES: Final = ("nodes", "candidates", "failures", "years", "network")
+
+YEAR_COLUMN: Final = number("the year, where there are several", at_least=0, whole=True, optional=True)
+PURCHASES: Final = Table(
+    name="purchases",
+    about="modules to buy for a link",
+    columns={
+        "link": label("the link"),
+        "module": label("the module"),
+        "count": number("how many", at_least=1, at_most=MOST_MODULES, whole=True),
+        "added_mbps": number("capacity that they add, Mbit/s", more_than=0, optional=True),
+        "cost": number("what they cost, without setup", at_least=0, optional=True),
+        "setup_cost": number("setup cost of the link, where it is paid here", at_least=0, optional=True),
+        "year": YEAR_COLUMN,
+    },
+    key=("link", "module", "year"),
+    may_be_empty=True,
+)
+FLOWS: Final = Table(
+    name="flows",
+    about="traffic to a target on a link, in the state without failures",
+    columns={
+        "target": label("node where the traffic ends"),
+        "link": label("the link"),
+        "tail": label("node where it enters the link"),
+        "rate_mbps": number("rate, Mbit/s", more_than=0),
+        "year": YEAR_COLUMN,
+    },
+    key=("target", "link", "tail", "year"),
+    may_be_empty=True,
+)
+UNSERVED: Final = Table(
+    name="unserved",
+    about="demand that is left out in the state without failures, as capacity is short",
+    columns={
+        "source": label("node where it starts"),
+        "target": label("node where it ends"),
+        "rate_mbps": number("rate that is left out, Mbit/s", more_than=0),
+        "year": YEAR_COLUMN,
+    },
+    key=("source", "target", "year"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (PURCHASES, FLOWS, UNSERVED)

@@ -1,0 +1,147 @@
+"""The least-cost purchases against enumeration, and what must hold for any data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import planner
+from planner.contract.proof import Status
+from planner_models.capacity import CapacityPlanning
+from planner_models.capacity.problem.adjustments import adjust
+from tests.models.capacity.networks import (
+    cost_by_oracle,
+    fits_by_oracle,
+    least_cost_by_enumeration,
+    random_problem,
+    ring,
+    shed_by_oracle,
+)
+
+DESIGNS = ("optimum", "rounding", "greedy", "shortest_path")
+
+
+@pytest.mark.parametrize("seed", [1, 3])  # undirected and bidirected; directed ones have more links
+@pytest.mark.parametrize("failures", ["none", "links"])
+def test_no_cheaper_purchases_are_enough(seed: int, failures: str) -> None:
+    problem = adjust(random_problem(seed), failures=failures)  # type: ignore[arg-type]
+    run = planner.solve(problem, design="optimum")
+    cost = run.metrics["purchase_cost"]
+    assert run.status == "optimal"
+    assert cost is not None
+    assert least_cost_by_enumeration(problem, 2, cost) == pytest.approx(cost)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_plans_fit_and_cost_what_they_say(seed: int) -> None:
+    problem = adjust(random_problem(seed, modules=2), failures="links")
+    for run in planner.compare(problem, designs=DESIGNS):
+        counts = np.zeros(len(problem.options.link))
+        for bought in run.plan.purchases.to_dict(orient="records"):
+            place = problem.names.index(bought["link"]) * len(problem.modules)
+            counts[place + problem.modules["module"].tolist().index(bought["module"])] = bought["count"]
+        assert run.metrics["purchase_cost"] == pytest.approx(cost_by_oracle(problem, counts))
+        capacity = problem.installed_mbps.copy()
+        np.add.at(capacity, problem.options.link, counts * problem.options.size)
+        assert fits_by_oracle(problem, capacity), run.label
+        assert run.metrics["unserved_mbps"] == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fewer_failures_never_cost_more(seed: int) -> None:
+    problem = random_problem(seed, modules=2)
+    sets = ("none", "links", "double_links")
+    costs = [
+        planner.solve(adjust(problem, failures=one), design="optimum").metrics["total_cost"]  # type: ignore[arg-type]
+        for one in sets
+    ]
+    assert costs == sorted(costs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_plan_beats_the_bounds(seed: int) -> None:
+    problem = adjust(random_problem(seed, modules=2, years=2), failures="links")
+    runs = planner.compare(problem, designs=DESIGNS)
+    bounds = [run.proof.bound for run in runs if run.proof.bound is not None]
+    assert len(bounds) == 2
+    for run in runs:
+        cost = run.metrics["cost_of_all"]
+        assert cost is not None
+        assert cost >= max(bounds) * (1 - 1e-9), run.label
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_later_years_never_cost_less(seed: int) -> None:
+    problem = random_problem(seed, modules=2)
+    costs = [
+        planner.solve(adjust(problem, years=years, growth=0.3), design="optimum").metrics["total_cost"] or 0.0
+        for years in (1, 2, 3)
+    ]
+    assert costs[0] <= costs[1] + 1e-6
+    assert costs[1] <= costs[2] + 1e-6
+
+
+def test_waiting_pays_where_prices_fall() -> None:
+    years = pd.DataFrame({"year": [1, 2], "demand_factor": [0.5, 1.0], "price_factor": [1.0, 0.5]})
+    run = planner.solve(ring(years=years), design="optimum")
+    bought = run.plan.purchases
+    assert bought[["year", "cost"]].to_numpy().tolist() == [[2.0, 2.0]]
+    assert run.status == "optimal"
+
+
+def test_setup_is_paid_once_and_routing_counts() -> None:
+    no = 0.0
+    problem = ring([("a", "b", 10, no, no, 0.5), ("b", "c", 10, no, no, 0.5), ("a", "c", 0, no, 6.0, 0.1)])
+    run = planner.solve(problem, design="optimum")
+    # two modules and the setup of a<->c, 15 Mbit/s at 0.1; or one module there and 5 Mbit/s over b at 1.0
+    assert run.metrics["total_cost"] == pytest.approx(min(2 * 4 + 6 + 1.5, 4 + 6 + 1.0 + 5.0))
+    assert run.status == "optimal"
+
+
+def test_one_module_a_link() -> None:
+    problem = adjust(ring(demands=[("a", "c", 25.0)]), modules_per_link="one")
+    run = planner.solve(problem, design="optimum")
+    assert run.metrics["delivered_mbps"] == 25.0
+    assert run.plan.purchases["count"].tolist() == [1.0, 1.0, 1.0]
+
+
+def brute_force_delivery(problem: CapacityPlanning, budget: float) -> float:
+    """Return the most that is delivered in the worst state by purchases within a budget, by enumeration."""
+    best = 0.0
+    for chosen in np.ndindex(*[3] * len(problem.lines)):
+        counts = np.array(chosen, dtype=float)
+        if cost_by_oracle(problem, counts) > budget + 1e-9:
+            continue
+        capacity = problem.installed_mbps + 5.0 * counts
+        rate = problem.rate_mbps[0]
+        shed = max(
+            shed_by_oracle(problem, np.where(down, 0.0, capacity), rate)
+            for down in [np.zeros(len(capacity), dtype=bool), *problem.states.link_down]
+        )
+        best = max(best, float(rate.sum()) - shed)
+        if shed == 0:
+            break
+    return best
+
+
+@pytest.mark.parametrize("budget", [0.0, 8.0])
+def test_within_a_budget_nothing_delivers_more(budget: float) -> None:
+    problem = adjust(random_problem(0), failures="none", scale=3.0, budget=budget)
+    run = planner.solve(problem, design="optimum")
+    assert run.metrics["over_budget"] == 0
+    assert run.metrics["delivered_mbps"] == pytest.approx(brute_force_delivery(problem, budget), abs=1e-5)
+    greedy = planner.solve(problem, design="greedy")
+    assert (greedy.metrics["delivered_mbps"] or 0.0) <= (run.metrics["delivered_mbps"] or 0.0) + 1e-5
+
+
+def test_strict_service_says_why_not_all_fits() -> None:
+    modules = pd.DataFrame([("m", 10.0, 4.0, 0.0)], columns=["module", "capacity_mbps", "cost", "max_count"])
+    short = planner.solve(ring(modules=modules), design="optimum", service="all")
+    assert short.proof.status is Status.INFEASIBLE
+    assert short.proof.reasons == (
+        "without failures, 5 of 15 Mbit/s do not fit with all modules that may be bought",
+    )
+    poor = planner.solve(adjust(ring(), budget=1.0), design="optimum", service="all")
+    reason = "the budget of 1 leaves at least 5 of 15 Mbit/s unserved in the worst case"
+    assert poor.proof.reasons == (reason,)
