@@ -7,6 +7,8 @@ from typing import Final
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status, relative_gap
+from planner.formatting import amount_of
+from planner.options import Options
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import FITS, make_plan
@@ -20,6 +22,7 @@ def decide(
     problem: CapacityPlanning,
     counts: Floats,
     *,
+    options: Options,
     least_unserved: float | None = None,
     least_cost: float | None = None,
     guarantees: frozenset[str] | None = None,
@@ -29,6 +32,7 @@ def decide(
 ) -> Decision[Purchases]:
     """Return the decision to buy (Y, M) modules in each year.
 
+    options         where service is "all", a plan that leaves demand unserved is none
     least_unserved  bound of the worst shed rate, Mbit/s; None for unknown
     least_cost      bound of the total cost among plans that reach that rate; None for unknown
     gap             relative gap of the cost at which a plan counts as optimal
@@ -39,6 +43,10 @@ def decide(
         float(figures[name] or 0.0) for name in ("offered_mbps", "delivered_mbps", "total_cost")
     )
     delivers_all = offered - delivered <= FITS * offered
+    if options.service == "all" and not delivers_all:
+        left = amount_of(offered - delivered, offered, "Mbit/s")
+        reason = f"the purchases that were found leave {left} unserved in the worst case"
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
     metric = "cost_of_all" if delivers_all else "delivered_mbps"
     proof = Proof(
         status=Status.FEASIBLE,

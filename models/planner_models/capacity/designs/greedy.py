@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.contract.design import Decision
+from planner.options import Options
 from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.purchase_search import PurchaseSearch
@@ -13,7 +14,7 @@ from planner_models.capacity.problem.problem import CapacityPlanning
 KEPT: Final = frozenset({"limits", "capacity", "budget"})
 
 
-def plan(problem: CapacityPlanning) -> Decision[Purchases]:
+def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
     """Buy the module that makes most traffic fit for its cost, until all fits; then drop what is not needed.
 
     What a module saves is found by the dual prices of the linear program of what fits in a state.
@@ -21,4 +22,4 @@ def plan(problem: CapacityPlanning) -> Decision[Purchases]:
     search = PurchaseSearch.start(problem)
     search.climb()
     search.drop()
-    return decide(problem, search.counts, guarantees=KEPT)
+    return decide(problem, search.counts, options=options, guarantees=KEPT)

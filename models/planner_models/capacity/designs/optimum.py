@@ -59,6 +59,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     return decide(
         problem,
         answer.counts,
+        options=options,
         least_unserved=answer.least_unserved,
         least_cost=answer.least_cost,
         gap=gap,

@@ -33,7 +33,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     relaxed = master.iterate(allowed=must, integer=False)
     counts = np.zeros((len(problem.year_numbers), len(problem.options.link)))
     if relaxed is None:
-        return decide(problem, counts, guarantees=KEPT)
+        return decide(problem, counts, options=options, guarantees=KEPT)
     search = PurchaseSearch.start(unlimited, master.program)
     search.counts = round_up(unlimited, relaxed.counts)
     search.climb()
@@ -41,6 +41,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     return decide(
         problem,
         search.counts,
+        options=options,
         least_unserved=float(must.max(initial=0.0)) if problem.budget is None else None,
         least_cost=relaxed.bound,
         guarantees=KEPT,

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Bools, Floats
 from planner.contract.design import Decision
+from planner.options import Options
 from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.designs.module_choice import cheapest_modules
 from planner_models.capacity.plan.plan import Purchases
@@ -20,7 +21,7 @@ KEPT: Final = frozenset({"limits", "capacity"})
 NO_NODE: Final = -9999  # of scipy's predecessors
 
 
-def plan(problem: CapacityPlanning) -> Decision[Purchases]:
+def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
     """Route each demand on its shortest path in each state, and buy what the busiest state of a link needs.
 
     Paths are shortest in kilometres where all lengths are known, else in links; of several one is taken.
@@ -38,7 +39,7 @@ def plan(problem: CapacityPlanning) -> Decision[Purchases]:
             more = cheapest_modules(problem, line, float(needed[line] - bought[line]), counts.sum(axis=0))
             counts[year] += more
             bought[line] += float(more @ problem.options.size)
-    return decide(problem, counts, guarantees=KEPT)
+    return decide(problem, counts, options=options, guarantees=KEPT)
 
 
 def _shortest_path_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: Floats) -> Floats:
