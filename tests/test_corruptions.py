@@ -28,7 +28,7 @@ DECISIONS = {
     "circuits": {"configurations", "packet"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
-    "traffic": {"flows", "weights", "moved", "windows"},
+    "traffic": {"flows", "weights", "moved", "windows", "worst_matrices"},
 }
 """Tables in which a change may be another legal plan; all others follow from them and are refused."""
 

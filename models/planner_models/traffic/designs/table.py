@@ -22,6 +22,7 @@ from planner_models.traffic.designs import (
     valiant,
 )
 from planner_models.traffic.designs.failure_robust import ffc
+from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
@@ -115,6 +116,13 @@ DESIGNS: Final = (
         messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
         "after a failure sources send over the paths that survive",
         source="Liu et al. 2014 (FFC)",
+    ),
+    Design(
+        name="oblivious",
+        decide=oblivious.route,
+        signalling=no_signalling,
+        messages="shares are configured once; nodes flood link states when the network changes",
+        source="Applegate and Cohen 2003; Ben-Ameur and Kerivin 2005",
     ),
     _central(
         name="drain",

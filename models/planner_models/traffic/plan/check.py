@@ -16,6 +16,7 @@ from planner.contract.plan import Violations
 from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
+from planner_models.traffic.plan.fixed_shares import flow_of_shares
 from planner_models.traffic.plan.plan import (
     Routing,
     flow_on_routes,
@@ -72,7 +73,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
     raises  PlanRejected where the plan is no flow: an unknown link or demand, traffic that is lost or
             appears from nowhere or circles where no demand passes, more traffic than a demand's rate; or
             where its tables contradict each other: link totals, routes, weights, segments, shed, moved,
-            guarantees
+            guarantees, shares
     """
     flow = verify_flow(problem, plan)
     _refuse_idle_cycles(problem, flow)
@@ -84,6 +85,8 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         _require_segments(problem, plan.segments, flow)
     if plan.moved is not None:
         _require_moved(problem, plan.moved, flow)
+    if plan.shares is not None:
+        _require_shares(problem, plan.shares, flow)
     allowed = problem.capacity_mbps
     over = flow.load_mbps > allowed * (1 + TOLERANCE)
     capacity = Violations.of(
@@ -235,6 +238,13 @@ def _require_segments(problem: Traffic, segments: pd.DataFrame, flow: VerifiedFl
     require_classes(problem, segments, "segments")
     expected = flow_on_segments(problem, segments, np.where(problem.unreachable, 0.0, flow.served_mbps))
     _require_same_flow(problem, expected, flow, "segments")
+
+
+def _require_shares(problem: Traffic, shares: pd.DataFrame, flow: VerifiedFlow) -> None:
+    """Raise PlanRejected where these shares are no flows of demands, or do not make the flows."""
+    if not flow.by_demand:
+        raise PlanRejected("shares: need flows with the column 'source'")
+    _require_same_flow(problem, flow_of_shares(problem, shares, flow.served_mbps), flow, "shares")
 
 
 def _require_moved(problem: Traffic, moved: pd.DataFrame, flow: VerifiedFlow) -> None:

@@ -75,6 +75,8 @@ def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
         windows=plan.windows,
         guarantees=guarantees,
         rerouting=plan.rerouting,
+        shares=plan.shares,
+        worst_matrices=plan.worst_matrices,
     )
 
 

@@ -12,6 +12,7 @@ from planner.contract.metrics import Headline, Metric
 from planner.contract.plan import Breakdown
 from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.fixed_shares import measure_worst_utilization
 from planner_models.traffic.plan.moved_traffic import measure_moved_share
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.route_check import check_routes
@@ -43,6 +44,13 @@ METRICS: Final = (
         "",
         "load over capacity of the busiest link, if no link dropped any traffic",
         "Sen et al. 2013 (LocalFlow), section 4",
+    ),
+    _less(
+        "worst_utilization",
+        "",
+        "load over capacity of the busiest link under the worst of the demand matrices that fixed shares are "
+        "made for",
+        "Applegate and Cohen 2003",
     ),
     _more(
         "concurrent_flow",
@@ -143,6 +151,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "shed_mbps": float(np.where(rate - served > 1e-12 * rate, rate - served, 0.0).sum()),
         "overloaded_links": float((utilization > 1 + TOLERANCE).sum()),
         "max_utilization": busiest,
+        "worst_utilization": measure_worst_utilization(problem, plan),
         "concurrent_flow": smallest_share / busiest if smallest_share is not None and busiest > 0 else None,
         "mean_path_stretch": float(problem.weight @ load) / shortest if shortest > 0 else None,
         "mean_latency_ms": _per_link(problem, "latency_ms", load, sent),

@@ -184,6 +184,32 @@ REROUTING: Final = Table(
     key=("metric",),
     may_be_empty=True,
 )
+SHARES: Final = Table(
+    name="shares",
+    about="share of a demand on a link, whatever its rate is",
+    columns={
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+        "tail": label("node where the link starts"),
+        "head": label("node where the link ends"),
+        "parallel": _parallel_column(),
+        "share": number("of the demand's traffic", more_than=0, at_most=1),
+    },
+    key=("source", "target", "tail", "head", "parallel"),
+    may_be_empty=True,
+)
+WORST_MATRICES: Final = Table(
+    name="worst_matrices",
+    about="the demand matrices, of those that the shares are made for, that load a link the most",
+    columns={
+        "matrix": label("name of the matrix"),
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+        "rate_mbps": number("rate of the demand, Mbit/s", at_least=0),
+    },
+    key=("matrix", "source", "target"),
+    may_be_empty=True,
+)
 PLAN_TABLES: Final = (
     FLOWS,
     ROUTES,
@@ -196,6 +222,8 @@ PLAN_TABLES: Final = (
     WINDOWS,
     GUARANTEES,
     REROUTING,
+    SHARES,
+    WORST_MATRICES,
 )
 SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
 
@@ -218,6 +246,8 @@ class Routing:
     guarantees  source, target, rate_mbps, failures, at_once, restoration, availability? of traffic that
             arrives in failures too, of a design that claims some
     rerouting  metric, value, free_value, gain_per_point, ... where the rerouted traffic is limited
+    shares  source, target, tail, head, parallel, share where demands have fixed shares, at any rates
+    worst_matrices  matrix, source, target, rate_mbps of those that shares are made for
 
     Where demands have classes, flows, routes, shed, segments, moved and guarantees have the column `class`.
     """
@@ -233,6 +263,8 @@ class Routing:
     windows: pd.DataFrame | None = None
     guarantees: pd.DataFrame | None = None
     rerouting: pd.DataFrame | None = None
+    shares: pd.DataFrame | None = None
+    worst_matrices: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables flows, links and, where there are any, those that `PLAN_TABLES` has besides."""
@@ -248,6 +280,8 @@ class Routing:
             "windows": self.windows,
             "guarantees": self.guarantees,
             "rerouting": self.rerouting,
+            "shares": self.shares,
+            "worst_matrices": self.worst_matrices,
         }
         return {name: table for name, table in tables.items() if table is not None}
 
@@ -317,6 +351,8 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
         windows=windows,
         guarantees=guarantees,
         rerouting=read(REROUTING),
+        shares=read(SHARES),
+        worst_matrices=read(WORST_MATRICES),
     )
 
 

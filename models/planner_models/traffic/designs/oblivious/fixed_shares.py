@@ -1,0 +1,322 @@
+r"""Fixed shares of each demand over its paths with the least worst utilization over a set of matrices.
+
+    min U  s.t.  sum_p x_kp = 1 for each demand k,
+                 sum_k d_k sum_{p uses e} x_kp <= c_e U  for each link e and each matrix d of the set
+
+Rows are added where a matrix of the set overloads a link (cutting planes), or stand for all matrices of the
+hose model at once (its dual form). Paths are added where they are shorter than those so far under the dual
+prices y (column generation). Any prices y >= 0 of pairs (e, d) with sum y c_e = 1 prove that no shares have a
+worst utilization below the sum over demands of their shortest path, where link e is sum_d y_ed d_k long for
+demand k.
+
+source  worst case over all traffic: Applegate and Cohen 2003; over the hose model: Ben-Ameur and Kerivin 2005
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from planner import backends
+from planner.arrays import Bools, Floats, Ints
+from planner.backends.linear_program import LinearProgram, Rows
+from planner.contract.progress import report
+from planner.options import Options
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, HoseLimits
+from planner_models.traffic.designs.path_flow_program import CandidatePaths, find_paths
+from planner_models.traffic.problem.problem import Traffic
+
+DEFAULT_GAP: Final = 1e-5  # relative, where options give none
+FIRST_PATHS: Final = 3  # shortest paths of each demand that the search starts from
+MAX_ROUNDS: Final = 2_000
+CUT_TOLERANCE: Final = 1e-7  # relative; links overloaded by less get no row
+FULL_TOLERANCE: Final = 1e-6  # relative; links within it of the busiest one show their worst matrix
+PRICE_TOLERANCE: Final = 1e-7  # relative; new paths must be shorter by that much
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shares:
+    """Shares (K, E) of each demand on each link, and what is proven.
+
+    utilization  of the busiest link under the worst matrix; bound: no shares have a smaller one
+    matrices     (R, K) matrices that load links the most, with their names
+    """
+
+    share: sp.csr_array
+    utilization: float
+    bound: float
+    matrices: Floats
+    names: list[str]
+
+
+def search(
+    problem: Traffic, demands: DemandSet, wanted: Bools, found: CandidatePaths | None, options: Options
+) -> Shares | None:
+    """Search for the best shares; None where the time limit comes before any.
+
+    problem  with the largest rate of each demand
+    wanted   (K,) demands to route, which have a path
+    found    the paths that they may take; None for all
+    """
+    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    paths = _Paths(problem, wanted, found)
+    master = _HoseMaster(problem, demands) if isinstance(demands, HoseLimits) else _MatrixMaster(problem)
+    best: Shares | None = None
+    bound, added = 0.0, 1
+    share = paths.share(paths.first_of_each())
+    for _ in range(MAX_ROUNDS):
+        load, matrices, names = demands.find_worst(share)
+        utilization = load / problem.capacity_mbps
+        best = _better(best, share, utilization, matrices, names)
+        report("worst_utilization", best.utilization, bound)
+        is_late = until is not None and time.perf_counter() >= until
+        if is_late or best.utilization - bound <= gap * best.utilization:
+            break
+        if not master.add(utilization, matrices) and not added:
+            break
+        left = None if until is None else max(until - time.perf_counter(), 1e-2)
+        solved = master.solve(paths, replace(options, time_limit_s=left, gap=None))
+        if solved is None:
+            break
+        weight, length = solved
+        share = paths.share(weight)
+        added = 0
+        if length is not None:  # some demand loads a link
+            shortest, added = paths.price(length)
+            bound = max(bound, shortest)
+    if best is None:
+        return None
+    return replace(best, bound=min(bound, best.utilization))
+
+
+def _better(
+    best: Shares | None, share: sp.csr_array, utilization: Floats, matrices: Floats, names: list[str]
+) -> Shares:
+    """Return the better one of the best shares so far and others with their worst matrices of each link."""
+    worst = float(utilization.max(initial=0.0))
+    if best is not None and worst >= best.utilization:
+        return best
+    is_full = utilization >= worst * (1 - FULL_TOLERANCE)
+    return Shares(
+        share=share,
+        utilization=worst,
+        bound=0.0,
+        matrices=matrices[is_full],
+        names=[name for name, full in zip(names, is_full.tolist(), strict=True) if full],
+    )
+
+
+class _MatrixMaster:
+    """The program over the paths so far, with a row for each pair of a link and a matrix that overloads it.
+
+    link (R,), matrix (R, K) of each pair
+    """
+
+    def __init__(self, problem: Traffic) -> None:
+        self.capacity_mbps = problem.capacity_mbps
+        self.link: Ints = np.zeros(0, dtype=np.int64)
+        self.matrix: Floats = np.zeros((0, len(problem.demands)))
+        self.value = 0.0
+
+    def add(self, utilization: Floats, matrices: Floats) -> bool:
+        """Add the worst matrices (E, K) of links loaded more than known; return whether any is new."""
+        over = np.flatnonzero(utilization > self.value * (1 + CUT_TOLERANCE))
+        known = {(e, row.tobytes()) for e, row in zip(self.link.tolist(), self.matrix, strict=True)}
+        new = [e for e in over.tolist() if (e, matrices[e].tobytes()) not in known]
+        self.link = np.r_[self.link, np.array(new, dtype=np.int64)]
+        self.matrix = np.vstack([self.matrix, matrices[new]])
+        return bool(new)
+
+    def solve(self, paths: _Paths, options: Options) -> tuple[Floats, Floats | None] | None:
+        """Return weights of the paths (P,) and lengths (K, E) by the dual prices; None without a solution."""
+        on_link = sp.csc_array(paths.uses)[:, self.link].T.tocoo()
+        load = on_link.data * self.matrix[on_link.row, paths.demand[on_link.col]]
+        size, count = len(self.link), paths.count
+        worst = sp.csr_array(
+            (
+                np.r_[load, -self.capacity_mbps[self.link]],
+                (np.r_[on_link.row, np.arange(size)], np.r_[on_link.col, np.full(size, count)]),
+            ),
+            shape=(size, count + 1),
+        )
+        solution = backends.solve(_build(paths, count + 1, [Rows("worst", worst, upper=0.0)]), options)
+        if solution.x is None or solution.row_duals is None:
+            return None
+        self.value = float(solution.x[-1])
+        price = np.maximum(-solution.row_duals[len(paths.wanted) :], 0.0)
+        scale = float(price @ self.capacity_mbps[self.link])
+        if scale <= 0:
+            return solution.x[:count], None
+        place = (self.link, np.arange(size))
+        by_link = sp.csr_array((price / scale, place), shape=(len(self.capacity_mbps), size))
+        return solution.x[:count], np.ascontiguousarray((by_link @ self.matrix).T)
+
+
+class _HoseMaster:
+    """The program over the paths so far for all matrices of the hose model at once, by its dual form:
+
+        sum_v (egress_v p_ev + ingress_v q_ev) <= c_e U,  p_es + q_et >= share of s -> t on e,  p, q >= 0
+
+    The left side is the dual of the transportation problem of link e, so that it bounds its worst load.
+    """
+
+    def __init__(self, problem: Traffic, hose: HoseLimits) -> None:
+        self.problem, self.hose = problem, hose
+
+    def add(self, utilization: Floats, matrices: Floats) -> bool:  # noqa: ARG002
+        """Return that there is nothing to add: all matrices are in the program."""
+        return False
+
+    def solve(self, paths: _Paths, options: Options) -> tuple[Floats, Floats | None] | None:
+        """Return weights of the paths (P,) and lengths (K, E) by the dual prices; None without a solution."""
+        problem, hose, count = self.problem, self.hose, paths.count
+        links, nodes = len(problem.links), len(problem.nodes)
+        width = count + 2 * links * nodes + 1
+        uses = paths.uses.tocoo()
+        key, row = np.unique(paths.demand[uses.row] * links + uses.col, return_inverse=True)
+        demand, link = np.divmod(key, links)
+        egress = count + link * nodes + problem.source[demand]
+        ingress = count + links * nodes + link * nodes + problem.target[demand]
+        size = len(key)
+        cover = sp.csr_array(
+            (
+                np.r_[uses.data, -np.ones(2 * size)],
+                (np.r_[row, np.tile(np.arange(size), 2)], np.r_[uses.row, egress, ingress]),
+            ),
+            shape=(size, width),
+        )
+        each = np.repeat(np.arange(links), nodes)
+        limit = sp.csr_array(
+            (
+                np.r_[
+                    np.tile(hose.egress_mbps, links),
+                    np.tile(hose.ingress_mbps, links),
+                    -problem.capacity_mbps,
+                ],
+                (
+                    np.r_[each, each, np.arange(links)],
+                    np.r_[np.arange(count, width - 1), np.full(links, width - 1)],
+                ),
+            ),
+            shape=(links, width),
+        )
+        rows = [Rows("cover", cover, upper=0.0), Rows("limit", limit, upper=0.0)]
+        solution = backends.solve(_build(paths, width, rows), options)
+        if solution.x is None or solution.row_duals is None:
+            return None
+        price = np.maximum(-solution.row_duals[len(paths.wanted) :], 0.0)
+        flow, price = price[:size], price[size:]
+        scale = float(price @ problem.capacity_mbps)
+        if scale <= 0:
+            return solution.x[:count], None
+        length = np.zeros((len(problem.demands), links))
+        length[demand, link] = flow / scale
+        # of a matrix within the limits: what the paths so far do not use of them counts for other paths
+        for e in np.flatnonzero(price > 0).tolist():
+            part = price[e] / scale
+            length[:, e] = part * hose.fill(length[:, e] / part)
+        length[:, price <= 0] = 0.0
+        return solution.x[:count], length
+
+
+def _build(paths: _Paths, width: int, rows: list[Rows]) -> LinearProgram:
+    """Return the program of the least U, the last of the columns, in which paths serve each demand whole."""
+    row = np.searchsorted(paths.wanted, paths.demand)
+    place = (row, np.arange(paths.count))
+    whole = sp.csr_array((np.ones(paths.count), place), shape=(len(paths.wanted), width))
+    cost = np.zeros(width)
+    cost[-1] = 1.0
+    return LinearProgram.build(
+        sense="min",
+        cost=cost,
+        rows=[Rows("whole", whole, lower=1.0, upper=1.0), *rows],
+        name="traffic fixed shares",
+    )
+
+
+class _Paths:
+    """The paths so far, a column each: demand (P,), and the links that each uses."""
+
+    def __init__(self, problem: Traffic, wanted: Bools, found: CandidatePaths | None) -> None:
+        self.problem, self.is_fixed = problem, found is not None
+        first = find_paths(problem, count=FIRST_PATHS) if found is None else found
+        kept = np.flatnonzero(wanted[first.demand])
+        self.demand = first.demand[kept]
+        self.uses = sp.csr_array(first.uses[kept])
+        self.wanted = np.flatnonzero(wanted)
+        self.graph = Graph.of(len(problem.nodes), problem.tail, problem.head)
+
+    @property
+    def count(self) -> int:
+        return len(self.demand)
+
+    def first_of_each(self) -> Floats:
+        """Return the share 1 for the first path of each demand, (P,)."""
+        weight = np.zeros(self.count)
+        weight[np.unique(self.demand, return_index=True)[1]] = 1.0
+        return weight
+
+    def share(self, weight: Floats) -> sp.csr_array:
+        """Return the share of each demand on each link, (K, E), of weights of the paths (P,)."""
+        weight = np.clip(weight, 0.0, None)
+        total = np.bincount(self.demand, weights=weight, minlength=len(self.problem.demands))
+        weight = np.divide(
+            weight, total[self.demand], out=np.zeros(len(weight)), where=total[self.demand] > 0
+        )
+        place = (self.demand, np.arange(len(weight)))
+        by_path = sp.csr_array((weight, place), shape=(len(total), len(weight)))
+        return sp.csr_array(by_path @ self.uses)
+
+    def price(self, length: Floats) -> tuple[float, int]:
+        """Add shorter paths under lengths (K, E); return the sum of the shortest lengths, and how many."""
+        cost = np.asarray((self.uses.multiply(length[self.demand])).sum(axis=1)).ravel()
+        cheapest = np.full(len(self.problem.demands), np.inf)
+        np.minimum.at(cheapest, self.demand, cost)
+        if self.is_fixed:
+            return float(cheapest[self.wanted].sum()), 0
+        problem = self.problem
+        least, start, link = _shortest_paths(
+            self.graph,
+            length,
+            self.wanted,
+            problem.source.astype(np.int32),
+            problem.target.astype(np.int32),
+        )
+        value = float(least.sum())
+        threshold = PRICE_TOLERANCE * value / max(len(least), 1)
+        new = np.flatnonzero(least < cheapest[self.wanted] - threshold)
+        if len(new):
+            hops = np.diff(start)[new]
+            at = np.concatenate([link[start[i] : start[i + 1]] for i in new.tolist()])
+            uses = sp.csr_array(
+                (np.ones(len(at)), at, np.r_[0, np.cumsum(hops)]), shape=(len(new), len(problem.links))
+            )
+            self.uses = sp.csr_array(sp.vstack([self.uses, uses]))
+            self.demand = np.r_[self.demand, self.wanted[new]]
+        return value, len(new)
+
+
+@numba.njit(cache=True)
+def _shortest_paths(graph, length, wanted, source, target):  # type: ignore[no-untyped-def]
+    """Return the shortest path of each demand under lengths of its own: length, start, links."""
+    work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
+    value, start = np.empty(len(wanted)), np.zeros(len(wanted) + 1, np.int64)
+    link = np.empty(len(wanted) * graph.nodes, np.int64)
+    for i in range(len(wanted)):
+        k = wanted[i]
+        dijkstra(graph, length[k], target[k], work, parent)
+        value[i] = work.distance[source[k]]
+        at, v = start[i], source[k]
+        while v != target[k]:
+            link[at] = parent[v]
+            v = graph.head[parent[v]]
+            at += 1
+        start[i + 1] = at
+    return value, start, link[: start[len(wanted)]]

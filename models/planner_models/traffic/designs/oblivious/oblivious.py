@@ -1,0 +1,139 @@
+"""Fixed shares for a set of demand matrices: the least worst utilization, without reaction to demand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic.designs.oblivious import fixed_shares
+from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, read_hose, read_matrices
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.designs.restricted_routes.candidates import (
+    describe_paths,
+    find_candidates,
+    require_paths,
+)
+from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
+from planner_models.traffic.designs.routable import shed_demands, shed_unreachable
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.fixed_shares import list_matrices, list_shares
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic
+
+Over = Annotated[
+    Literal["matrices", "hose"],
+    Field(
+        description="matrices: those of a table or a folder of SNDlib files; hose: all demand within limits "
+        "of what each node sends and receives"
+    ),
+]
+Matrices = Annotated[
+    Path | None,
+    Field(description="a table of step, source, target, rate_mbps, or a folder of SNDlib files"),
+]
+Hose = Annotated[
+    Path | None,
+    Field(
+        description="a table of node, egress_mbps, ingress_mbps; default: what each node sends and receives "
+        "in the problem"
+    ),
+]
+PathCount = Annotated[
+    Annotated[int, Field(gt=0)] | Literal["any", "tunnels"],
+    Field(description="routes that traffic may take: any, that many paths for each demand, or its tunnels"),
+]
+
+
+@shed_unreachable
+def route(
+    problem: Traffic,
+    *,
+    over: Over = "hose",
+    matrices: Matrices = None,
+    hose: Hose = None,
+    paths: PathCount = "any",
+    path_choice: PathChoice = "shortest",
+    options: Options = Options(),
+) -> Decision[Routing]:
+    """Find fixed shares of each demand over paths with the least worst utilization over many matrices.
+
+    The shares stay as they are whatever the demand is; the plan has them in its table `shares`, and in
+    `worst_matrices` the matrices that load its busiest links. Its flows are those of the problem's demand.
+    Ends at `options.gap`, by default 1e-5.
+
+    returns  Decision with a Routing; the bound holds for all fixed shares, with a number of paths for theirs
+    raises   InputError for a set without its table, for limits of routes without given paths, and for a file
+             with demands or nodes that the problem does not have
+    source   Applegate and Cohen 2003; hose model: Duffield et al. 1999, Ben-Ameur and Kerivin 2005
+    """
+    require_paths(paths, None)
+    limits = RouteLimits.of(problem)
+    if paths == "any" and limits is not None:
+        raise InputError(
+            "paths is 'any': oblivious knows no latency limits and rules then; give a number of paths, or "
+            "'tunnels'"
+        )
+    demands = _read_set(problem, over, matrices, hose)
+    largest = np.where(demands.largest >= LEAST_MBPS, np.minimum(demands.largest, MOST_MBPS), 0.0)
+    whole = problem.with_rates(largest)
+    wanted = (largest > 0) & ~whole.unreachable
+    found: CandidatePaths | None = None
+    scope = f"fixed shares under {demands.words}"
+    if paths != "any":
+        found = find_candidates(whole, paths, path_choice, None, limits)
+        wanted &= ~found.without_path(whole)
+        scope += f", over {describe_paths(paths, path_choice, None, limits)}"
+    left_out = ~wanted
+    proof = Proof(status=Status.UNDECIDED, metric="worst_utilization", bound_scope=scope)
+    if not wanted.any():
+        empty = routing.routing_by_demand(problem, sp.coo_array((len(wanted), len(problem.links))))
+        return Decision(plan=empty, proof=replace(proof, status=Status.OPTIMAL, metric=None))
+    shares = fixed_shares.search(whole, demands, wanted, found, options)
+    if shares is None:
+        return Decision(plan=None, proof=proof)
+    gap = fixed_shares.DEFAULT_GAP if options.gap is None else options.gap
+    reached = relative_gap(shares.utilization, shares.bound)
+    is_optimal = reached is not None and reached <= max(gap, fixed_shares.DEFAULT_GAP)
+    proof = replace(
+        proof,
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=shares.utilization,
+        bound=shares.bound,
+        backend="column generation" if over == "hose" else "column generation and cutting planes",
+    )
+    served = np.where(wanted, problem.rate_mbps, 0.0)
+    plan = routing.routing_by_demand(problem, sp.csr_array(sp.diags_array(served) @ shares.share))
+    plan = replace(
+        plan,
+        shares=list_shares(problem, shares.share),
+        worst_matrices=list_matrices(problem, shares.matrices, shares.names),
+    )
+    made = Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))
+    left_out &= problem.rate_mbps > 0
+    return (
+        shed_demands(problem, left_out, replace(made, plan=replace(plan, shed=None)))
+        if left_out.any()
+        else made
+    )
+
+
+def _read_set(problem: Traffic, over: str, matrices: Path | None, hose: Path | None) -> DemandSet:
+    if over == "hose":
+        if matrices is not None:
+            raise InputError("matrices: is given, but over is 'hose'; set over to 'matrices'")
+        return read_hose(problem, hose)
+    if hose is not None:
+        raise InputError("hose: is given, but over is 'matrices'; set over to 'hose'")
+    if matrices is None:
+        raise InputError("matrices: is missing; over is 'matrices', which needs a table or a folder of them")
+    return read_matrices(problem, matrices)
