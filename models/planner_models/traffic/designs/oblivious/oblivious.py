@@ -16,8 +16,8 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs.oblivious import fixed_shares
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, read_hose, read_matrices
+from planner_models.traffic.designs.optimum import Choice, PathCount
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_paths,
     find_candidates,
@@ -48,10 +48,6 @@ Hose = Annotated[
         "in the problem"
     ),
 ]
-PathCount = Annotated[
-    Annotated[int, Field(gt=0)] | Literal["any", "tunnels"],
-    Field(description="routes that traffic may take: any, that many paths for each demand, or its tunnels"),
-]
 
 
 @shed_unreachable
@@ -62,7 +58,7 @@ def route(
     matrices: Matrices = None,
     hose: Hose = None,
     paths: PathCount = "any",
-    path_choice: PathChoice = "shortest",
+    path_choice: Choice = "shortest",
     options: Options = Options(),
 ) -> Decision[Routing]:
     """Find fixed shares of each demand over paths with the least worst utilization over many matrices.
