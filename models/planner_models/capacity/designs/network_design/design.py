@@ -47,7 +47,7 @@ MAX_FLOW_COLUMNS = 12000
 FIRST_NODES = 300
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
 
-NODE_GROWTH = 2.0
+NODE_GROWTH = 3.0
 LEAST_NEIGHBOURHOODS = 6
 """Neighbourhoods that are searched between two branch and bounds on the whole master program; more where
 they take less work."""
@@ -58,6 +58,10 @@ NEIGHBOURHOOD_NODES = {False: 400, True: 60}
 
 EXPLORED_SHARE = 0.25
 """Share of neighbourhoods for which chance chooses the model."""
+
+IDLE_SHARE = 0.3
+"""Work of neighbourhoods per work of a branch and bound on the whole program, where the last ones gained
+nothing; else 1."""
 
 MEMORY = 0.8
 """Share of the past that counts in what a model gained and what work it took."""
@@ -143,6 +147,7 @@ class _Search:
         self.work: dict[bool | None, float] = {None: 0.0, False: 0.0, True: 0.0}
         self.gained = {False: 0.0, True: 0.0}
         self.neighbourhood_work = 0.0
+        self.is_improving = True
         self.last_bounds = {False: math.inf, True: math.inf}
         self.most = instance.capacity(self._most_counts())
 
@@ -446,7 +451,8 @@ class _Search:
 
     def _search_neighbourhoods(self, relaxed: Floats) -> None:
         """Search neighbourhoods of the best plan, of a size at which they are neither empty nor hard."""
-        enough = self.work[None]
+        enough = self.work[None] * (1.0 if self.is_improving else IDLE_SHARE)
+        self.is_improving = False
         self.neighbourhood_work = 0.0
         for count in itertools.count():
             if self.best is None or self._is_done():
@@ -459,6 +465,7 @@ class _Search:
             edges = self._choose_links(relaxed, self.free_links[with_flow])
             before, value = self.neighbourhood_work, self.best.value
             outcome = self._search_neighbourhood(edges, relaxed, with_flow=with_flow)
+            self.is_improving |= self.best.value < value
             if outcome == "none":
                 self.free_links[with_flow] = min(self.instance.edges, self.free_links[with_flow] + 1)
             elif outcome == "limit":
