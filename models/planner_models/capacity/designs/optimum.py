@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from planner.contract.proof import Proof, Status
 from planner.options import Options, Service
 from planner_models.capacity.designs.cutting_planes import Master
 from planner_models.capacity.designs.decision import decide
+from planner_models.capacity.designs.least_cost import buy_at_least_cost
 from planner_models.capacity.designs.rounding import round_up
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.metrics import measure
@@ -37,15 +39,21 @@ class _Answer:
 def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
     """Buy at the least cost so that all demands fit in every state; within a budget, so that most does.
 
-    Cutting planes over whole modules: each failure under which not all fits cuts off the purchases. At a
+    Cutting planes over whole modules: each failure under which not all fits cuts off the purchases. One year
+    without a budget is solved by network design, with rounded rows and a large neighbourhood search. At a
     time limit the plan is the best one found, and the bound that of the cuts.
     """
     gap = GAP if options.gap is None else options.gap
-    master = Master(problem, options)
     must = float(least_shed(problem).max(initial=0.0))
     offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
     if options.service == "all" and must > FITS * offered:
         return _infeasible(problem, must, offered)
+    is_one_year = problem.budget is None and problem.years is None
+    if is_one_year and must <= FITS * offered and options.backend == "highs":
+        decided = _network_design(problem, options, gap, must)
+        if decided is not None:
+            return decided
+    master = Master(problem, options)
     if problem.budget is None:
         answer = _least_cost(master)
     else:
@@ -65,6 +73,28 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
         gap=gap,
         backend="cutting planes",
         is_cut=master.is_late,
+    )
+
+
+def _network_design(
+    problem: CapacityPlanning, options: Options, gap: float, must: float
+) -> Decision[Purchases] | None:
+    """Return the cheapest purchases of one year in which all fits; None where no plan was found."""
+    started = time.perf_counter()
+    solution = buy_at_least_cost(problem, replace(options, gap=gap))
+    if solution.counts is None:
+        return None
+    least = None if solution.bound is None else solution.bound + problem.installed_cost
+    limit_s = options.time_limit_s
+    return decide(
+        problem,
+        solution.counts[None, :],
+        options=options,
+        least_unserved=must,
+        least_cost=least,
+        gap=gap,
+        backend="network design",
+        is_cut=limit_s is not None and time.perf_counter() - started >= limit_s,
     )
 
 

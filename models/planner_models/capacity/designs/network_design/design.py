@@ -15,12 +15,12 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner.contract import progress
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
@@ -85,16 +85,26 @@ MAX_VIOLATED_STATES = 6
 """States that give metric rows to one candidate."""
 
 
-def solve(instance: Instance, options: Options = Options(), budget: float | None = None) -> Solution:
+Report = Callable[[float | None, float], None]
+"""Takes the objective value of the best plan so far, None without one, and the bound."""
+
+
+def solve(
+    instance: Instance,
+    options: Options = Options(),
+    budget: float | None = None,
+    report: Report | None = None,
+) -> Solution:
     """Return the modules to buy at least cost, or within a budget for the most delivered traffic.
 
     options  the time limit, the gap and the seed count; HiGHS solves
     budget   most cost of modules, setup and routing; None for least cost
+    report   called with each better plan and bound
     """
     reduction = reduce_instance(instance, merge=budget is None)
     if not len(reduction.pair) or reduction.pair.max() < 0:
         return _buy_nothing(instance, budget)
-    return _Search(reduction, options, budget).run()
+    return _Search(reduction, options, budget, report).run()
 
 
 def _buy_nothing(instance: Instance, budget: float | None) -> Solution:
@@ -122,8 +132,11 @@ class _Plan:
 class _Search:
     """State of one search: the master program with its rows, the best plan and the bound."""
 
-    def __init__(self, reduction: Reduction, options: Options, budget: float | None) -> None:
+    def __init__(
+        self, reduction: Reduction, options: Options, budget: float | None, report: Report | None = None
+    ) -> None:
         self.reduction, self.options, self.budget = reduction, options, budget
+        self.report = report
         limit = math.inf if options.time_limit_s is None else options.time_limit_s
         self.deadline = time.perf_counter() + limit
         self.gap = options.gap or 0.0
@@ -209,9 +222,9 @@ class _Search:
             self._report()
 
     def _report(self) -> None:
-        metric = "total_cost" if self.budget is None else "delivered"
-        best = None if self.best is None else self._objective(self.best.value)
-        progress.report(metric, best, self._objective(self.bound))
+        if self.report is not None:
+            best = None if self.best is None else self._objective(self.best.value)
+            self.report(best, self._objective(self.bound))
 
     def _cost_step(self) -> float:
         """Return a number that all costs of plans are multiples of, 0 where there is none."""

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from planner.contract import progress
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.capacity.designs.network_design.design import solve
@@ -168,16 +167,17 @@ def test_same_question_same_answer() -> None:
 def test_time_limit_is_kept_with_a_plan_and_a_bound() -> None:
     instance = grid(5)
     started = time.perf_counter()
-    reports: list[progress.Progress] = []
-    with progress.observe(reports.append):
-        solution = solve(instance, Options(time_limit_s=1.0))
+    reports: list[tuple[float | None, float]] = []
+    solution = solve(
+        instance, Options(time_limit_s=1.0), report=lambda best, bound: reports.append((best, bound))
+    )
     assert time.perf_counter() - started < 1.0 + 1.5
     assert solution.cost is not None
     assert solution.bound is not None
     assert solution.bound <= solution.cost
     assert can_route(instance, solution.counts, instance.rate)
     assert reports
-    assert reports[-1].bound == pytest.approx(solution.bound)
+    assert reports[-1] == pytest.approx((solution.cost, solution.bound))
 
 
 def grid(side: int) -> Instance:
