@@ -282,8 +282,14 @@ def order_paths(paths: CandidatePaths, order: Ints) -> GivenPaths:
 
 # --- compiled -----------------------------------------------------------------------------
 
+internal = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+"""Decorator of functions that only compiled functions call: without what Python needs, they compile faster.
 
-@numba.njit(cache=True)
+Constants among their arguments have a type, such as np.int64(-1): each literal would be compiled anew.
+"""
+
+
+@internal
 def _shortest_given(given, k, length):  # type: ignore[no-untyped-def]
     """Return the shortest of the given paths of a demand, and its length."""
     best, least = -1, np.inf
@@ -348,7 +354,7 @@ def _distances(graph, demands, given, length, distance):  # type: ignore[no-unty
                 distance[k] = min(distance[k], ceiling)
 
 
-@numba.njit(cache=True)
+@internal
 def _add_slope(state, k, factor):  # type: ignore[no-untyped-def]
     """Add factor times the slope of demand k on its key path to the column of t."""
     key = state.key[k]
@@ -398,7 +404,7 @@ def _basic_columns(state, place, columns, cost, right):  # type: ignore[no-untyp
                     right[e] -= amount
 
 
-@numba.njit(cache=True)
+@internal
 def _key_flow(state, k):  # type: ignore[no-untyped-def]
     flow = state.fixed[k] + state.slope[k] * state.amount[0]
     i = state.first[k]
@@ -418,7 +424,7 @@ def _list_flows(state, flow):  # type: ignore[no-untyped-def]
             i = state.after[i]
 
 
-@numba.njit(cache=True)
+@internal
 def _add_row(state, e, factor, change):  # type: ignore[no-untyped-def]
     """Add factor times the row of link e of the inverse to `change`."""
     i = state.place_of[e]
@@ -430,7 +436,7 @@ def _add_row(state, e, factor, change):  # type: ignore[no-untyped-def]
             change[j] += factor * row[j]
 
 
-@numba.njit(cache=True)
+@internal
 def _path_direction(state, q, key, side, change):  # type: ignore[no-untyped-def]
     """Write what a unit of path q instead of the key takes from each basic column."""
     links = len(state.capacity)
@@ -448,7 +454,7 @@ def _path_direction(state, q, key, side, change):  # type: ignore[no-untyped-def
             side[e] = 0
 
 
-@numba.njit(cache=True)
+@internal
 def _rise_direction(state, change):  # type: ignore[no-untyped-def]
     """Write what a unit of t takes from each basic column; return its reduced cost."""
     cost = -1.0
@@ -461,14 +467,16 @@ def _rise_direction(state, change):  # type: ignore[no-untyped-def]
     return cost
 
 
-@numba.njit(cache=True)
-def _ratio_test(state, change, entering, is_rise, rate, seen):  # type: ignore[no-untyped-def]  # noqa: C901
+@internal
+def _ratio_test(state, change, entering, rise, rate, seen):  # type: ignore[no-untyped-def]  # noqa: C901
     """Return (kind, index, step): place leaves (0), key leaves (1), t at its limit (2), no limit (3).
 
-    entering  demand of the entering path, -1 for none; rate (K,) is scratch space, 0 before and after
+    entering  demand of the entering path, -1 for none
+    rise      1 where t enters, else 0; rate (K,) is scratch space, 0 before and after
     """
     place = state.number[0]
-    rise = 1.0 if is_rise else (-change[place] if place >= 0 else 0.0)
+    if rise == 0.0 and place >= 0:
+        rise = -change[place]
     count = 0
     if entering >= 0:
         seen[0] = entering
@@ -524,7 +532,7 @@ def _ratio_test(state, change, entering, is_rise, rate, seen):  # type: ignore[n
     return kind, index, step
 
 
-@numba.njit(cache=True)
+@internal
 def _remove_path(state, i):  # type: ignore[no-untyped-def]
     """Take the path in place i off the list of its demand."""
     k = state.owner[state.item[i]]
@@ -538,7 +546,7 @@ def _remove_path(state, i):  # type: ignore[no-untyped-def]
     state.after[i] = -1
 
 
-@numba.njit(cache=True)
+@internal
 def _swap_key(state, k, change, own):  # type: ignore[no-untyped-def]
     """Make the basic path of demand k with most traffic its key; return the place where the old key is.
 
@@ -581,7 +589,7 @@ def _swap_key(state, k, change, own):  # type: ignore[no-untyped-def]
     return best
 
 
-@numba.njit(cache=True)
+@internal
 def _eliminate(state, change, r, reduced_cost):  # type: ignore[no-untyped-def]
     """Update inverse and prices where the entering column replaces the one in place r."""
     pivot = change[r]
@@ -595,7 +603,7 @@ def _eliminate(state, change, r, reduced_cost):  # type: ignore[no-untyped-def]
             state.price[e] -= reduced_cost * factor
 
 
-@numba.njit(cache=True)
+@internal
 def _leave(state, r):  # type: ignore[no-untyped-def]
     if state.kind[r] == 0:
         state.place_of[state.item[r]] = -1
@@ -605,7 +613,7 @@ def _leave(state, r):  # type: ignore[no-untyped-def]
         state.number[0] = -1
 
 
-@numba.njit(cache=True)
+@internal
 def _move(state, change, step):  # type: ignore[no-untyped-def]
     for i in range(len(change)):
         state.value[i] -= step * change[i]
@@ -613,7 +621,7 @@ def _move(state, change, step):  # type: ignore[no-untyped-def]
         state.amount[0] = state.value[state.number[0]]
 
 
-@numba.njit(cache=True)
+@internal
 def _pivot(state, change, kind, item, entering, reduced_cost, test):  # type: ignore[no-untyped-def]  # noqa: C901
     """Let a column of this kind enter as the ratio test says; return whether t is at its limit."""
     what, index, step = test
@@ -672,32 +680,32 @@ def _enter_slack(state, e):  # type: ignore[no-untyped-def]
     state.place_of[e] = r
 
 
-@numba.njit(cache=True)
+@internal
 def _enter_full_links(state, change, rate, seen, most):  # type: ignore[no-untyped-def]
     """Let slacks of negative price enter; return the number of pivots, negative where t came to its limit."""
-    count = 0
+    count, none = 0, np.int64(-1)
     while count < most:
-        worst, scale = -1, 0.0
+        worst, scale = none, 0.0
         for e in range(len(state.price)):
             scale = max(scale, abs(state.price[e]))
         least = -COST_TOLERANCE * scale
         for e in range(len(state.price)):
             if state.place_of[e] < 0 and state.price[e] < least:
-                worst, least = e, state.price[e]
+                worst, least = np.int64(e), state.price[e]
         if worst < 0:
             return count
         for j in range(len(change)):
             change[j] = state.inverse[worst, j]
-        test = _ratio_test(state, change, -1, False, rate, seen)
+        test = _ratio_test(state, change, none, 0.0, rate, seen)
         if test[0] == 3:
             return count
         count += 1
-        if _pivot(state, change, 0, worst, -1, state.price[worst], test):
+        if _pivot(state, change, np.int64(SLACK), worst, none, state.price[worst], test):
             return -count
     return count
 
 
-@numba.njit(cache=True)
+@internal
 def _length_of(state, path):  # type: ignore[no-untyped-def]
     total, links = 0.0, len(state.price)
     for j in range(state.start[path], state.end[path]):
@@ -708,7 +716,7 @@ def _length_of(state, path):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True)
+@internal
 def _add_path(state, graph, given, k, root, node, parent, chosen):  # type: ignore[no-untyped-def]
     """Write a path behind the known ones, without counting it in; return its number.
 
@@ -734,7 +742,7 @@ def _add_path(state, graph, given, k, root, node, parent, chosen):  # type: igno
     return p
 
 
-@numba.njit(cache=True)
+@internal
 def _fix_served(demands, state):  # type: ignore[no-untyped-def]
     """Fix the demands that are at their rates, and set the next limit of t; return whether none is left."""
     t, at = state.amount[1] * (1.0 + 1e-12), state.number[6]
@@ -753,16 +761,17 @@ def _fix_served(demands, state):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(cache=True)
+@internal
 def _enter_rise(demands, state, change, rate, seen):  # type: ignore[no-untyped-def]
     """Let t enter the basis, past all limits at which demands are served; return -1 where it has."""
+    none = np.int64(-1)
     while True:
         reduced_cost = _rise_direction(state, change)
-        test = _ratio_test(state, change, -1, True, rate, seen)
+        test = _ratio_test(state, change, none, 1.0, rate, seen)
         if test[0] == 3:
             return 3
         if test[0] != 2:
-            _pivot(state, change, 2, -1, -1, reduced_cost, test)
+            _pivot(state, change, np.int64(RISE), none, none, reduced_cost, test)
             return -1
         _move(state, change, test[2])
         state.amount[0] = state.amount[1]
@@ -853,12 +862,12 @@ def _run(graph, demands, given, state, most):  # type: ignore[no-untyped-def]  #
             if reduced_cost >= -least:
                 continue
             _path_direction(state, q, state.key[k], side, change)
-            test = _ratio_test(state, change, k, False, rate, seen)
+            test = _ratio_test(state, change, k, 0.0, rate, seen)
             if test[0] == 3:
                 return 3
             state.used[0], state.used[1] = q + 1, state.end[q]
             state.number[2] = 0
             done += 1
-            if _pivot(state, change, 1, q, k, reduced_cost, test) or done >= most:
+            if _pivot(state, change, np.int64(PATH), q, k, reduced_cost, test) or done >= most:
                 break
         state.number[1] = (r + 1) % len(demands.roots)
