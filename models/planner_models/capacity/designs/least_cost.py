@@ -6,13 +6,13 @@ import numpy as np
 
 from planner.contract import progress
 from planner.options import Options
-from planner_models.capacity.designs.network_design.design import solve
 from planner_models.capacity.designs.network_design.instance import Instance, Solution
 from planner_models.capacity.problem.problem import CapacityPlanning
 
 
 def buy_at_least_cost(problem: CapacityPlanning, options: Options) -> Solution:
     """Return the cheapest purchases of a problem with one year; their cost is without installed capacity."""
+    from planner_models.capacity.designs.network_design.design import solve  # loads HiGHS
 
     def report(cost: float | None, bound: float) -> None:
         there = problem.installed_cost
