@@ -18,7 +18,8 @@ modules of a link there may be any number or one. In several years, demands grow
 bought stays. With a budget, the plan delivers the most demand in the worst state, then at the least cost.
 
 `formulation` is that model in Pyomo; `optimum` solves it over the purchases alone, by cuts from the linear
-programs of what does not fit in a state. The check solves those programs again for every failure.
+programs of what does not fit in a state. The check solves those programs again for every failure. Source
+`sndlib` reads files of SNDlib.
 
 Tables: `nodes(node, latitude?, longitude?, x?, y?)`, `links(tail, head, capacity_mbps, link?,
 installed_cost?, setup_cost?, setup_cost_per_km?, routing_cost?, length_km?)`, `candidates(tail, head,
@@ -63,6 +64,7 @@ from planner_models.capacity.problem.adjustments import adjust
 from planner_models.capacity.problem.drawing import draw as draw_problem
 from planner_models.capacity.problem.generators import PRESETS
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.readers import read_sndlib
 from planner_models.capacity.problem.schema import OPTIONAL_TABLES, PLAN_TABLES, TABLES
 
 SYSTEM = System(
@@ -75,6 +77,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=CapacityPlanning.from_tables,
         proportions=(Proportion(column="demands.rate_mbps", to="modules.capacity_mbps", at_most=1e6),),
+        sources={"sndlib": read_sndlib},
         presets=PRESETS,
         adjust=adjust,
         draw=draw_problem,

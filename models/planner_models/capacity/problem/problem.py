@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, cast
@@ -27,6 +27,18 @@ from planner_models.capacity.problem.schema import OPTIONAL_TABLES, TABLES
 
 EARTH_RADIUS_KM: Final = 6371.0
 Direction = Literal["undirected", "bidirected", "directed"]
+
+
+def name_by_ends(tails: Iterable[str], heads: Iterable[str], direction: Direction) -> list[str]:
+    """Return the names of links without one: tail<->head or tail->head, and #2 for the second of two."""
+    sign = "->" if direction == "directed" else "<->"
+    counts: dict[tuple[str, str], int] = {}
+    names = []
+    for tail, head in zip(tails, heads, strict=True):
+        ends = (tail, head) if direction == "directed" else (min(tail, head), max(tail, head))
+        counts[ends] = counts.get(ends, 0) + 1
+        names.append(f"{tail}{sign}{head}" + (f"#{counts[ends]}" if counts[ends] > 1 else ""))
+    return names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,18 +185,11 @@ class CapacityPlanning:
     @cached_property
     def names(self) -> list[str]:
         """(L,) name of each link, as other tables refer to it."""
-        sign = "->" if self.direction == "directed" else "<->"
-        given = self.lines["link"] if "link" in self.lines else [None] * len(self.lines)
-        counts: dict[tuple[str, str], int] = {}
-        names: list[str] = []
-        for tail, head, name in zip(self.lines["tail"], self.lines["head"], given, strict=True):
-            if isinstance(name, str):
-                names.append(name)
-                continue
-            ends = (tail, head) if self.direction == "directed" else (min(tail, head), max(tail, head))
-            counts[ends] = counts.get(ends, 0) + 1
-            names.append(f"{tail}{sign}{head}" + (f"#{counts[ends]}" if counts[ends] > 1 else ""))
-        return names
+        given = name_by_ends(self.lines["tail"], self.lines["head"], self.direction)
+        if "link" not in self.lines:
+            return given
+        own = zip(self.lines["link"], given, strict=True)
+        return [name if isinstance(name, str) else by_ends for name, by_ends in own]
 
     @cached_property
     def _line_rows(self) -> dict[str, int]:

@@ -85,15 +85,16 @@ def read(
 ) -> Tables:
     """Read the network in an SNDlib file, XML or native text (the first character decides).
 
-    The capacity of a link is that of one module; a capacity of 0 counts as none. Its cost is the cost
-    of that module; where all costs are 0 there is no column. A demand's rate is its value times its
+    The capacity of a link is that of one module; a capacity of 0 counts as none. Its cost is the routing
+    cost, of each Mbit/s on it; where all are 0 there is no column. What modules cost in total is for
+    system `capacity`, which reads these files too. A demand's rate is its value times its
     routing unit; several demands between the same nodes are added up.
 
     Of networks with undirected links and demands (model UNDIRECTED, such as germany50),
     `link_direction = "bidirected"` and `demand_direction = "undirected"` preserve the meaning: the load
     of a link in an undirected plan is the load of both directions here.
 
-    Routing costs, setup costs, hop limits and admissible paths are ignored.
+    Costs of modules, setup costs, hop limits and admissible paths are ignored.
 
     raises  InputError with every fault of the file's syntax, structure and numbers; for links
             without any capacity; for a unit other than the file declares
@@ -103,7 +104,7 @@ def read(
     networks = []
     for file in (path,) if demands is None else (path, Path(demands)):
         try:
-            networks.append(_parse(file, unit))
+            networks.append(parse(file, unit))
         except InputError as error:
             faults += error.faults
     if faults:
@@ -111,7 +112,8 @@ def read(
     return _tables(networks[0], networks[-1], module, link_direction, demand_direction, coordinates, unit)
 
 
-def _parse(path: Path, unit: RateUnit) -> Network:
+def parse(path: Path, unit: RateUnit) -> Network:
+    """Return the elements of a file, with the faults of their syntax and of another unit than it declares."""
     require_file(path)
     with path.open("rb") as file:
         start = file.read(1 << 12).lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")
@@ -135,20 +137,21 @@ def _tables(
     faults = network.faults
     if not network.nodes:
         faults.add(faults.file, ": has no nodes")
-    nodes = _nodes(network, coordinate_type)
+    nodes = read_nodes(network, coordinate_type)
     ids = set(nodes["node"])
     exponent = MBPS_EXPONENT[unit]
     for link in network.links:
-        _require_ends(faults, link, ids)
+        require_ends(faults, link, ids)
     chosen = [_choose_module(faults, link, module, exponent) for link in network.links]
+    routing = [read_cost(faults, link, "routing", link.routing_cost, exponent) for link in network.links]
     for demand in matrix.demands:
-        _require_ends(matrix.faults, demand, ids)
-    rate = to_floats([_rate(matrix.faults, demand, exponent) for demand in matrix.demands])
+        require_ends(matrix.faults, demand, ids)
+    rate = to_floats([read_rate(matrix.faults, demand, exponent) for demand in matrix.demands])
     lines = faults.lines + (matrix.faults.lines if matrix is not network else [])
     if lines:
         raise InputError(*lines)
     both_ways = link_direction == "bidirected"
-    cost = drop_all_zero(to_floats([cost for _, cost in chosen]))
+    cost = drop_all_zero(to_floats(routing))
     tail, head = _list_ends(network.links, both_ways)
     source, target = _list_ends(matrix.demands, demand_direction == "undirected")
     copies = 1 + both_ways
@@ -158,7 +161,7 @@ def _tables(
         links=build_table(
             tail=tail,
             head=head,
-            capacity_mbps=np.repeat(to_floats([capacity for capacity, _ in chosen]), copies),
+            capacity_mbps=np.repeat(to_floats(chosen), copies),
             cost=None if cost is None else np.repeat(cost, copies),
         ),
         demands=sum_duplicates(
@@ -171,7 +174,8 @@ def _tables(
     )
 
 
-def _nodes(network: Network, coordinate_type: str) -> pd.DataFrame:
+def read_nodes(network: Network, coordinate_type: str) -> pd.DataFrame:
+    """Return the table of nodes, with their places where the file has degrees."""
     faults = network.faults
     seen: set[str] = set()
     x, y = [], []
@@ -187,15 +191,16 @@ def _nodes(network: Network, coordinate_type: str) -> pd.DataFrame:
     return build_table(node=[id_ for _, id_, _, _ in network.nodes], **position)
 
 
-def _require_ends(faults: FileErrors, item: Link | Demand, ids: set[str]) -> None:
+def require_ends(faults: FileErrors, item: Link | Demand, ids: set[str]) -> None:
+    """Record a fault for each end of a link or a demand that is no node."""
     for end, id_ in (("source", item.source), ("target", item.target)):
         if id_ not in ids:
             fault = f": {end} is '{shorten(id_)}', must be a node"
             faults.add(item.place, fault, rule=f"{end} must be a node", near=(id_, ids))
 
 
-def _choose_module(faults: FileErrors, link: Link, module: str, exponent: int) -> tuple[float, float]:
-    """Return capacity (Mbit/s) and cost of the module that the link gets."""
+def _choose_module(faults: FileErrors, link: Link, module: str, exponent: int) -> float:
+    """Return the capacity of the module that the link gets, Mbit/s."""
     capacity, cost = link.preinstalled
     installed = (
         [] if capacity is None else [_module(faults, link.place, "pre-installed", capacity, cost, exponent)]
@@ -210,8 +215,8 @@ def _choose_module(faults: FileErrors, link: Link, module: str, exponent: int) -
             ": has neither a pre-installed capacity nor a module with one",
             rule="a link has neither a pre-installed capacity nor a module with one",
         )
-        return math.nan, math.nan
-    return (max if module == "largest" else min)(candidates)
+        return math.nan
+    return (max if module == "largest" else min)(candidates)[0]
 
 
 def _module(
@@ -223,7 +228,16 @@ def _module(
     )
 
 
-def _rate(faults: FileErrors, demand: Demand, exponent: int) -> float:
+def read_cost(faults: FileErrors, link: Link, kind: str, text: str | None, exponent: int = 0) -> float:
+    """Return the routing or setup cost of a link; 0 where it has none.
+
+    exponent  of the unit of rates, for a cost per unit of rate
+    """
+    return 0.0 if text is None else faults.number(link.place, f"{kind} cost", text, exponent=-exponent)
+
+
+def read_rate(faults: FileErrors, demand: Demand, exponent: int) -> float:
+    """Return the rate of a demand, Mbit/s."""
     unit = "1" if demand.routing_unit is None else demand.routing_unit
     value = faults.number(demand.place, "demand value", demand.value, exponent=exponent)
     return value * faults.number(demand.place, "routing unit", unit)
@@ -247,7 +261,7 @@ def write(
     link_direction: LinkDirection = "bidirected",
     unit: Unit = "mbps",
 ) -> None:
-    """Write an SNDlib network: capacities and costs as pre-installed modules, demands from source to target.
+    """Write an SNDlib network: pre-installed capacities, routing costs, demands from source to target.
 
     With `link_direction` "bidirected" two opposite links of the same capacity and cost become one.
     Read the file back with the same `link_direction`. The format has no fields for weights and
@@ -264,7 +278,8 @@ def write(
     exponent = -MBPS_EXPONENT[unit]
     ends = list(zip(links["tail"], links["head"], strict=True))
     capacity = [format_decimal(value, exponent=exponent) for value in links["capacity_mbps"]]
-    written = [(*ends[row], capacity[row], format_decimal(cost[row])) for row in rows]
+    price = [format_decimal(value, exponent=-exponent) for value in cost]
+    written = [(*ends[row], capacity[row], price[row]) for row in rows]
     rates = [format_decimal(rate, exponent=exponent) for rate in tables["demands"]["rate_mbps"]]
     demands = list(zip(tables["demands"]["source"], tables["demands"]["target"], rates, strict=True))
     as_xml = path.suffix == ".xml" if syntax is None else syntax == "xml"

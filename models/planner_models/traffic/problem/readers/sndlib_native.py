@@ -127,7 +127,8 @@ def _add_link(network: Network, place: str, words: list[str]) -> None:
         return
     source, target = map(node_labels.decode, groups[0])
     pairs: list[tuple[str | None, str | None]] = list(zip(modules[::2], modules[1::2], strict=True))
-    network.links.append(Link(place, source, target, (outside[1], outside[2]), pairs))
+    link = Link(place, source, target, (outside[1], outside[2]), pairs, outside[3], outside[4])
+    network.links.append(link)
 
 
 def _add_demand(network: Network, place: str, words: list[str]) -> None:
@@ -150,7 +151,7 @@ def format_lines(network: NetworkRows) -> Iterator[str]:
         yield f"  {encode(node)} ( {x} {y} )"
     yield ")\n\nLINKS ("
     for number, (tail, head, capacity, cost) in enumerate(network.links, start=1):
-        yield f"  L{number} ( {encode(tail)} {encode(head)} ) {capacity} {cost} 0 0 ( )"
+        yield f"  L{number} ( {encode(tail)} {encode(head)} ) {capacity} 0 {cost} 0 ( )"
     yield ")\n\nDEMANDS ("
     for number, (source, target, rate) in enumerate(network.demands, start=1):
         yield f"  D{number} ( {encode(source)} {encode(target)} ) 1 {rate} UNLIMITED"

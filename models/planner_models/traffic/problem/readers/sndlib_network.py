@@ -13,13 +13,15 @@ from planner_models.traffic.problem.readers.file_writing import format_decimal, 
 
 @dataclass
 class Link:
-    """A link of the file: its ends, and its modules as (capacity, cost)."""
+    """A link of the file: its ends, its modules as (capacity, cost), and its routing and setup cost."""
 
     place: str
     source: str
     target: str
     preinstalled: tuple[str | None, str | None]  # capacity and cost, as written
     modules: list[tuple[str | None, str | None]]
+    routing_cost: str | None = None
+    setup_cost: str | None = None
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Network:
 
 @dataclass
 class NetworkRows:
-    """Rows of a file to write: links with capacity and cost, demands with their value."""
+    """Rows of a file to write: links with capacity and routing cost, demands with their value."""
 
     nodes: pd.DataFrame
     links: list[tuple[str, str, str, str]]

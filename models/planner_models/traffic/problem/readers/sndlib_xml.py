@@ -42,6 +42,8 @@ def parse(path: Path) -> Network:
                 _end(link, "target", ids),
                 _module(link.find("preInstalledModule")),
                 modules,
+                xml_files.text_of(link, "routingCost"),
+                xml_files.text_of(link, "setupCost"),
             )
         )
     for place, _, demand in _elements_with_id(path, root.findall("demands/demand"), network.faults):
@@ -88,7 +90,8 @@ def format_lines(network: NetworkRows) -> Iterator[str]:
     for number, (tail, head, capacity, cost) in enumerate(network.links, start=1):
         yield (
             f'      <link id="L{number}"><source>{escape(tail)}</source><target>{escape(head)}</target>'
-            f"<preInstalledModule><capacity>{capacity}</capacity><cost>{cost}</cost></preInstalledModule></link>"
+            f"<preInstalledModule><capacity>{capacity}</capacity><cost>0</cost></preInstalledModule>"
+            f"<routingCost>{cost}</routingCost></link>"
         )
     yield "    </links>\n  </networkStructure>\n  <demands>"
     for number, (source, target, rate) in enumerate(network.demands, start=1):

@@ -98,10 +98,10 @@ def test_network(tmp_path: Path, text: str) -> None:
         ["Trier", 49.75, 6.64],
     ]
     assert tables["links"].values.tolist() == [
-        ["Bonn", "Ulm", 40.0, 1.0],
-        ["Ulm", "Bonn", 40.0, 1.0],
-        ["Ulm", "Trier", 155.0, 7.0],
-        ["Trier", "Ulm", 155.0, 7.0],
+        ["Bonn", "Ulm", 40.0, 0.0],
+        ["Ulm", "Bonn", 40.0, 0.0],
+        ["Ulm", "Trier", 155.0, 5.0],
+        ["Trier", "Ulm", 155.0, 5.0],
         ["Bonn", "Ulm", 2.5, 0.0],
         ["Ulm", "Bonn", 2.5, 0.0],
     ]
@@ -110,17 +110,19 @@ def test_network(tmp_path: Path, text: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize(
-    ("module", "capacity", "cost"),
-    [
-        ("preinstalled", [40, 155, 2.5], [1, 7, 0]),
-        ("smallest", [10, 155, 2.5], [3, 7, 0]),
-        ("largest", [160, 622, 2.5], [9, 8, 0]),
-    ],
+    ("module", "capacity"),
+    [("preinstalled", [40, 155, 2.5]), ("smallest", [10, 155, 2.5]), ("largest", [160, 622, 2.5])],
 )
-def test_modules(tmp_path: Path, text: str, module: str, capacity: list[float], cost: list[float]) -> None:
+def test_modules(tmp_path: Path, text: str, module: str, capacity: list[float]) -> None:
     links = read(tmp_path, text, module=module, link_direction="directed")["links"]
     assert links["capacity_mbps"].tolist() == capacity
-    assert links["cost"].tolist() == cost
+    assert links["cost"].tolist() == [0, 5, 0], "the routing cost, not what a module costs"
+
+
+@BOTH
+def test_a_cost_is_of_each_mbps(tmp_path: Path, text: str) -> None:
+    links = read(tmp_path, text, unit="gbps", link_direction="directed")["links"]
+    assert links["cost"].tolist() == [0, 0.005, 0]
 
 
 @BOTH
@@ -165,7 +167,7 @@ def test_pixels_are_not_read_as_degrees(tmp_path: Path) -> None:
 
 
 def test_costs_that_are_all_zero_are_no_column(tmp_path: Path) -> None:
-    text = TEXT.replace("40 1 ", "40 0 ").replace("155 7 622 8", "155 0")
+    text = TEXT.replace("0.00 0.00 5 0", "0.00 0.00 0 0")
     assert list(read(tmp_path, text)["links"]) == ["tail", "head", "capacity_mbps"]
 
 
