@@ -52,6 +52,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.traffic_peers
 	$(BIN)/python -m benchmarks.traffic_designs --quick
 	$(BIN)/python -m benchmarks.traffic_optimum --quick
+	$(BIN)/python -m benchmarks.traffic_failures --quick
 	$(BIN)/python -m benchmarks.multicast_channels --quick
 	$(BIN)/python -m benchmarks.multicast_dynamics --quick
 	$(BIN)/python -m benchmarks.circuits_schedules --quick

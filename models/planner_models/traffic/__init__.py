@@ -71,8 +71,9 @@ from planner_models.traffic.plan import what_if
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.drawing import add_load, draw
 from planner_models.traffic.plan.elements import ELEMENTS
+from planner_models.traffic.plan.failed_links import read_routing
 from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
-from planner_models.traffic.plan.plan import PLAN_TABLES, Routing, routing_from_tables
+from planner_models.traffic.plan.plan import PLAN_TABLES, Routing
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.drawing import draw as draw_problem
@@ -101,7 +102,7 @@ SYSTEM = System(
     ),
     plan=PlanType(
         tables=PLAN_TABLES,
-        from_tables=routing_from_tables,
+        from_tables=read_routing,
         check=check,
         metrics=METRICS,
         measure=measure,

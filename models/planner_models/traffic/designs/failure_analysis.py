@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.contract.failure_analysis import (
@@ -19,10 +20,13 @@ from planner.contract.failure_analysis import (
     PossibleFailures,
 )
 from planner.contract.studies import Section
-from planner.errors import SolverFailure
+from planner.errors import InputError, SolverFailure
 from planner.options import Options, Restoration
 from planner_models.traffic.plan import reconvergence
-from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
+from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.failed_links import survive
+from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes, require_links
 from planner_models.traffic.problem.failure_sets import (
     FailureSet,
     FailureSource,
@@ -75,12 +79,19 @@ def _adjustments(problem: Traffic, failures: FailureSet, source: FailureSource, 
     if source == "nodes":
         return {"fail_nodes": (name,)}
     rows = failures.link[failures.start[row] : failures.start[row + 1]]
-    return {"fail_links": tuple(problem.link_labels[link] for link in rows.tolist())}
+    tail, head = (problem.links[end].to_numpy()[rows] for end in ("tail", "head"))
+    number, is_parallel = problem.parallel[rows], problem.is_parallel[rows]
+    return {
+        "fail_links": tuple(
+            f"{a}->{b}" + (f"#{nth}" if is_numbered else "")
+            for a, b, nth, is_numbered in zip(tail, head, number, is_parallel, strict=True)
+        )
+    }
 
 
 def analyse_failures(
     problem: Traffic,
-    plan: Routing,  # noqa: ARG001
+    plan: Routing,
     design: str | None,
     parameters: Mapping[str, Any],
     failures: PossibleFailures,
@@ -95,7 +106,21 @@ def analyse_failures(
         if design not in RECONVERGING or not is_plain or not fits:
             return None
         restoration = "reconverge"
+    if restoration is None:
+        by_itself: Restoration = "none" if plan.routes is None else "local"
+        restoration = by_itself if plan.weights is None else "reconverge"
+    if restoration == "reoptimize":
+        raise InputError("restoration reoptimize: run design optimum without --restoration")
+    if restoration in ("none", "local"):
+        if restoration == "local" and plan.routes is None:
+            raise InputError("restoration local: the plan has no table routes, between which traffic moves")
+        return FixedPlan(problem=problem, plan=plan, failures=data, is_local=restoration == "local")
     weight = None
+    if plan.weights is not None:
+        table = plan.weights
+        place = require_links(problem, table["tail"], table["head"], table["parallel"], "weights")
+        weight = np.empty(len(problem.links))
+        weight[place] = table["weight"].to_numpy(float)
     return Reconvergence(
         problem=problem, failures=data, weight=weight, is_single=RECONVERGING.get(design or "", False)
     )
@@ -204,13 +229,144 @@ class Reconvergence:
         return availability_tables(self.problem, lost, served)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FixedPlan:
+    """Analysis of a plan that stays as it is after a failure.
+
+    Traffic that would ride a failed link is lost and loads no link, as its source finds no route. With
+    `is_local` it moves to the routes of its demand that survive, in proportion to their rates; only where
+    none survives it is lost.
+    """
+
+    problem: Traffic
+    plan: Routing
+    failures: FailureSet
+    is_local: bool
+
+    @property
+    def about(self) -> str:
+        """What happens after a failure, in one sentence."""
+        if self.is_local:
+            return "traffic of a lost route moves to those of its demand that survive, in proportion"
+        return "what would ride a failed link is lost"
+
+    @cached_property
+    def flow(self) -> VerifiedFlow:
+        """The flow of the plan without failures."""
+        return verify_flow(self.problem, self.plan)
+
+    @cached_property
+    def order(self) -> Ints:
+        """The demands in the order of admission."""
+        return reconvergence.admission_order(self.problem)
+
+    @cached_property
+    def routes(self) -> tuple[sp.csr_array, Ints, Floats]:
+        """Share of each route's traffic on links, (R, E), its demand and its rate, (R,)."""
+        routes = self.plan.routes
+        assert routes is not None
+        uses = links_of_routes(self.problem, routes, list_routes(self.problem, routes))
+        return uses, self.problem.find_demands(routes), routes["rate_mbps"].to_numpy(float)
+
+    def busiest_first(self) -> Ints:
+        """Return the failures by row, those that hit most traffic first."""
+        failures = self.failures
+        rows = np.repeat(np.arange(len(failures)), np.diff(failures.start))
+        hit = sum_by_index(rows, self.flow.load_mbps[failures.link], len(failures))
+        return np.argsort(-hit, kind="stable")
+
+    def flow_after(self, down: Ints) -> VerifiedFlow:
+        """Return the flow where some links, by row, have failed."""
+        flow = self.flow
+        if not (flow.load_mbps[down] > 0).any():
+            return flow
+        is_down = np.zeros(len(self.problem.links), dtype=bool)
+        is_down[down] = True
+        if self.is_local:
+            uses, demand, rate = self.routes
+            demands = len(self.problem.demands)
+            is_alive = np.asarray(uses[:, is_down].sum(axis=1)).ravel() == 0
+            before = sum_by_index(demand, rate, demands)
+            left = sum_by_index(demand, np.where(is_alive, rate, 0.0), demands)
+            grows = np.divide(before, left, out=np.zeros(demands), where=left > 0)
+            moved = np.where(is_alive, rate * grows[demand], 0.0)
+            spread = sp.csr_array((moved, (demand, np.arange(len(rate)))), shape=(demands, len(rate)))
+            amount = sp.csr_array(spread @ uses)
+            served = np.where(left > 0, flow.served_mbps, 0.0)
+            row, by_demand = np.arange(demands), True
+        else:
+            amount, served = survive(self.problem, flow, is_down)
+            row, by_demand = flow.commodity, flow.by_demand
+        return VerifiedFlow(
+            load_mbps=np.asarray(amount.sum(axis=0)).ravel(),
+            link_row=flow.link_row,
+            served_mbps=served,
+            flow_mbps=amount,
+            commodity=row,
+            by_demand=by_demand,
+        )
+
+    def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
+        """Return the outcomes of some failures, and sums over them for each demand: see `Outcomes`."""
+        demands, probability = len(self.problem.demands), self.failures.probability
+        outcomes, sums = [], (np.zeros(demands), np.zeros(demands))
+        for row in rows.tolist():
+            down = self.failures.link[self.failures.start[row] : self.failures.start[row + 1]]
+            outcomes.append(self._outcome(down, sums, 0.0 if probability is None else probability[row]))
+        return outcomes, sums
+
+    def _outcome(self, down: Ints, sums: tuple[Floats, Floats], probability: float) -> FailureOutcome:
+        """Return the outcome of one failure; add what each demand loses, and whether all of it arrives."""
+        problem, flow = self.problem, self.flow_after(down)
+        delivered = delivered_rates(problem, flow)
+        rate, sent = problem.rate_mbps, self.flow.served_mbps
+        sums[0][:] += probability * (rate - delivered)
+        sums[1][:] += probability * (delivered >= rate * (1 - TOLERANCE))
+        use = flow.load_mbps / problem.capacity_mbps
+        busiest = int(np.argmax(use)) if len(use) else -1
+        cut = float((sent - flow.served_mbps).sum())
+        lost = float((flow.served_mbps - delivered).sum())
+        shed = np.where(rate - sent > 1e-12 * rate, rate - sent, 0.0)
+        admitted = None
+        if flow.by_demand:
+            matrix = flow.flow_mbps
+            admitted = reconvergence.admit_flows(
+                matrix.indptr.astype(np.int64),
+                matrix.indices.astype(np.int64),
+                matrix.data,
+                flow.served_mbps,
+                problem.capacity_mbps.copy(),
+                self.order,
+            )
+        return outcome_of(
+            offered=float(rate.sum()),
+            delivered=float(delivered.sum()),
+            lost=lost + cut,
+            shed=float(shed.sum()),
+            admitted=admitted,
+            overloaded_links=int((use > 1 + TOLERANCE).sum()),
+            fullest=float(use[busiest]) if busiest >= 0 else 0.0,
+            busiest=problem.link_labels[busiest] if busiest >= 0 and use[busiest] > 0 else None,
+        )
+
+    def conclude(self, parts: Sequence[tuple[Floats, Floats]]) -> Sequence[Section]:
+        """Return expected losses and availabilities where failures have probabilities."""
+        none = self.failures.probability_of_none
+        if none is None:
+            return ()
+        calm = np.zeros(len(self.problem.demands)), np.zeros(len(self.problem.demands))
+        self._outcome(np.zeros(0, dtype=np.int64), calm, none)
+        lost, served = (np.sum([calm[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
+        return availability_tables(self.problem, lost, served)
+
+
 def outcome_of(
     *,
     offered: float,
     delivered: float,
     lost: float,
     shed: float,
-    admitted: float,
+    admitted: float | None,
     overloaded_links: int,
     fullest: float,
     busiest: str | None,
@@ -227,9 +383,12 @@ def outcome_of(
         "max_utilization": fullest,
         **others,
     }
+    figures = {"links_over": float(overloaded_links)}
+    if admitted is not None:
+        figures["admitted_mbps"] = admitted
     return FailureOutcome(
         metrics=metrics,
-        figures={"admitted_mbps": admitted, "links_over": float(overloaded_links)},
+        figures=figures,
         busiest=None if busiest is None else (busiest.replace("->", " → "), 100 * fullest),
     )
 

@@ -97,7 +97,8 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         unit="Mbit/s",
     )
     shed = _listed_as_shed(problem, plan)
-    known = flow.served_mbps + shed
+    lost = lost_rates(problem, plan)
+    known = flow.served_mbps + shed + lost
     excess = np.flatnonzero(
         (shed > 0) & (known > problem.rate_mbps * (1 + TOLERANCE) + _precision(problem, flow))
     )
@@ -117,11 +118,28 @@ def check(problem: Traffic, plan: Routing) -> Violations:
     )
     false = _find_false_utilization(problem, plan, flow.link_row, flow.load_mbps)
     found = capacity + demand + false + check_routes(problem, plan, flow)
+    if plan.failed is not None:
+        rode = plan.failed["rate_mbps"].to_numpy(float)
+        found += Violations.of(
+            "failed_links",
+            where=plan.failed["link"].tolist(),
+            amount=rode,
+            allowed=np.zeros(len(rode)),
+            unit="Mbit/s",
+        )
     if plan.guarantees is None:
         return found
     from planner_models.traffic.plan.guarantees import check_guarantees  # simulates failures of this flow
 
     return found + check_guarantees(problem, plan, flow)
+
+
+def lost_rates(problem: Traffic, plan: Routing) -> Floats:
+    """Return the traffic of each demand that is lost on links that have failed, (K,), Mbit/s."""
+    if plan.lost is None:
+        return np.zeros(len(problem.demands))
+    demand = problem.find_demands(plan.lost)
+    return sum_by_index(demand, plan.lost["rate_mbps"].to_numpy(float), len(problem.demands))
 
 
 def _listed_as_shed(problem: Traffic, plan: Routing) -> Floats:

@@ -200,11 +200,30 @@ def surviving_flow(problem: Traffic, flow: VerifiedFlow) -> sp.csr_array:
     if not overloaded.any():
         return flow.flow_mbps
     moves = _Moves(problem, flow, overloaded)
-    passed = solve_drops(moves, problem.capacity_mbps, overloaded)
+    return _surviving_part(flow, moves, solve_drops(moves, problem.capacity_mbps, overloaded))
+
+
+def _surviving_part(flow: VerifiedFlow, moves: _Moves, passed: Floats) -> sp.csr_array:
     entries = flow.flow_mbps.tocoo()
     amount = np.where(moves.is_used, entries.data, 0.0)
     amount[moves.is_moving] = moves.surviving_amount(passed)
     return sp.csr_array((amount, (entries.row, entries.col)), shape=entries.shape)
+
+
+def pass_links(
+    problem: Traffic, flow: VerifiedFlow, links: Bools, passed: Floats
+) -> tuple[sp.csr_array, Floats]:
+    """Return the part of each flow that arrives, (C, E) Mbit/s, and the share of each demand, (K,).
+
+    links   (E,) those that do not pass all traffic
+    passed  (E,) the share that links pass, 1 for all others
+    """
+    moves = _Moves(problem, flow, links)
+    share = np.ones(len(problem.demands))
+    share[moves.demand] = np.minimum(moves.arriving_share(passed), 1.0)
+    left = _surviving_part(flow, moves, passed)
+    left.eliminate_zeros()
+    return left, share
 
 
 def solve_drops(moves: _Moves, capacity: Floats, overloaded: Bools) -> Floats:

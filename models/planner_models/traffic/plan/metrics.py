@@ -10,7 +10,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.metrics import Headline, Metric
 from planner.contract.plan import Breakdown
-from planner_models.traffic.plan.check import TOLERANCE, verify_flow
+from planner_models.traffic.plan.check import TOLERANCE, lost_rates, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.fixed_shares import measure_worst_utilization
 from planner_models.traffic.plan.moved_traffic import measure_moved_share
@@ -36,7 +36,7 @@ METRICS: Final = (
     ),
     _more("offered_mbps", "Mbit/s", "sum of all demands"),
     _more("delivered_share", "", "delivered over offered traffic"),
-    _less("lost_mbps", "Mbit/s", "traffic that is sent and does not arrive, for overloaded links"),
+    _less("lost_mbps", "Mbit/s", "traffic that is sent and does not arrive, for overloaded or failed links"),
     _less("shed_mbps", "Mbit/s", "demand that the plan leaves out, on purpose or for want of a path"),
     _less("overloaded_links", "links", "links with more load than capacity"),
     _less(
@@ -122,6 +122,7 @@ LIMITS: Final = {
     "utilization": "links listed with a false utilization",
     "latency": "broken latency limits",
     "rules": "broken rules",
+    "failed_links": "failed links with traffic",
     "guarantees": "demands that a failure hits harder than guaranteed",
 }
 
@@ -134,6 +135,8 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
     flow = verify_flow(problem, plan)
     load, served, rate = flow.load_mbps, flow.served_mbps, problem.rate_mbps
     delivered = delivered_rates(problem, flow)
+    lost = lost_rates(problem, plan)
+    unsent = rate - served - lost
     utilization = load / problem.capacity_mbps
     busiest = float(utilization.max(initial=0.0))
     counted = (rate > 0) & ~problem.unreachable
@@ -147,8 +150,8 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "delivered_mbps": arrived,
         "offered_mbps": offered,
         "delivered_share": arrived / offered if offered > 0 else None,
-        "lost_mbps": float((served - delivered).sum()),
-        "shed_mbps": float(np.where(rate - served > 1e-12 * rate, rate - served, 0.0).sum()),
+        "lost_mbps": float((served - delivered).sum() + lost.sum()),
+        "shed_mbps": float(np.where(unsent > 1e-12 * rate, unsent, 0.0).sum()),
         "overloaded_links": float((utilization > 1 + TOLERANCE).sum()),
         "max_utilization": busiest,
         "worst_utilization": measure_worst_utilization(problem, plan),
@@ -171,7 +174,8 @@ def break_down(problem: Traffic, plan: Routing) -> Breakdown | None:
         return None
     flow = verify_flow(problem, plan)
     rate, served, delivered = problem.rate_mbps, flow.served_mbps, delivered_rates(problem, flow)
-    shed = np.where(rate - served > 1e-12 * rate, rate - served, 0.0)
+    lost = lost_rates(problem, plan)
+    shed = np.where(rate - served - lost > 1e-12 * rate, rate - served - lost, 0.0)
 
     def by_class(amount: Floats) -> Floats:
         return sum_by_index(problem.class_of, amount, len(problem.class_table))
@@ -185,7 +189,7 @@ def break_down(problem: Traffic, plan: Routing) -> Breakdown | None:
             "delivered_share": np.divide(
                 arrived, offered, out=np.full(len(offered), np.nan), where=offered > 0
             ),
-            "lost_mbps": by_class(served - delivered),
+            "lost_mbps": by_class(served - delivered + lost),
             "shed_mbps": by_class(shed),
         }
     )

@@ -248,6 +248,8 @@ class Routing:
     rerouting  metric, value, free_value, gain_per_point, ... where the rerouted traffic is limited
     shares  source, target, tail, head, parallel, share where demands have fixed shares, at any rates
     worst_matrices  matrix, source, target, rate_mbps of those that shares are made for
+    lost, failed  source, target, rate_mbps of traffic that is lost, as its links have failed since the plan
+            was made, and link, rate_mbps of these; None where none has
 
     Where demands have classes, flows, routes, shed, segments, moved and guarantees have the column `class`.
     """
@@ -265,6 +267,8 @@ class Routing:
     rerouting: pd.DataFrame | None = None
     shares: pd.DataFrame | None = None
     worst_matrices: pd.DataFrame | None = None
+    lost: pd.DataFrame | None = None
+    failed: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables flows, links and, where there are any, those that `PLAN_TABLES` has besides."""
@@ -359,10 +363,15 @@ def routing_from_tables(problem: Traffic, tables: Mapping[str, pd.DataFrame]) ->
 def list_shed(problem: Traffic, sent_mbps: Floats) -> pd.DataFrame | None:
     """Return the table `shed` of a plan that sends these rates (K,), Mbit/s; None where it sends all."""
     missing = problem.rate_mbps - sent_mbps
-    rows = np.flatnonzero(missing > SHED_TOLERANCE * problem.rate_mbps)
+    return list_demands(problem, np.where(missing > SHED_TOLERANCE * problem.rate_mbps, missing, 0.0))
+
+
+def list_demands(problem: Traffic, amount_mbps: Floats) -> pd.DataFrame | None:
+    """Return a table of the demands with an amount above 0, (K,), Mbit/s; None where there is none."""
+    rows = np.flatnonzero(amount_mbps > 0)
     if not len(rows):
         return None
-    return pd.DataFrame({**_name_demands(problem, rows), "rate_mbps": missing[rows]})
+    return pd.DataFrame({**_name_demands(problem, rows), "rate_mbps": amount_mbps[rows]})
 
 
 def sent_by_demand(problem: Traffic, flow_mbps: sp.sparray) -> Floats:

@@ -27,6 +27,26 @@ DROP, PRIORITY, MAX_MIN = range(3)
 OVERLOADS: Final = {"drop": DROP, "priority": PRIORITY, "max-min": MAX_MIN}
 
 
+@numba.njit(cache=True, nogil=True)
+def admit_flows(first, link, amount, sent, residual, order):  # type: ignore[no-untyped-def]
+    """Return how much fits of demands whose flows on links are link, amount[first[k]:first[k + 1]].
+
+    sent      (K,) what demands send with these flows
+    residual  (E,) capacities, which are used up
+    order     (K,) demands in the order of admission
+    """
+    admitted = 0.0
+    for k in order:
+        part = 1.0
+        for i in range(first[k], first[k + 1]):
+            if amount[i] > 0:
+                part = min(part, residual[link[i]] / amount[i])
+        for i in range(first[k], first[k + 1]):
+            residual[link[i]] = max(residual[link[i]] - part * amount[i], 0.0)
+        admitted += part * sent[k]
+    return admitted
+
+
 class Network(NamedTuple):
     """A network and its demands, as arrays for compiled loops; T targets, G layers of traffic.
 

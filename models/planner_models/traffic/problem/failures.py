@@ -221,7 +221,7 @@ def remove_failed(problem: Traffic, down: Bools, factor: Floats, lost_demands: L
     for old, new in ((problem.links, links), (problem.demands, demands)):
         new.attrs |= old.attrs
     known_down = problem.down
-    if problem.names_links and len(failed):  # tables may name them
+    if len(failed):  # tables and plans may name them
         number = np.where(problem.is_parallel, problem.parallel, 0)[down]
         failed = failed.assign(parallel=number.astype(float))
         known_down = failed if known_down is None else pd.concat([known_down, failed], ignore_index=True)

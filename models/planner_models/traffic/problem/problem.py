@@ -223,7 +223,7 @@ class Traffic:
     rules    what routes must use or avoid, see `planner_models.traffic.problem.rules`; None for no rules
     failures elements that may fail together, see `planner_models.traffic.problem.failure_sets`; None where
              none are given
-    down     links that are down and that tunnels, rules and failures may name; kept for them only
+    down     links that are down; tunnels, rules, failures and plans made before may name them
     overload  what happens on overloaded links, see `planner_models.traffic.plan.delivery`
 
     Links with capacity 0 are down: they are left out. Where all links have failed there is none. Below, N, E
@@ -267,9 +267,9 @@ class Traffic:
             )
         if not is_up.all():
             links = self.links
+            self._keep_down(self.numbered_links[~is_up])
             if self.names_links:
-                links = self._numbered_links
-                self._keep_down(links[~is_up])
+                links = self.numbered_links
             links = links[is_up]
             links.attrs |= self.links.attrs
             object.__setattr__(self, "links", links)
@@ -353,8 +353,8 @@ class Traffic:
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again; links that are down have capacity 0."""
         tables = {table.name: getattr(self, table.name) for table in TABLES}
-        if self.down is not None and len(self.links):
-            tables["links"] = pd.concat([self._numbered_links, self.down.assign(capacity_mbps=0.0)])
+        if self.down is not None and self.names_links and len(self.links):
+            tables["links"] = pd.concat([self.numbered_links, self.down.assign(capacity_mbps=0.0)])
         return {name: frame.reset_index(drop=True) for name, frame in tables.items() if frame is not None}
 
     def size(self) -> dict[str, int]:
@@ -399,7 +399,7 @@ class Traffic:
         return any(table is not None for table in (self.tunnels, self.rules, self.failures))
 
     @property
-    def _numbered_links(self) -> pd.DataFrame:
+    def numbered_links(self) -> pd.DataFrame:
         """The links, with the number of each that has or had parallel ones, which stays as others go down."""
         return self.links.assign(parallel=np.where(self.is_parallel, self.parallel, 0).astype(float))
 

@@ -1,0 +1,128 @@
+"""Analysis of fixed plans under failures: against a simulation by hand, and the laws it must obey."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import planner
+from planner.errors import InputError
+from planner_models.traffic.designs import ecmp, optimum, tunnels
+from planner_models.traffic.designs.failure_analysis import FixedPlan, Reconvergence
+from planner_models.traffic.plan.check import check
+from planner_models.traffic.plan.failed_links import read_routing
+from planner_models.traffic.plan.metrics import measure
+from planner_models.traffic.problem.adjustments import adjust
+from planner_models.traffic.problem.failure_sets import build_failure_set
+from planner_models.traffic.problem.problem import Traffic
+from tests.models.traffic.networks import problems
+
+LINKS = pd.DataFrame(
+    [(a, b, 10.0) for a, b in ["ab", "ba", "bd", "db", "ac", "ca", "cd", "dc"]],
+    columns=["tail", "head", "capacity_mbps"],
+)
+DEMANDS = pd.DataFrame([("a", "d", 12.0), ("c", "d", 3.0)], columns=["source", "target", "rate_mbps"])
+TUNNELS = pd.DataFrame([("a > b > d", 2.0), ("a > c > d", 1.0), ("c > d", 1.0)], columns=["path", "weight"])
+
+
+def square() -> Traffic:
+    return Traffic.from_tables({"links": LINKS, "demands": DEMANDS, "tunnels": TUNNELS})
+
+
+def outcomes(problem: Traffic, *, is_local: bool) -> dict[str, dict[str, float | None]]:
+    plan = tunnels.route(problem).plan
+    assert plan is not None
+    failures = build_failure_set(problem, "links")
+    analysis = FixedPlan(problem=problem, plan=plan, failures=failures, is_local=is_local)
+    found, _ = analysis.evaluate(np.arange(len(failures)))
+    return {name: {**one.metrics, **one.figures} for name, one in zip(failures.names, found, strict=True)}
+
+
+def test_without_restoration_the_traffic_of_lost_routes_is_lost() -> None:
+    found = outcomes(square(), is_local=False)
+    assert found["a<->b"]["delivered_mbps"] == pytest.approx(7.0)
+    assert found["a<->b"]["lost_mbps"] == pytest.approx(8.0)
+    assert found["a<->c"]["delivered_mbps"] == pytest.approx(11.0)
+    assert found["c<->d"]["lost_mbps"] == pytest.approx(7.0)
+
+
+def test_local_restoration_moves_traffic_to_the_routes_that_survive() -> None:
+    found = outcomes(square(), is_local=True)
+    # all 12 of a->d on a > c > d: 10 of them pass a->c, then 10 of 13 pass c->d; admission serves 10
+    assert found["a<->b"]["delivered_mbps"] == pytest.approx(10.0)
+    assert found["a<->b"]["max_utilization"] == pytest.approx(1.5)
+    assert found["a<->b"]["admitted_mbps"] == pytest.approx(10.0)
+    assert found["a<->c"]["delivered_mbps"] == pytest.approx(13.0)
+    # c->d has no other route
+    assert found["c<->d"]["delivered_mbps"] == pytest.approx(10.0)
+    assert found["c<->d"]["lost_mbps"] == pytest.approx(5.0)
+
+
+@settings(max_examples=10)
+@given(problems(max_nodes=5), st.data())
+def test_the_check_of_a_plan_on_the_failed_network_says_the_same(
+    problem: Traffic, data: st.DataObject
+) -> None:
+    """A plan made before a failure is read on the network after it; the loss is that of the analysis."""
+    decide = data.draw(st.sampled_from([ecmp.route, optimum.route]))
+    plan = decide(problem).plan
+    assert plan is not None
+    failures = build_failure_set(problem, "links")
+    row = data.draw(st.integers(0, len(failures) - 1))
+    failed = adjust(problem, fail_links=(failures.names[row],))
+    if not len(failed.links):
+        return
+    read = read_routing(failed, plan.to_tables())
+    analysis = FixedPlan(problem=problem, plan=plan, failures=failures, is_local=False)
+    outcome = analysis.evaluate(np.array([row]))[0][0]
+    metrics = measure(failed, read, None)
+    for name in ("delivered_mbps", "lost_mbps", "shed_mbps", "max_utilization", "overloaded_links"):
+        assert metrics[name] == pytest.approx(outcome.metrics[name], abs=1e-6), name
+    rode = set(check(failed, read).frame.query("limit == 'failed_links'")["where"])
+    load = plan.links["load_mbps"].to_numpy()
+    down = np.flatnonzero(failures.link_down[row])
+    assert len(rode) == np.count_nonzero(load[down] > 0)
+
+
+def test_what_rides_failed_links_is_said() -> None:
+    problem = square()
+    plan = tunnels.route(problem).plan
+    assert plan is not None
+    failed = adjust(problem, fail_links=("a<->b",))
+    read = read_routing(failed, plan.to_tables())
+    assert read.lost is not None
+    assert read.lost["rate_mbps"].tolist() == pytest.approx([8.0])
+    assert measure(failed, read, None)["lost_mbps"] == pytest.approx(8.0)
+    assert "failed_links" in set(check(failed, read).frame["limit"])
+
+
+def test_routes_are_needed_to_move_traffic() -> None:
+    with pytest.raises(InputError, match="restoration local: the plan has no table routes"):
+        planner.failures(square(), design="optimum", restoration="local")
+
+
+def test_a_plan_made_elsewhere_is_examined() -> None:
+    problem = square()
+    plan = tunnels.route(problem).plan
+    result = planner.failures(problem, plan=plan, failures="links")
+    assert result.run.label == "the plan"
+    assert "moves to those of its demand that survive" in result.restoration
+    worst = result.failures[0]
+    assert worst.element in ("a<->b", "b<->d", "c<->d")
+    again = planner.failures(problem, plan=plan, failures="links", restoration="reconverge")
+    assert "shortest paths" in again.restoration
+
+
+@settings(max_examples=10)
+@given(problems())
+def test_fewer_failures_have_no_worse_worst_case(problem: Traffic) -> None:
+    failures = build_failure_set(problem, "links")
+    analysis = Reconvergence(problem=problem, failures=failures)
+    delivered = [one.metrics["delivered_mbps"] for one in analysis.evaluate(np.arange(len(failures)))[0]]
+    fewer = np.arange(0, len(failures), 2)
+    part = replace(analysis, failures=failures.select(fewer))
+    some = [one.metrics["delivered_mbps"] for one in part.evaluate(np.arange(len(fewer)))[0]]
+    assert min(some, default=0.0) >= min(delivered) - 1e-9
