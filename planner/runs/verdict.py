@@ -102,9 +102,12 @@ def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str
         says = f"{design} {phrase(headline.verb, _amount(mean, metric))} in the mean of {count}"
         parts = [f"{says} ({_amount(worst(values), metric)} in the worst)"]
         for name, verb in headline.losses.items():
-            lost = sum(row.get(name) or 0.0 for row in rows) / len(rows)
+            amounts = [row.get(name) or 0.0 for row in rows]
+            lost = sum(amounts) / len(rows)
             if lost > SMALL:
-                parts.append(f"{phrase(verb, _amount(lost, system.metric(name)))} in the mean")
+                says = f"{phrase(verb, _amount(lost, system.metric(name)))} in the mean"
+                without = sum(one <= LEAST_PART * max(amounts) for one in amounts)
+                parts.append(f"{says} (nothing in {without} of {count})" if without else says)
         violating = sum(bool(row["violations"]) for row in rows)
         if violating:
             parts.append(f"violates constraints in {sizes({'windows': violating})}")

@@ -66,6 +66,7 @@ from planner_models.traffic import designs, information, plan, problem, publishe
 from planner_models.traffic.designs.failure_analysis import FAILURES
 from planner_models.traffic.designs.formulation import formulation
 from planner_models.traffic.designs.table import DESIGNS
+from planner_models.traffic.information import tomogravity
 from planner_models.traffic.information.realize import realize
 from planner_models.traffic.plan import what_if
 from planner_models.traffic.plan.check import check
@@ -92,7 +93,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=Traffic.from_tables,
         proportions=(Proportion(column="demands.rate_mbps", to="links.capacity_mbps", at_most=20),),
-        sources=SOURCES,
+        sources={**SOURCES, "link_loads": tomogravity.read},
         series={"matrices": series.read_matrices},
         presets=generators.PRESETS,
         sample=generators.sample,

@@ -12,6 +12,7 @@ from planner_models.traffic.designs import (
     concurrent_flow_fptas,
     drain,
     ecmp,
+    fixed,
     hedera,
     link_weights,
     localflow,
@@ -116,6 +117,13 @@ DESIGNS: Final = (
         messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
         "after a failure sources send over the paths that survive",
         source="Liu et al. 2014 (FFC)",
+    ),
+    Design(
+        name="fixed",
+        decide=fixed.route,
+        signalling=no_signalling,
+        messages="shares are configured once; nodes flood link states when the network changes",
+        source="static routing, RFC 3209",
     ),
     Design(
         name="oblivious",

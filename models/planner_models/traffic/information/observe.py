@@ -11,6 +11,8 @@ from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats, Ints
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
+from planner.errors import InputError
+from planner_models.traffic.information import tomogravity
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 
@@ -36,6 +38,12 @@ def observe_reports(
     memory_s: Annotated[
         float, Field(gt=0, description="time in which the autocorrelation of a demand's rate falls to 1/e, s")
     ] = 3600.0,
+    link_loads: Annotated[
+        bool,
+        Field(
+            description="only loads of links and totals of nodes are reported; tomogravity estimates rates"
+        ),
+    ] = False,
     seed: Seed = 0,
 ) -> Traffic:
     """Return the network as it is, with demands' rates as reported to a controller: old, aggregated, noisy.
@@ -51,8 +59,11 @@ def observe_reports(
            traffic, as counters of access links do. Rates between nodes are estimated by gravity: shares
            of a region pair's rate in proportion to the source's total times the target's total. Demands
            of rate 0 are known to be 0. One region for all nodes gives plain gravity.
-    noise  Every reported rate, of a demand or between two regions, is multiplied by a lognormal factor
-           of median 1.
+    link_loads  Reports give the load of each link under shortest paths with ECMP, and each node's total
+           sent and received traffic. Rates are estimated from these (`tomogravity`). Demands of rate 0 are
+           known to be 0.
+    noise  Every reported rate, of a demand, between two regions or on a link, is multiplied by a lognormal
+           factor of median 1.
     """
     rate = problem.rate_mbps
     if age_s > 0:
@@ -60,7 +71,11 @@ def observe_reports(
         rng = np.random.default_rng([seed, 1])
         rate = drift(rate, age=age_s, memory=memory_s, spread=swing, rng=rng)
     noise_rng = np.random.default_rng(seed)
-    if granularity > 1:
+    if link_loads:
+        if granularity > 1:
+            raise InputError("link_loads and granularity: rates are estimated from the one or the other")
+        rate = _estimate_from_loads(problem, rate, noise, noise_rng)
+    elif granularity > 1:
         rate = _estimate_from_sums(problem, rate, granularity, noise, noise_rng)
     else:
         rate = add_noise(rate, noise, noise_rng)
@@ -102,6 +117,16 @@ def _estimate_from_sums(
     weights = sum_by_index(pair, weight, len(pairs))
     share = np.divide(weight, weights[pair], out=np.zeros(len(rate)), where=weight > 0)
     return np.asarray(sums[pair] * share)
+
+
+def _estimate_from_loads(problem: Traffic, rate: Floats, noise: float, rng: np.random.Generator) -> Floats:
+    """Return rates, (K,), estimated from noisy loads of links and totals of nodes."""
+    share, count = tomogravity.ecmp_shares(problem), len(problem.nodes)
+    sent = np.where(problem.unreachable, 0.0, rate)
+    load = add_noise(np.asarray(share.T @ sent), noise, rng)
+    totals = (sum_by_index(problem.source, sent, count), sum_by_index(problem.target, sent, count))
+    found = tomogravity.estimate(problem, share, load, totals, sent)
+    return np.where(problem.unreachable, rate, found)
 
 
 def group_nodes(problem: Traffic, granularity: int) -> Ints:

@@ -24,6 +24,7 @@ from planner_models.traffic.problem.readers import sndlib
 from planner_models.traffic.problem.readers.table_building import RateUnit
 
 ROWS_PER_READ: Final = 1 << 16  # read at once
+MAX_PERCENTILE_ENTRIES: Final = 200_000_000  # rates of all steps together
 
 Network = Traffic | Mapping[str, pd.DataFrame]
 
@@ -162,6 +163,41 @@ def read_matrices(
     tables, optional = (NODES, LINKS, CLASSES), ("nodes", "classes")
     given = None if network is None else read_tables(tables, find_tables(tables, network, optional))
     return read(path, network=given, unit=unit)
+
+
+def read_percentile(
+    *,
+    path: Annotated[
+        Path,
+        Field(description="a table of step, source, target, rate_mbps, class?, or a folder of SNDlib files"),
+    ],
+    network: Annotated[
+        Path | None,
+        Field(description="folder with links (and nodes, classes); default: that of the first SNDlib file"),
+    ] = None,
+    unit: Annotated[RateUnit, Field(description="of rates in SNDlib files that declare none")] = "mbps",
+    percentile: Annotated[
+        float,
+        Field(
+            gt=0, le=100, description="share of the steps in % in which a demand is at most at its rate here"
+        ),
+    ] = 95.0,
+) -> Traffic:
+    """Read demand matrices over time as one problem: each demand at a percentile of its rates.
+
+    The percentile is the smallest rate of a demand that so many of the steps do not exceed; a step that does
+    not list the demand counts as 0.
+
+    raises  InputError for a file that needs too much memory
+    """
+    series = read_matrices(path=path, network=network, unit=unit)
+    busiest = series.busiest
+    if len(series) * len(busiest.demands) > MAX_PERCENTILE_ENTRIES:
+        raise InputError(
+            f"{path.name}: {len(series):,} steps of {len(busiest.demands):,} demands need too much memory"
+        )
+    rates = np.array([problem.rate_mbps for _, problem in series])
+    return busiest.with_rates(np.percentile(rates, percentile, axis=0, method="inverted_cdf"))
 
 
 def _row_name(frame: pd.DataFrame, place: int) -> str:

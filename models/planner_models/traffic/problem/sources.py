@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
+from planner_models.traffic.problem import series
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import graphml, repetita, sndlib, topohub
 
@@ -27,4 +28,5 @@ SOURCES: Final = {
     "graphml": _source(graphml.read),
     "sndlib": _source(sndlib.read),
     "repetita": _source(repetita.read),
+    "percentile": series.read_percentile,
 }

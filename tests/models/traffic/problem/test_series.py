@@ -146,3 +146,17 @@ def test_a_table_needs_a_network_and_a_folder_needs_files(tmp_path: Path) -> Non
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds no SNDlib files"):
         series.read(tmp_path / "empty", network=NET)
+
+
+def test_percentile_of_each_demand(tmp_path: Path) -> None:
+    rows = [(str(step), "a", "b", float(step)) for step in range(1, 11)]
+    rows += [(str(step), "b", "c", 5.0) for step in (1, 2)]
+    frame = pd.DataFrame(rows, columns=["step", "source", "target", "rate_mbps"]).sort_values("step")
+    folder = tmp_path / "net"
+    folder.mkdir()
+    NET.links.to_csv(folder / "links.csv", index=False)
+    path = save(frame, tmp_path / "month.csv")
+    for percentile, expected in ((100, [10.0, 5.0]), (90, [9.0, 5.0]), (80, [8.0, 0.0]), (85, [9.0, 5.0])):
+        problem = series.read_percentile(path=path, network=folder, percentile=percentile)
+        rates = dict(zip(problem.demand_labels, problem.rate_mbps.tolist(), strict=True))
+        assert [rates["a->b"], rates["b->c"]] == expected
