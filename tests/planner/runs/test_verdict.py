@@ -260,8 +260,8 @@ def test_a_series_says_mean_worst_and_what_is_lost() -> None:
     }
     assert windows_verdict(SYSTEM, rows) == (
         "flood delivers 900 Mbit/s in the mean of 2 windows (800 Mbit/s in the worst) and loses 100 Mbit/s "
-        "in the mean (nothing in 1 of 2 windows) and violates constraints in 1 window. half delivers 500 Mbit/s in the mean of 1 window "
-        "(500 Mbit/s in the worst) and sheds 500 Mbit/s in the mean."
+        "in the mean (nothing in 1 of 2 windows) and violates constraints in 1 window. half delivers 500 "
+        "Mbit/s in the mean of 1 window (500 Mbit/s in the worst) and sheds 500 Mbit/s in the mean."
     )
 
 
