@@ -12,7 +12,7 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
-from planner.formatting import amount, amount_of
+from planner.formatting import amount
 from planner.options import Options
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.metrics import measure, tabulate_failures
@@ -70,7 +70,7 @@ def _say_proof(decided: Decided) -> str:
         share = (cost - least) / max(abs(cost), 1e-9)
         return (
             f"No plan{scope} that delivers as much costs less than {least:,.6g}: this one, for {cost:,.6g}, "
-            f"is within {share:.2%} of the least."
+            f"is within {max(share, 1e-4):.2%} of the least."
         )
     if proof.bound is not None and proof.metric == "delivered_mbps":
         return f"No plan{scope} delivers more than {amount(proof.bound, 'Mbit/s')} in the worst case: proven."
@@ -101,13 +101,15 @@ def _climb_ladder(problem: CapacityPlanning, done: Evaluation, steps: int) -> Pa
         title="Ladder of purchases",
         frame=frame,
         units={"delivered_mbps": "Mbit/s"},
-        note="in the order in which they make most traffic fit for their cost; delivered: in the worst case",
+        note="in the order in which they make most traffic fit for their cost; delivered: in the worst case; "
+        "survives: failures under which all demands fit",
     )
     lines = len(np.unique(problem.options.link[done.counts.sum(axis=0) > 0]))
     last = rows[-1]["delivered_mbps"]
+    last = offered if offered - last <= FITS * offered else last
     sentence = (
         f"It buys {int(done.counts.sum()):,} modules for {lines:,} link{'s' * (lines != 1)} at a cost of "
-        f"{done.purchase_cost:,.6g}; the worst case then delivers {amount_of(last, offered, 'Mbit/s')}, "
+        f"{done.purchase_cost:,.6g}; the worst case then delivers {amount(last, 'Mbit/s')}, "
         f"before {amount(rows[0]['delivered_mbps'], 'Mbit/s')}."
     )
     return section, sentence
@@ -138,7 +140,7 @@ def _rung(
         "delivered_mbps": offered - float(shed.max(initial=0.0)),
     }
     if len(problem.states.names):
-        row["survived_failures"] = int((shed[:, 1:] <= FITS * offered).all(axis=0).sum())
+        row["survives"] = int((shed[:, 1:] <= FITS * offered).all(axis=0).sum())
     return row
 
 
@@ -208,7 +210,7 @@ def _try_budgets(
                 "spent": figures["purchase_cost"],
                 "delivered_mbps": figures["delivered_mbps"],
                 "at_most_mbps": bounds[0] if bounds else None,
-                "survived_failures": figures["survived_failures"],
+                "survives": figures["survived_failures"],
             }
         )
     if not rows:

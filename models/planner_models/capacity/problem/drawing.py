@@ -40,7 +40,7 @@ def draw_network(
     installed = problem.installed_mbps
     value = np.full(len(capacity), np.nan)
     if load is not None:
-        value = np.divide(100 * load, capacity, out=np.zeros(len(capacity)), where=capacity > 0)
+        value = np.divide(100 * load, capacity, out=value, where=capacity > 0)
     notes = []
     for line, (full, old) in enumerate(zip(capacity.tolist(), installed.tolist(), strict=True)):
         words = "not built" if full <= 0 else amount(full, "Mbit/s")

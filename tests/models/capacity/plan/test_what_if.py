@@ -14,7 +14,7 @@ def test_each_step_costs_and_brings_something() -> None:
     assert ladder["cost"].is_monotonic_increasing
     assert ladder["delivered_mbps"].is_monotonic_increasing
     assert ladder["delivered_mbps"].iloc[-1] == 15.0
-    assert ladder["survived_failures"].iloc[-1] == 3
+    assert ladder["survives"].iloc[-1] == 3
     assert explained.sentences[0].endswith("proven.")
     assert any("checked one by one" in sentence for sentence in explained.sentences)
 
