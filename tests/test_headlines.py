@@ -37,6 +37,7 @@ SCENARIOS = {
     "traffic/figure_8": {},
     "traffic/flow_simulation": {},
     "traffic/germany50": {},
+    "traffic/hose": {},
     "traffic/localflow": {},
     "traffic/wan_cuts": {},
     "traffic/wan_routes": {},
