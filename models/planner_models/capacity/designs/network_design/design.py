@@ -38,6 +38,12 @@ from planner_models.capacity.designs.network_design.states import States
 OVERLOAD_TOLERANCE = 1e-6
 """Overload of all links together, relative to all traffic, up to which capacities carry it."""
 
+NUMERICAL_GAP = 4e-6
+"""Relative gap that rounding of the solvers leaves, at which a plan counts as optimal in any case."""
+
+MAX_NODES = 10_000_000
+"""Nodes of a branch and bound after which the search ends, which no larger one would change."""
+
 FLOW_LIMIT_S = 60.0
 """Time limit of the flow of the final plan, which a plan was feasible with before."""
 
@@ -48,7 +54,7 @@ FIRST_NODES = 300
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
 
 NODE_GROWTH = 3.0
-LEAST_NEIGHBOURHOODS = 6
+LEAST_NEIGHBOURHOODS = 4
 """Neighbourhoods that are searched between two branch and bounds on the whole master program; more where
 they take less work."""
 
@@ -190,7 +196,7 @@ class _Search:
         nodes = FIRST_NODES
         if relaxed is not None and not self._is_done() and self._search_all(20, relaxed):
             return self._answer()
-        while relaxed is not None and not self._is_done():
+        while relaxed is not None and not self._is_done() and nodes < MAX_NODES:
             self._search_neighbourhoods(relaxed)
             if self._is_done() or self._search_all(nodes, relaxed):
                 break
@@ -207,7 +213,7 @@ class _Search:
         return self.best is not None and self.best.value - self.bound <= self._tolerance(self.best.value)
 
     def _tolerance(self, value: float) -> float:
-        return max(self.gap, 1e-9) * abs(value) + 1e-9
+        return max(self.gap, NUMERICAL_GAP) * abs(value) + 1e-9
 
     def _raise_bound(self, value: float) -> None:
         """Take a bound of the master program, rounded up to what plans can cost."""
@@ -359,8 +365,8 @@ class _Search:
             stalled = 0 if added else stalled + 1
             if stalled < STALL_ROUNDS and (stalled == 0 or rounds is None):
                 continue
-            tried = 0
-            if self.has_sizes and partition < PARTITION_ROUNDS:
+            tried = 0 if self.budget is not None else self.partitions.separate_trees(point, self.rng)
+            if not tried and self.has_sizes and partition < PARTITION_ROUNDS:
                 tried = self.partitions.separate(point, self.rng, self._left_s())
                 partition += 1
             if not tried and (metric >= METRIC_ROUNDS or not self._separate(point)):
@@ -464,13 +470,14 @@ class _Search:
 
     def _search_neighbourhoods(self, relaxed: Floats) -> None:
         """Search neighbourhoods of the best plan, of a size at which they are neither empty nor hard."""
+        least = LEAST_NEIGHBOURHOODS if self.is_improving else 1
         enough = self.work[None] * (1.0 if self.is_improving else IDLE_SHARE)
         self.is_improving = False
         self.neighbourhood_work = 0.0
         for count in itertools.count():
             if self.best is None or self._is_done():
                 return
-            if count >= LEAST_NEIGHBOURHOODS and self.neighbourhood_work > enough:
+            if count >= least and self.neighbourhood_work > enough:
                 return
             if count >= MOST_NEIGHBOURHOODS:
                 return

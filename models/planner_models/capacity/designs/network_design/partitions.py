@@ -15,6 +15,8 @@ import time
 
 import highspy
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.instance import Instance
@@ -33,6 +35,11 @@ MAX_CALLS = 400
 
 MAX_PARTITIONS = 60
 """Partitions that are tried in one round."""
+
+TREE_RUNS = 6
+"""Partitions that one round tries for rows that count links."""
+
+TREE_VIOLATION = 0.02
 
 MIN_VIOLATION = 1e-3
 """Violation of a row scaled to right-hand side 1 from which it is added."""
@@ -175,6 +182,57 @@ class PartitionSeparator:
             row[np.abs(row) < 1e-9] = 0.0
             added += self.master.add_row(row, limit / scale)
         return added
+
+    def separate_trees(self, point: Floats, rng: np.random.Generator) -> int:
+        """Add rows that count links: parts that demands join need one link less than parts; return how many.
+
+        Partitions come from merging, again and again, the two parts with the most modules between them.
+        """
+        instance = self.instance
+        if instance.direction != "undirected":
+            return 0
+        bought = np.zeros(instance.edges)
+        np.add.at(bought, instance.module_edge, point[: self.master.modules])
+        bought[instance.installed > 0] = self.network.nodes
+        added = 0
+        for _ in range(TREE_RUNS):
+            noisy = bought * (0.7 + 0.6 * rng.random(instance.edges))
+            labels = self._merge(self.network.link_matrix(noisy[None, :])[0], bought)
+            if labels is None:
+                continue
+            row = np.zeros(self.master.pooled)
+            across = labels[instance.tail] != labels[instance.head]
+            row[: self.master.modules] = across[instance.module_edge]
+            added += self.master.add_row(row, float(self._least_links(labels)))
+        return added
+
+    def _merge(self, between: Floats, bought: Floats) -> Ints | None:
+        """Return the partition (nodes,) that misses most links on the way to one part; None for no miss."""
+        instance, labels = self.instance, np.arange(self.network.nodes)
+        best, best_labels = TREE_VIOLATION, None
+        between = between.copy()
+        np.fill_diagonal(between, -1.0)
+        for _ in range(self.network.nodes - 2):
+            first, second = np.unravel_index(int(between.argmax()), between.shape)
+            between[first] += between[second]
+            between[:, first] += between[:, second]
+            between[second], between[:, second] = -1.0, -1.0
+            between[first, first] = -1.0
+            labels[labels == labels[second]] = labels[first]
+            across = labels[instance.tail] != labels[instance.head]
+            missed = self._least_links(labels) - float(bought[across].sum())
+            if missed > best:
+                best, best_labels = missed, labels.copy()
+        return best_labels
+
+    def _least_links(self, labels: Ints) -> int:
+        """Return the parts less the groups of parts that demands join: links that traffic needs at least."""
+        instance = self.instance
+        graph = sp.csr_array(
+            (np.ones(len(instance.rate)), (labels[instance.source], labels[instance.target])),
+            shape=(self.network.nodes, self.network.nodes),
+        )
+        return self.network.nodes - int(connected_components(graph, directed=False)[0])
 
     def _small_network(self, labels: Ints) -> _SmallNetwork | None:
         """Return the small network of a partition; None where it is too large or needs nothing."""
