@@ -118,7 +118,8 @@ def _add_figures(
         if name and any(one.metrics.get(name) for one in shown)
     }
     if study is not None and result.restoration:
-        figures |= study.figures
+        known = {name for one in shown for name in one.figures}
+        figures |= {name: about for name, about in study.figures.items() if name in known}
     for name, (label, own_unit) in figures.items():
         values = [one.metrics.get(name, one.figures.get(name)) for one in shown]
         unit, write = scale_of(name, values, own_unit)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
@@ -22,7 +21,9 @@ from planner.contract.failure_analysis import (
 from planner.contract.studies import Section
 from planner.errors import InputError, SolverFailure
 from planner.options import Options, Restoration
+from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan import reconvergence
+from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
@@ -40,7 +41,6 @@ SETS: Final = {"table": "failure", "links": "link", "nodes": "node", "double_lin
 RECONVERGING: Final = {"ecmp": False, "packet_scatter": False, "shortest_path": True}
 """Designs on shortest paths by link weights, and whether they take a single one."""
 MOST_TREE_ENTRIES: Final = 60_000_000  # targets times links; larger trees do not fit the memory
-MOST_DEMANDS: Final = 15  # that a table lists
 PRECISION: Final = 1e-9  # of shares of links that overload leaves
 
 
@@ -110,7 +110,7 @@ def analyse_failures(
         by_itself: Restoration = "none" if plan.routes is None else "local"
         restoration = by_itself if plan.weights is None else "reconverge"
     if restoration == "reoptimize":
-        raise InputError("restoration reoptimize: run design optimum without --restoration")
+        return Reoptimization(problem=problem, failures=data, options=options)
     if restoration in ("none", "local"):
         if restoration == "local" and plan.routes is None:
             raise InputError("restoration local: the plan has no table routes, between which traffic moves")
@@ -360,88 +360,14 @@ class FixedPlan:
         return availability_tables(self.problem, lost, served)
 
 
-def outcome_of(
-    *,
-    offered: float,
-    delivered: float,
-    lost: float,
-    shed: float,
-    admitted: float | None,
-    overloaded_links: int,
-    fullest: float,
-    busiest: str | None,
-    **others: float | None,
-) -> FailureOutcome:
-    """Return the outcome of one failure, traffic in Mbit/s; `others` are further metrics."""
-    metrics = {
-        "delivered_mbps": delivered,
-        "offered_mbps": offered,
-        "delivered_share": delivered / offered if offered > 0 else None,
-        "lost_mbps": max(lost, 0.0),
-        "shed_mbps": shed if shed > 1e-12 * offered else 0.0,
-        "overloaded_links": float(overloaded_links),
-        "max_utilization": fullest,
-        **others,
-    }
-    figures = {"links_over": float(overloaded_links)}
-    if admitted is not None:
-        figures["admitted_mbps"] = admitted
-    return FailureOutcome(
-        metrics=metrics,
-        figures=figures,
-        busiest=None if busiest is None else (busiest.replace("->", " → "), 100 * fullest),
-    )
-
-
-def availability_tables(problem: Traffic, lost_mbps: Floats, served: Floats) -> Sequence[Section]:
-    """Return the demands of least availability, and the availability of each class.
-
-    lost_mbps, served  (K,) expected loss of each demand, and the probability that all of it arrives
-    """
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    rate = problem.rate_mbps[wanted]
-    frame = pd.DataFrame(
-        {
-            "demand": np.array(problem.demand_labels)[wanted],
-            "availability": np.clip(served[wanted], 0.0, 1.0),
-            "expected_loss_mbps": lost_mbps[wanted],
-            "rate_mbps": rate,
-        }
-    )
-    if problem.has_classes:
-        frame["class"] = problem.class_table["class"].astype(str).to_numpy()[problem.class_of[wanted]]
-    worst = frame.sort_values(["availability", "expected_loss_mbps"], ascending=[True, False], kind="stable")
-    units = {"availability": "", "expected_loss_mbps": "Mbit/s", "rate_mbps": "Mbit/s"}
-    sections = [
-        Section(
-            title="Demands of least availability",
-            frame=worst.drop(columns="class", errors="ignore").head(MOST_DEMANDS).reset_index(drop=True),
-            units=units,
-            note="availability: probability that all of the demand arrives",
-        )
-    ]
-    if problem.has_classes:
-        weighted = frame.assign(availability=frame["availability"] * frame["rate_mbps"])
-        by_class = weighted.groupby("class", sort=False)[
-            ["availability", "expected_loss_mbps", "rate_mbps"]
-        ].sum()
-        by_class["availability"] /= by_class["rate_mbps"]
-        order = [name for name in problem.class_table["class"].astype(str) if name in by_class.index]
-        sections.append(
-            Section(
-                title="Availability by class",
-                frame=by_class.loc[order].reset_index(),
-                units=units,
-                note="availability: mean of the class's demands by rate",
-            )
-        )
-    return sections
-
-
 FAILURES: Final = FailureStudy[Traffic](
     sets=SETS,
     default=default_sets,
     find=find_failures,
     analyse=analyse_failures,
-    figures={"admitted_mbps": ("Admitted in order", "Mbit/s"), "links_over": ("Overloaded links", "links")},
+    figures={
+        "admitted_mbps": ("Admitted in order", "Mbit/s"),
+        "links_over": ("Overloaded links", "links"),
+        "bound_mbps": ("Bound on delivered", "Mbit/s"),
+    },
 )

@@ -197,7 +197,7 @@ class Trees(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
-def _push_heap(heap, key, place, size, node):  # type: ignore[no-untyped-def]
+def push_heap(heap, key, place, size, node):  # type: ignore[no-untyped-def]
     """Insert a node into the heap by its key, or move it up where it is in it."""
     i = place[node]
     if i < 0:
@@ -216,7 +216,7 @@ def _push_heap(heap, key, place, size, node):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pop_heap(heap, key, place, size):  # type: ignore[no-untyped-def]
+def pop_heap(heap, key, place, size):  # type: ignore[no-untyped-def]
     """Take the node with the smallest key out of the heap."""
     top = heap[0]
     place[top] = -1
@@ -261,9 +261,9 @@ def find_trees(net):  # type: ignore[no-untyped-def]
     for t in range(targets):
         key = distance[t]
         key[net.targets[t]] = 0.0
-        length = _push_heap(heap, key, place, 0, net.targets[t])
+        length = push_heap(heap, key, place, 0, net.targets[t])
         while length:
-            v, length = _pop_heap(heap, key, place, length)
+            v, length = pop_heap(heap, key, place, length)
             settled[t, count[t]] = v
             count[t] += 1
             for i in range(net.first_entering[v], net.first_entering[v + 1]):
@@ -272,7 +272,7 @@ def find_trees(net):  # type: ignore[no-untyped-def]
                 if key[v] + net.weight[e] < key[u]:
                     key[u] = key[v] + net.weight[e]
                     parent[u] = e
-                    length = _push_heap(heap, key, place, length, u)
+                    length = push_heap(heap, key, place, length, u)
         if ways + links > len(way):
             way = np.append(way, np.empty(len(way) + links, dtype=np.int64))
         for v in range(nodes):
@@ -400,7 +400,7 @@ def _update(net, trees, t, down, distance, affected, heap, place, settled):  # t
             if not down[e] and not affected[w] and distance[w] + net.weight[e] < distance[v]:
                 distance[v] = distance[w] + net.weight[e]
         if distance[v] < np.inf:
-            length = _push_heap(heap, distance, place, length, v)
+            length = push_heap(heap, distance, place, length, v)
     settled[:first] = trees.settled[t, :first]
     count = i = first
     while True:  # merge the nodes that keep their distance with those that are reached anew
@@ -413,7 +413,7 @@ def _update(net, trees, t, down, distance, affected, heap, place, settled):  # t
             continue
         if length == 0:
             break
-        v, length = _pop_heap(heap, distance, place, length)
+        v, length = pop_heap(heap, distance, place, length)
         settled[count] = v
         count += 1
         for j in range(net.first_entering[v], net.first_entering[v + 1]):
@@ -421,7 +421,7 @@ def _update(net, trees, t, down, distance, affected, heap, place, settled):  # t
             u = net.tail[e]
             if affected[u] and not down[e] and distance[v] + net.weight[e] < distance[u]:
                 distance[u] = distance[v] + net.weight[e]
-                length = _push_heap(heap, distance, place, length, u)
+                length = push_heap(heap, distance, place, length, u)
     return count
 
 

@@ -12,6 +12,7 @@ import planner
 from planner.errors import InputError
 from planner_models.traffic.designs import ecmp, optimum, tunnels
 from planner_models.traffic.designs.failure_analysis import FixedPlan, Reconvergence
+from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.failed_links import read_routing
 from planner_models.traffic.plan.metrics import measure
@@ -126,3 +127,23 @@ def test_fewer_failures_have_no_worse_worst_case(problem: Traffic) -> None:
     part = replace(analysis, failures=failures.select(fewer))
     some = [one.metrics["delivered_mbps"] for one in part.evaluate(np.arange(len(fewer)))[0]]
     assert min(some, default=0.0) >= min(delivered) - 1e-9
+
+
+@settings(max_examples=10)
+@given(problems(max_nodes=5))
+def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic) -> None:
+    problem = problem.scale_demands(1.5)
+    failures = build_failure_set(problem, "links")
+    analysis = Reoptimization(problem=problem, failures=failures)
+    whole = analysis.flow.served_mbps.sum()
+    found, _ = analysis.evaluate(np.arange(len(failures)))
+    for name, one in zip(failures.names, found, strict=True):
+        delivered = one.metrics["delivered_mbps"]
+        assert delivered is not None
+        assert delivered <= whole + 1e-6  # a failure never helps
+        assert delivered <= one.figures["bound_mbps"] + 1e-6
+        assert one.metrics["max_utilization"] <= 1 + 1e-6  # type: ignore[operator]
+        failed = adjust(problem, fail_links=(name,))
+        if len(failed.links):
+            expected = optimum.route(failed, objective="delivered").proof.objective
+            assert delivered == pytest.approx(expected, rel=1e-5, abs=1e-6)

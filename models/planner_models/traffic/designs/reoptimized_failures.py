@@ -1,0 +1,221 @@
+"""Analysis of failures after which a controller routes again for the most delivered traffic.
+
+The best plan without failures is the start of all: a failure of links without load changes nothing. Else the
+traffic that rode the failed links is routed over what is left of the capacities, each demand over shortest
+paths with free capacity. Where that reaches the bound, it is optimal: no failure delivers more than the
+network without it, nor traffic that has no path. Only the other failures need the design's own search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+import numba
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner.contract.design import Decision
+from planner.contract.failure_analysis import FailureOutcome
+from planner.contract.studies import Section
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic.designs import optimum
+from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
+from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
+from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.failed_links import survive
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.reconvergence import Network, network_of, pop_heap, push_heap
+from planner_models.traffic.problem.failure_sets import FailureSet
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+GAP: Final = 1e-6  # of all offered traffic, within which a plan is optimal
+SMALLEST: Final = 1e-9  # of a link's capacity or a demand's rate: less is none
+
+
+@numba.njit(cache=True, nogil=True)
+def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return how much of each of some demands fits on shortest paths with free capacity, (n,), Mbit/s.
+
+    targets   (K,) node where each demand ends
+    demands   (n,) demands in the order in which they are routed, and `amount` (n,) of each
+    residual  (E,) free capacity, which is used up
+    down      (E,) links that have failed
+    """
+    nodes = len(net.first_leaving) - 1
+    distance, parent = np.full(nodes, np.inf), np.full(nodes, -1)
+    heap, place = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
+    routed = np.zeros(len(demands))
+    for i in range(len(demands)):
+        k = demands[i]
+        rest = amount[i]
+        while rest > SMALLEST * net.demand_rate[k]:
+            distance[:] = np.inf
+            place[:] = -1
+            distance[net.source[k]] = 0.0
+            size = push_heap(heap, distance, place, 0, net.source[k])
+            while size:
+                v, size = pop_heap(heap, distance, place, size)
+                if v == targets[k]:
+                    break
+                for j in range(net.first_leaving[v], net.first_leaving[v + 1]):
+                    e = net.leaving[j]
+                    w = net.head[e]
+                    if down[e] or residual[e] <= SMALLEST * net.capacity[e]:
+                        continue
+                    if distance[v] + net.weight[e] < distance[w]:
+                        distance[w] = distance[v] + net.weight[e]
+                        parent[w] = e
+                        size = push_heap(heap, distance, place, size, w)
+            if distance[targets[k]] == np.inf:
+                break
+            fits = rest
+            v = targets[k]
+            while v != net.source[k]:
+                fits = min(fits, residual[parent[v]])
+                v = net.tail[parent[v]]
+            v = targets[k]
+            while v != net.source[k]:
+                residual[parent[v]] -= fits
+                v = net.tail[parent[v]]
+            rest -= fits
+            routed[i] += fits
+    return routed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reoptimization:
+    """Analysis where a controller routes again after a failure, for the most delivered traffic."""
+
+    problem: Traffic
+    failures: FailureSet
+    options: Options = field(default_factory=Options)
+
+    @property
+    def about(self) -> str:
+        """What happens after a failure, in one sentence."""
+        return "a controller routes again for the most delivered traffic"
+
+    @cached_property
+    def decision(self) -> Decision[Routing]:
+        """The best plan without failures.
+
+        raises  InputError where no plan was found
+        """
+        decision = optimum.route(self.problem, objective="delivered", options=self.options)
+        if decision.plan is None:
+            raise InputError("restoration reoptimize: no plan was found for the network without failures")
+        return decision
+
+    @cached_property
+    def flow(self) -> VerifiedFlow:
+        """The flow of the best plan without failures."""
+        plan = self.decision.plan
+        assert plan is not None
+        return verify_flow(self.problem, plan)
+
+    @cached_property
+    def bound(self) -> float:
+        """The most traffic that any plan delivers without failures, Mbit/s."""
+        proof = self.decision.proof
+        known = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf
+        return float(min(known, self.problem.rate_mbps.sum()))
+
+    @cached_property
+    def network(self) -> Network:
+        """The problem as arrays."""
+        return network_of(self.problem)
+
+    def busiest_first(self) -> Ints:
+        """Return the failures by row, those that hit most traffic first."""
+        failures = self.failures
+        rows = np.repeat(np.arange(len(failures)), np.diff(failures.start))
+        return np.argsort(
+            -sum_by_index(rows, self.flow.load_mbps[failures.link], len(failures)), kind="stable"
+        )
+
+    def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
+        """Return the outcomes of some failures, and for each demand expected loss and availability, (K,)."""
+        demands, probability = len(self.problem.demands), self.failures.probability
+        outcomes, sums = [], (np.zeros(demands), np.zeros(demands))
+        for row in rows.tolist():
+            down = np.zeros(len(self.problem.links), dtype=bool)
+            down[self.failures.link[self.failures.start[row] : self.failures.start[row + 1]]] = True
+            outcomes.append(self._outcome(down, sums, 0.0 if probability is None else probability[row]))
+        return outcomes, sums
+
+    def _outcome(self, down: Bools, sums: tuple[Floats, Floats], probability: float) -> FailureOutcome:
+        delivered, load, bound = self._solve(down)
+        rate, capacity = self.problem.rate_mbps, self.problem.capacity_mbps
+        sums[0][:] += probability * (rate - delivered)
+        sums[1][:] += probability * (delivered >= rate * (1 - TOLERANCE))
+        use = load / capacity
+        busiest = int(np.argmax(use)) if len(use) else -1
+        offered, arrives = float(rate.sum()), float(delivered.sum())
+        found = outcome_of(
+            offered=offered,
+            delivered=arrives,
+            lost=0.0,
+            shed=offered - arrives if offered - arrives > GAP * offered else 0.0,
+            admitted=None,
+            overloaded_links=int((use > 1 + TOLERANCE).sum()),
+            fullest=float(use[busiest]) if busiest >= 0 else 0.0,
+            busiest=self.problem.link_labels[busiest] if busiest >= 0 and use[busiest] > 0 else None,
+        )
+        return replace(found, figures={**found.figures, "bound_mbps": max(bound, arrives)})
+
+    def _solve(self, down: Bools) -> tuple[Floats, Floats, float]:
+        """Return delivered traffic, (K,), loads, (E,), and a bound on all delivered traffic, Mbit/s."""
+        problem, flow = self.problem, self.flow
+        before = delivered_rates(problem, flow)
+        offered = float(problem.rate_mbps.sum())
+        if not (flow.load_mbps[down] > 0).any():
+            return before, flow.load_mbps, self.bound
+        lost = problem.disconnected_demands(~down)
+        bound = min(self.bound, float(problem.rate_mbps[~lost].sum()))
+        left = survive(problem, flow, down)
+        load = np.asarray(left.flow_mbps.sum(axis=0)).ravel()
+        missing = np.where(lost, 0.0, problem.rate_mbps - left.served_mbps)
+        moved = np.flatnonzero(missing > SMALLEST * problem.rate_mbps)
+        moved = moved[np.argsort(-missing[moved], kind="stable")]
+        residual = np.where(down, 0.0, np.maximum(problem.capacity_mbps - load, 0.0))
+        free = residual.copy()
+        routed = reroute(self.network, problem.target, moved, missing[moved], residual, down)
+        delivered = left.served_mbps.copy()
+        delivered[moved] += routed
+        load = load + free - residual
+        if bound - float(delivered.sum()) <= GAP * offered:
+            return delivered, load, bound
+        again, full, proven = self._decide_again(down)
+        if float(again.sum()) < float(delivered.sum()):
+            return delivered, load, min(bound, proven)
+        return again, full, min(bound, proven)
+
+    def _decide_again(self, down: Bools) -> tuple[Floats, Floats, float]:
+        """Return delivered traffic, loads and bound of the design on the failed network."""
+        links = self.problem.links[~down]
+        load = np.zeros(len(down))
+        if not len(links):
+            return np.zeros(len(self.problem.demands)), load, 0.0
+        failed = replace(self.problem, links=links)
+        decision = optimum.route(failed, objective="delivered", options=self.options)
+        proof = decision.proof
+        bound = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf
+        if decision.plan is None:
+            return np.zeros(len(self.problem.demands)), load, bound
+        flow = verify_flow(failed, decision.plan)
+        load[~down] = flow.load_mbps
+        return delivered_rates(failed, flow), load, bound
+
+    def conclude(self, parts: Sequence[tuple[Floats, Floats]]) -> Sequence[Section]:
+        """Return expected losses and availabilities where failures have probabilities."""
+        none = self.failures.probability_of_none
+        if none is None:
+            return ()
+        calm = np.zeros(len(self.problem.demands)), np.zeros(len(self.problem.demands))
+        self._outcome(np.zeros(len(self.problem.links), dtype=bool), calm, none)
+        lost, served = (np.sum([calm[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
+        return availability_tables(self.problem, lost, served)
