@@ -30,6 +30,7 @@ from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.reconvergence import Network, network_of, pop_heap, push_heap
 from planner_models.traffic.problem.failure_sets import FailureSet
+from planner_models.traffic.problem.failures import remove_failed
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 GAP: Final = 1e-6  # of all offered traffic, within which a plan is optimal
@@ -196,11 +197,10 @@ class Reoptimization:
 
     def _decide_again(self, down: Bools) -> tuple[Floats, Floats, float]:
         """Return delivered traffic, loads and bound of the design on the failed network."""
-        links = self.problem.links[~down]
         load = np.zeros(len(down))
-        if not len(links):
+        if down.all():
             return np.zeros(len(self.problem.demands)), load, 0.0
-        failed = replace(self.problem, links=links)
+        failed = remove_failed(self.problem, down, np.ones(len(down)), "shed")
         decision = optimum.route(failed, objective="delivered", options=self.options)
         proof = decision.proof
         bound = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf

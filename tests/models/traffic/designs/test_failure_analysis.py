@@ -147,3 +147,10 @@ def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic) -> None:
         if len(failed.links):
             expected = optimum.route(failed, objective="delivered").proof.objective
             assert delivered == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_tables_that_name_failed_links_are_no_fault() -> None:
+    rows = pd.DataFrame([("duct", "a<->b"), ("duct", "c"), ("site", "d")], columns=["failure", "member"])
+    problem = Traffic.from_tables({**square().to_tables(), "failures": rows})
+    result = planner.failures(problem, restoration="reoptimize")
+    assert {one.name: one.metrics["delivered_mbps"] for one in result.failures} == {"duct": 0.0, "site": 0.0}
