@@ -5,7 +5,8 @@ give a cut, a metric inequality: capacities c in which at most u is shed satisfy
 
     sum_l price_l c_l + u >= shed + sum_l price_l capacity_l
 
-Routing costs are of the state without failures, whose flows are in the master where there are such costs.
+Routing costs are of the state without failures, whose flows are in the master where there are such costs, or
+no failures.
 
 Source: Iri 1971, Onaga and Kakusho 1971 (metric inequalities); Benders 1962; Dahl and Stoer 1998
 (survivable network design by cutting planes).
@@ -37,6 +38,9 @@ from planner_models.capacity.plan.routing import (
 from planner_models.capacity.problem.problem import CapacityPlanning
 
 MOST_ROUNDS = 2_000
+MOST_FLOWS = 100_000
+"""Flow variables up to which a problem without failures is solved with its flows, without cuts."""
+
 Objective = Literal["cost", "unserved"]
 
 
@@ -82,6 +86,9 @@ class Master:
         self.end: float | None = None
         if options.time_limit_s is not None:
             self.end = time.perf_counter() + options.time_limit_s
+        flows = self.program.flow_columns * len(problem.year_numbers)
+        is_compact = not problem.states.names and flows <= MOST_FLOWS
+        self.has_flow = bool(problem.routing_cost.any()) or is_compact
         self.unit = max(float(problem.rate_mbps.max(initial=0.0)), 1e-9)
 
     @property
@@ -106,12 +113,12 @@ class Master:
         problem, modules = self.problem, self.problem.options
         years, kinds = len(problem.year_numbers), len(modules.link)
         setups = np.flatnonzero(problem.setup_cost > 0)
-        has_routing = bool(problem.routing_cost.any())
+        has_flow = self.has_flow
         flows, demands = self.program.flow_columns, len(problem.demands)
         first_setup = years * kinds
         first_worst = first_setup + years * len(setups)
         first_flow = first_worst + 1
-        width = flows + demands if has_routing else 0
+        width = flows + demands if has_flow else 0
         total = first_flow + years * width
 
         price = problem.price_factor
@@ -122,7 +129,7 @@ class Master:
             spending[year * kinds : (year + 1) * kinds] = price[year] * modules.cost
             start = first_setup + year * len(setups)
             spending[start : start + len(setups)] = price[year] * problem.setup_cost[setups]
-            if has_routing:
+            if has_flow:
                 start = first_flow + year * width
                 per_arc = price[year] * self.unit * problem.routing_cost[self.program.arcs.line]
                 cost[start : start + flows] = np.tile(per_arc, len(self.program.targets))
@@ -149,14 +156,14 @@ class Master:
             rows.append(Rows("budget", sp.csr_array(spending[None] / scale), upper=problem.budget / scale))
         rows += self._setup_rows(total, setups, most, first_setup)
         rows += self._cut_rows(total, first_worst, by_state)
-        if has_routing:
+        if has_flow:
             rows += self._flow_rows(total, first_worst, first_flow, width, by_state[:, 0])
         columns = [
             Columns("bought", years * kinds),
             Columns("setup", years * len(setups)),
             Columns("worst_unserved", 1),
         ]
-        if has_routing:
+        if has_flow:
             columns.append(Columns("flow", years * width))
         return LinearProgram.build(
             cost=cost,

@@ -53,6 +53,12 @@ METRICS: Final = (
     _less("max_utilization", "", "largest load over capacity without failures, in the last year"),
     _more("survived_failures", "failures", "failures under which all demands fit, in every year"),
     _more("failures", "failures", "failures to survive"),
+    _less(
+        "expected_unserved_mbps",
+        "Mbit/s",
+        "probability of each failure times what does not fit under it in the worst year, added up; unknown "
+        "without probabilities",
+    ),
     _less("cut_off_mbps", "Mbit/s", "demand that the worst failure cuts off, whatever is bought"),
 )
 HEADLINE: Final = Headline(
@@ -98,7 +104,7 @@ def measure(
     used = load > 0
     has_room = full > 0
     utilization = float((load[used & has_room] / full[used & has_room]).max(initial=0.0))
-    states = len(problem.states.names)
+    states, probability = len(problem.states.names), problem.states.probability
     cut = (problem.rate_mbps.max(axis=0, initial=0.0) * (problem.cut_off & ~problem.cut_off[0])).sum(axis=1)
     return {
         "delivered_mbps": offered - unserved,
@@ -120,6 +126,9 @@ def measure(
         if states
         else None,
         "failures": float(states) if states else None,
+        "expected_unserved_mbps": None
+        if probability is None
+        else float(done.shed[:, 1:].max(axis=0) @ probability),
         "cut_off_mbps": float(cut.max(initial=0.0)) if states else None,
     }
 

@@ -66,11 +66,13 @@ class FailureStates:
     names      (S,) of the failures
     link_down  (S, L) whether a link is down, also because one of its ends is
     node_down  (S, N) whether a node is down
+    probability  (S,) of each failure; None where it is unknown
     """
 
     names: list[str]
     link_down: Bools
     node_down: Bools
+    probability: Floats | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -348,7 +350,10 @@ class CapacityPlanning:
                 else:
                     node_down[row, self.node_index.get_loc(member)] = True
             link_down |= node_down[:, self.tail] | node_down[:, self.head]
-        return FailureStates(names=names, link_down=link_down, node_down=node_down)
+        probability = None
+        if self.failures is not None and "probability" in self.failures:
+            probability = self.failures.groupby("failure", sort=False)["probability"].first().to_numpy(float)
+        return FailureStates(names=names, link_down=link_down, node_down=node_down, probability=probability)
 
     @cached_property
     def is_usable(self) -> Bools:

@@ -39,6 +39,15 @@ def test_what_does_not_fit_under_a_failure_is_found() -> None:
     assert measure(problem, plan_of(problem, ("a<->c", "m", 2)), None)["survived_failures"] == 2
 
 
+def test_probabilities_weigh_what_does_not_fit() -> None:
+    failures = pd.DataFrame(
+        [("f", "a<->c", 0.1), ("g", "b", 0.2)], columns=["failure", "member", "probability"]
+    )
+    problem = ring(failures=failures)
+    figures = measure(problem, plan_of(problem, ("a<->c", "m", 1)), None)
+    assert figures["expected_unserved_mbps"] == pytest.approx(0.1 * 5 + 0.2 * 5)
+
+
 def test_with_a_budget_it_is_a_loss() -> None:
     problem = adjust(ring(), failures="links", budget=8.0)
     plan = plan_of(problem, ("a<->c", "m", 2))
