@@ -96,9 +96,34 @@ def route(
     limit = f"plans that reroute at most {most_moved:.4%} of the traffic"
     covers = ", ".join(part for part in (limit, made.proof.bound_scope, scope) if part)
     made = replace(made, proof=replace(made.proof, bound_scope=covers))
+    is_late = made.plan is None and made.proof.status is Status.UNDECIDED
+    if is_late and objective in ("delivered", "total") and options.service != "all":
+        made = _keep_present(problem, present, made.proof)
     if made.plan is None:
         return made
     return _with_tables(problem, present, made, free, most_moved, search.gain_per_point)
+
+
+def _keep_present(problem: Traffic, present: PresentFlow, proof: Proof) -> Decision[Routing]:
+    """Return the plan that moves nothing, for want of time: present flows, reduced to the capacities.
+
+    A demand whose present flow has lost links is shed.
+    """
+    surplus = sp.csr_array(present.flow @ problem.incidence.T).tocoo()
+    is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
+    lost = np.abs(surplus.data) > FIT_TOLERANCE * problem.rate_mbps[surplus.row]
+    share = np.ones(len(problem.demands))
+    share[surplus.row[~is_end & lost]] = 0.0
+    flow = sp.csr_array(sp.diags_array(share) @ present.flow)
+    over = np.asarray(flow.sum(axis=0)).ravel() / problem.capacity_mbps
+    entries = flow.tocoo()
+    np.minimum.at(share, entries.row, 1 / np.maximum(over[entries.col], 1.0))
+    plan = routing.routing_by_demand(problem, sp.csr_array(sp.diags_array(share) @ present.flow))
+    value, offered = float(verify_flow(problem, plan).served_mbps.sum()), float(problem.rate_mbps.sum())
+    kept = replace(
+        proof, status=Status.FEASIBLE, metric="delivered_mbps", objective=value, bound=max(offered, value)
+    )
+    return Decision(plan=plan, proof=kept, guarantees=frozenset({"capacity", "demand"}))
 
 
 def _moved_share(problem: Traffic, present: PresentFlow, plan: Routing) -> float:

@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 
 from planner import Options
 from planner.contract.design import Decision
-from planner.contract.proof import Status
+from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner_models.traffic import Routing, Traffic, check, measure
-from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs import ecmp, limited_moves, optimum
 from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import routing_from_tables
@@ -185,3 +185,14 @@ def test_limits_of_routes_are_refused() -> None:
     late = Traffic.from_tables({"links": SQUARE.links.assign(latency_ms=1.0), "demands": demands})
     with pytest.raises(InputError, match=r"^most_moved: a limit of rerouted traffic and limits of routes"):
         optimum.route(late, most_moved=0.1, previous=NOW)
+
+
+def test_without_time_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Decision(plan=None, proof=Proof(status=Status.UNDECIDED))
+    monkeypatch.setattr(limited_moves._Search, "solve", lambda *_: late)
+    made = limited(SQUARE, NOW, 0.1)
+    assert made.proof.status is Status.FEASIBLE
+    assert made.proof.objective == pytest.approx(10.0)
+    assert made.proof.bound == 18.0
+    assert measure(SQUARE, made.plan, NOW.plan)["moved_share"] == 0  # type: ignore[arg-type]
+    assert optimum.route(SQUARE, most_moved=0.1, previous=NOW, objective="concurrent").plan is None
