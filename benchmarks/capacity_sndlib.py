@@ -208,7 +208,7 @@ def main() -> None:
             continue
         instance, there = read_case(folder, case)
         started = time.process_time()
-        solution = solve(instance, Options(time_limit_s=given.limit, threads=1))
+        solution = solve(instance, Options(time_limit_s=given.limit, threads=1), with_flows=False)
         seconds = time.process_time() - started
         label = f"{case.name} {case.modules}{'U' if case.survives else 'N'}"
         if solution.cost is None or solution.bound is None:

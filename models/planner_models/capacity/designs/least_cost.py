@@ -18,7 +18,7 @@ def buy_at_least_cost(problem: CapacityPlanning, options: Options) -> Solution:
         there = problem.installed_cost
         progress.report("cost_of_all", None if cost is None else cost + there, bound + there)
 
-    return solve(make_instance(problem), options, report=report)
+    return solve(make_instance(problem), options, report=report, with_flows=False)
 
 
 def make_instance(problem: CapacityPlanning) -> Instance:

@@ -15,11 +15,12 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
 
 from planner.contract.proof import Status
 from planner.options import Options
@@ -50,10 +51,10 @@ FLOW_LIMIT_S = 60.0
 MAX_FLOW_COLUMNS = 12000
 """Flow columns up to which a network without failures is searched with its flow, too."""
 
-FIRST_NODES = 300
+FIRST_NODES = 200
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
 
-NODE_GROWTH = 3.0
+NODE_GROWTH = 2.0
 LEAST_NEIGHBOURHOODS = 4
 """Neighbourhoods that are searched between two branch and bounds on the whole master program; more where
 they take less work."""
@@ -100,17 +101,22 @@ def solve(
     options: Options = Options(),
     budget: float | None = None,
     report: Report | None = None,
+    *,
+    with_flows: bool = True,
 ) -> Solution:
     """Return the modules to buy at least cost, or within a budget for the most delivered traffic.
 
     options  the time limit, the gap and the seed count; HiGHS solves
     budget   most cost of modules, setup and routing; None for least cost
     report   called with each better plan and bound
+    with_flows  whether the plan's flows are found, too, after the search and outside its time limit
     """
     reduction = reduce_instance(instance, merge=budget is None)
     if not len(reduction.pair) or reduction.pair.max() < 0:
         return _buy_nothing(instance, budget)
-    return _Search(reduction, options, budget, report).run()
+    search = _Search(reduction, options, budget, report)
+    search.with_flows = with_flows
+    return search.run()
 
 
 def _buy_nothing(instance: Instance, budget: float | None) -> Solution:
@@ -143,6 +149,7 @@ class _Search:
     ) -> None:
         self.reduction, self.options, self.budget = reduction, options, budget
         self.report = report
+        self.with_flows = True
         limit = math.inf if options.time_limit_s is None else options.time_limit_s
         self.deadline = time.perf_counter() + limit
         self.gap = options.gap or 0.0
@@ -258,6 +265,31 @@ class _Search:
     def _capacity(self, point: Floats) -> Floats:
         return self.instance.capacity(point[: self.instance.modules])
 
+    def _unreached(self, capacity: Floats, rates: Floats) -> Iterator[tuple[int, int, Bools]]:
+        """Yield demands without a path in a state: state, demand, and the nodes that its root reaches.
+
+        Solvers take demands that are tiny beside the others for none.
+        """
+        network, states = self.network, self.states
+        for state in range(len(states)):
+            reached = network.reached((capacity > 0) & states.up[state])
+            missed = ~reached[network.commodity, network.target] & states.required[state] & (rates > 0)
+            for demand in np.flatnonzero(missed).tolist():
+                yield state, demand, reached[network.commodity[demand]]
+
+    def _separate_unreached(self, point: Floats) -> bool:
+        """Add a row for each set of nodes that demands cannot leave; return whether there was any."""
+        if self.budget is not None:
+            return False
+        found = False
+        for state, _, nodes in self._unreached(self._capacity(point), self.instance.rate):
+            found = True
+            across = self.network.crosses(nodes[None, :])[0] & self.states.up[state]
+            row = np.zeros(self.master.pooled)
+            row[: self.master.modules] = across[self.instance.module_edge]
+            self.master.add_row(row, 1.0)
+        return found
+
     def _violated_states(self, point: Floats, limit: int) -> list[tuple[int, Floats]] | None:
         """Return states that a point cannot carry, with lengths that prove it; None where time runs out."""
         rates, capacity = self.cutsets.rates(point), self._capacity(point)
@@ -279,6 +311,8 @@ class _Search:
 
     def _separate(self, point: Floats) -> bool | None:
         """Add rows that a point violates; return whether there were any, None where time runs out."""
+        if self._separate_unreached(point):
+            return True
         violated = self._violated_states(point, MAX_VIOLATED_STATES)
         if violated is None:
             return None
@@ -438,11 +472,33 @@ class _Search:
                     return True
                 edges = over > 1e-9
                 capacity = np.where(edges, np.maximum(capacity, self.instance.capacity(bought)), capacity)
-        final = self.purchase.cheapest(capacity)
+        final = self.purchase.cheapest(self._connect(capacity))
         point = None if final is None else self._complete(final)
-        if point is not None and self._violated_states(point, 1) == []:
+        if (
+            point is not None
+            and not self._separate_unreached(point)
+            and self._violated_states(point, 1) == []
+        ):
             self._offer(point)
         return True
+
+    def _connect(self, capacity: Floats) -> Floats:
+        """Return capacities (E,) with the cheapest new links over which each demand has a path."""
+        instance, network, capacity = self.instance, self.network, capacity.copy()
+        for state, demand, _ in list(self._unreached(capacity, instance.rate)):
+            usable = self.states.up[state] & (self.most > 0)
+            price = np.where(capacity > 0, 0.0, self.repairing.weights_by_link)[network.arc_edge]
+            graph = network.arc_matrix(price + 1e-9, usable)
+            root, node = int(network.source[demand]), int(network.target[demand])
+            before = dijkstra(graph, indices=root, return_predecessors=True)[1]
+            while node != root and before[node] >= 0:
+                tail, head = int(before[node]), node
+                arcs = (network.arc_tail == tail) & (network.arc_head == head) & usable[network.arc_edge]
+                arc = int(np.flatnonzero(arcs)[price[arcs].argmin()])
+                edge = network.arc_edge[arc]
+                capacity[edge] = max(capacity[edge], 1e-6 * self.most[edge])
+                node = tail
+        return capacity
 
     def _plan_within_budget(self, relaxed: Floats) -> None:
         """Offer the plan that delivers most over modules rounded down."""
@@ -643,7 +699,7 @@ class _Search:
             objective=self._objective(best.value),
             bound=bound,
             delivered=original.rate if self.budget is None else delivered,
-            flows=self._flows(best),
+            flows=self._flows(best) if self.with_flows else None,
         )
 
     def _delivered(self, plan: _Plan) -> Floats:

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
 
 from planner_models.capacity.designs.network_design.instance import Instance
 
@@ -102,6 +103,25 @@ class Network:
         for via in range(self.nodes):
             np.minimum(distance, distance[:, via, None] + distance[None, via, :], out=distance)
         return distance
+
+    def arc_matrix(self, lengths: Floats, usable: Bools) -> sp.csr_array:
+        """Return the least length of arcs (A,) between nodes over links (E,), shape (nodes, nodes)."""
+        order = np.argsort(-lengths, kind="stable")
+        order = order[usable[self.arc_edge[order]]]
+        dense = np.zeros((self.nodes, self.nodes))
+        dense[self.arc_tail[order], self.arc_head[order]] = lengths[order]  # the shortest is written last
+        return sp.csr_array(dense)
+
+    def reached(self, usable: Bools) -> Bools:
+        """Return the nodes that each root reaches over links (E,), shape (K, nodes)."""
+        arcs = usable[self.arc_edge]
+        graph = sp.csr_array(
+            (np.ones(int(arcs.sum())), (self.arc_tail[arcs], self.arc_head[arcs])),
+            shape=(self.nodes, self.nodes),
+        )
+        hops = dijkstra(graph, indices=self.roots, unweighted=True)
+        reached: Bools = np.isfinite(hops)
+        return reached
 
     def crosses(self, sets: Bools) -> Bools:
         """Return whether each link leads out of each node set (U, nodes), shape (U, E)."""

@@ -25,6 +25,7 @@ class OverloadProgram:
 
     def __init__(self, network: Network, weights: Floats) -> None:
         self.network = network
+        self.weights_by_link = weights
         self.weights = weights[network.capacity_edge]
         flows, capacities = len(network.roots) * network.arcs, network.capacities
         self._flow_rows = len(network.roots) * network.nodes

@@ -189,7 +189,7 @@ class PartitionSeparator:
         Partitions come from merging, again and again, the two parts with the most modules between them.
         """
         instance = self.instance
-        if instance.direction != "undirected":
+        if instance.direction == "directed":
             return 0
         bought = np.zeros(instance.edges)
         np.add.at(bought, instance.module_edge, point[: self.master.modules])

@@ -9,6 +9,9 @@ import numpy as np
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Ints
 
+MOST_UNIT = 50.0
+"""Most capacity that is one unit, in mean demands: else demands are too small for solvers' tolerances."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reduction:
@@ -46,7 +49,8 @@ def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
     kept = _undominated(instance, module_cost, most, explicit)
     pair, source, target, rate, excused = _merge_demands(instance, merge)
     sizes = instance.module_size[kept]
-    unit = float(np.median(sizes)) if len(sizes) else max(float(instance.rate.max(initial=0.0)), 1.0)
+    mean = float(rate[rate > 0].mean()) if (rate > 0).any() else 1.0
+    unit = min(float(np.median(sizes)), MOST_UNIT * mean) if len(sizes) else mean
     useful = np.ceil(instance.rate.sum() / instance.module_size[kept] - 1e-9)
     return Reduction(
         original=instance,

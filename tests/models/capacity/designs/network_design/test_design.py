@@ -156,6 +156,14 @@ def test_excused_demands_need_no_route_in_a_failure() -> None:
     assert solution.cost == 7.0
 
 
+def test_tiny_demands_have_a_path() -> None:
+    """A demand far below the tolerances of solvers needs a module all the same."""
+    instance = ring({(0, 1): 10.0, (1, 2): 8.0, (2, 3): 1e-9})
+    solution = solve(instance)
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost == solution.bound == 21.0
+
+
 def test_same_question_same_answer() -> None:
     instance = ring({(0, 2): 12.0, (1, 3): 16.0, (0, 1): 3.0}, failures=np.eye(5, dtype=bool))
     first, second = solve(instance, Options(seed=3)), solve(instance, Options(seed=3))
