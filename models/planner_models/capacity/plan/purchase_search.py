@@ -18,7 +18,9 @@ from planner_models.capacity.plan.routing import (
 from planner_models.capacity.problem.problem import CapacityPlanning
 
 MOST_PROGRAMS = 4_000
-"""Linear programs that dropping may take, so that it ends in seconds and always the same way."""
+MOST_FLOWS = 4_000_000
+"""Linear programs, and flow variables of all of them, that dropping may take: it ends in seconds, and always
+the same way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,12 +134,13 @@ class PurchaseSearch:
         """Drop modules that are not needed, the most expensive first, or buy them in a later year."""
         problem, options = self.problem, self.problem.options
         order = list(range(1 + len(problem.states.names)))
+        most = self.programs + min(MOST_PROGRAMS, MOST_FLOWS // max(self.program.flow_columns, 1))
         if not self.fits(0, order):
             return
         for year in range(len(self.counts)):
             value = options.cost + problem.setup_cost[options.link]
             for module in np.argsort(-value, kind="stable").tolist():
-                while self.counts[year, module] > 0 and self.programs < MOST_PROGRAMS:
+                while self.counts[year, module] > 0 and self.programs < most:
                     self.counts[year, module] -= 1
                     if self.fits(year, order):
                         continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -23,6 +24,9 @@ from planner_models.capacity.problem.problem import CapacityPlanning
 
 MOST_PROGRAMS: Final = 3_000
 """Linear programs that a ladder may take; larger ones join several links in a step."""
+
+BUDGET_LIMIT_S: Final = 10.0
+"""Time limit of each budget, unless the user's is shorter; at it the bound is still valid."""
 
 Part = tuple[Section | None, str]
 
@@ -189,6 +193,8 @@ def _try_budgets(
     """Report what smaller budgets deliver, by the same design."""
     if not budgets or done.purchase_cost <= 0:
         return None, ""
+    limit_s = min(BUDGET_LIMIT_S, options.time_limit_s or BUDGET_LIMIT_S)
+    options = replace(options, time_limit_s=limit_s)
     rows: list[dict[str, Any]] = []
     for budget in _budget_values(problem, done, budgets):
         changed = problem.with_network(budget=budget)
