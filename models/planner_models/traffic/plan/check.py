@@ -16,7 +16,7 @@ from planner.contract.plan import Violations
 from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
-from planner_models.traffic.plan.fixed_shares import flow_of_shares
+from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
 from planner_models.traffic.plan.plan import (
     Routing,
     flow_on_routes,
@@ -87,6 +87,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         _require_moved(problem, plan.moved, flow)
     if plan.shares is not None:
         _require_shares(problem, plan.shares, flow)
+        measure_worst_utilization(problem, plan)  # raises where a matrix has a demand that is none
     allowed = problem.capacity_mbps
     over = flow.load_mbps > allowed * (1 + TOLERANCE)
     capacity = Violations.of(
