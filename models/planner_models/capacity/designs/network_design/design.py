@@ -81,7 +81,7 @@ LEAST_FREE_LINKS = 6
 STALL_ROUNDS = 4
 """Rounds of cutset separation without a row after which the search for them ends."""
 
-PARTITION_ROUNDS = 12
+PARTITION_ROUNDS = 4
 """Rounds of partition rows at the linear relaxation, for modules of several sizes: with one size, branch and
 bound finds most of these rows itself."""
 

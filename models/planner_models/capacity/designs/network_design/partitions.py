@@ -30,7 +30,7 @@ MAX_KINDS = 40
 MAX_POINTS = 60
 """Whole points that one separation of one partition generates."""
 
-MAX_CALLS = 400
+MAX_CALLS = 200
 """Integer programs of small networks in one round."""
 
 MAX_PARTITIONS = 60
