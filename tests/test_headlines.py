@@ -40,6 +40,7 @@ SCENARIOS = {
     "traffic/hose": {},
     "traffic/localflow": {},
     "traffic/wan_cuts": {},
+    "traffic/wan_safe": {},
     "traffic/wan_routes": {},
 }
 """Shipped scenarios that every design answers within seconds."""

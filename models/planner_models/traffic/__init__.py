@@ -36,12 +36,12 @@ load_mbps, utilization)`, over given paths `routes(source, target, path, rate_mb
 `weights(tail, head, parallel, weight)`, of design `segment_routing` `segments(source, target, segments,
 share)`, of max-min fairness `levels(level, value, bound, demands)`, of design `drain` `moved(source,
 target, rate_mbps)` and `windows(window, element)`, of designs that are safe against failures
-`guarantees(source, target, rate_mbps, failures, at_once, restoration, availability?)`, with a limit of
-rerouted traffic `rerouting(metric, most_moved, moved_share, value, gain_per_point?, free_moved_share?,
-free_value?, loss?)`, of design `oblivious` `shares(source, target, tail, head, parallel, share)` and
-`worst_matrices(matrix, source, target, rate_mbps)` and, where demand is left out, `shed(source, target,
-rate_mbps)`. Where demands have classes, flows, routes, segments, moved,
-guarantees and shed have the column `class`.
+`guarantees(source, target, rate_mbps, failures, at_once, restoration, availability?, probability?)`, with a
+limit of rerouted traffic `rerouting(metric, most_moved, moved_share, value, gain_per_point?,
+free_moved_share?, free_value?, loss?)`, of design `oblivious` `shares(source, target, tail, head, parallel,
+share)` and `worst_matrices(matrix, source, target, rate_mbps)` and, where demand is left out, `shed(source,
+target, rate_mbps)`. Where demands have classes, flows, routes, segments, moved, guarantees and shed have the
+column `class`.
 
 >>> import pandas as pd
 >>> from planner_models import traffic

@@ -40,9 +40,19 @@ def cases_of(name: str) -> list[Case]:
     return conformance_cases(system, problems=[SMALL[name](system.problem.presets)])
 
 
+SLOW = ("robust: is drawn, and explained",)
+"""Ends of the names of conformance tests that take most of a minute: the design runs again for every link."""
+
+
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, id=f"{name}: {case.name}") for name in system_names() for case in cases_of(name)],
+    [
+        pytest.param(
+            case, id=f"{name}: {case.name}", marks=[pytest.mark.slow] if case.name.endswith(SLOW) else []
+        )
+        for name in system_names()
+        for case in cases_of(name)
+    ],
 )
 def test_our_systems_conform(case: Case) -> None:
     case.run()

@@ -22,7 +22,7 @@ from planner_models.traffic.designs import (
     utility_maximization,
     valiant,
 )
-from planner_models.traffic.designs.failure_robust import ffc
+from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
 from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling
@@ -131,6 +131,20 @@ DESIGNS: Final = (
         signalling=no_signalling,
         messages="shares are configured once; nodes flood link states when the network changes",
         source="Applegate and Cohen 2003; Ben-Ameur and Kerivin 2005",
+    ),
+    _central(
+        name="teavar",
+        decide=teavar.route,
+        messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
+        "after a failure sources send over the paths that survive",
+        source="Bogle et al. 2019 (TEAVAR)",
+    ),
+    _central(
+        name="robust",
+        decide=robust.route,
+        messages=REPORTS + "controller, which sends every node its split ratios and every demand its rate, "
+        "and new split ratios after a failure",
+        source="Kelley 1960; Onaga and Kakusho 1971",
     ),
     _central(
         name="drain",

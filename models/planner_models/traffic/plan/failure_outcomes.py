@@ -15,7 +15,7 @@ Links then drop what overloads them, by the rule of `delivery`.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numba
@@ -23,13 +23,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner.errors import SolverFailure
+from planner_models.traffic.plan import cycle_removal, reconvergence, split_ratios
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
-from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.delivery import PRECISION, delivered_rates
 from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes
 from planner_models.traffic.plan.rerouting import Rerouting
 from planner_models.traffic.problem.failure_sets import FailureSet
-from planner_models.traffic.problem.failures import remove_failed
 from planner_models.traffic.problem.problem import Traffic
 
 Restoration = Literal["reroute", "igp", "split"]
@@ -162,7 +162,7 @@ def deliver_in_failures(problem: Traffic, plan: Routing, failures: FailureSet) -
         rerouting = Rerouting(problem, sent)
         found = np.array([rerouting.deliver(np.flatnonzero(down)) for down in failures.link_down])
     elif restoration == "igp":
-        found = _deliver_by_igp(problem, plan, sent, failures)
+        found = _deliver_by_igp(problem, plan, flow, failures)
     else:
         found = SplitRoutes.of(problem, plan, flow).deliver(problem, sent, failures.link_down)
     found = found.reshape(len(failures), len(problem.demands))
@@ -170,27 +170,43 @@ def deliver_in_failures(problem: Traffic, plan: Routing, failures: FailureSet) -
     return found
 
 
-def _deliver_by_igp(problem: Traffic, plan: Routing, sent_mbps: Floats, failures: FailureSet) -> Floats:
+def _deliver_by_igp(problem: Traffic, plan: Routing, flow: VerifiedFlow, failures: FailureSet) -> Floats:
     """Return what arrives in each failure, (S, K) Mbit/s, once routers have found shortest paths again."""
+    weight = None
     if plan.weights is not None:
-        names = plan.weights[["tail", "head", "parallel"]].to_numpy().T
-        link = problem.find_links(
-            problem.find_nodes(plan.weights["tail"]),
-            problem.find_nodes(plan.weights["head"]),
-            names[2].astype(np.int64),
-        )
+        given = plan.weights
+        tail, head = problem.find_nodes(given["tail"]), problem.find_nodes(given["head"])
+        link = problem.find_links(tail, head, given["parallel"].to_numpy(np.int64))
         weight = problem.weight.copy()
-        weight[link] = plan.weights["weight"].to_numpy(float)
-        problem = replace(problem, links=problem.links.assign(weight=weight))
-    found = np.zeros((len(failures), len(problem.demands)))
-    for row, down in enumerate(failures.link_down):
-        left = remove_failed(problem, down, np.ones(len(down)), "shed")
-        if not len(left.links):
-            continue
-        sent = np.where(left.unreachable, 0.0, sent_mbps)
-        ratios = split_ratios.split_evenly(left, split_ratios.shortest_path_links(left))
-        found[row] = _deliver(left, sp.csr_array(split_ratios.apply_ratios(left, ratios, sent)), sent)
-    return found
+        weight[link] = given["weight"].to_numpy(float)
+    sent = problem.with_rates(flow.served_mbps)
+    if not len(sent.targets):
+        return np.zeros((len(failures), len(problem.demands)))
+    network = reconvergence.network_of(sent, weight=weight, is_single=_takes_one_path(problem, flow))
+    trees = reconvergence.Trees(*reconvergence.find_trees(network))
+    found = reconvergence.Outcomes(
+        *reconvergence.evaluate(
+            network, trees, failures.start, failures.link, np.zeros(0), False, True, False
+        )
+    )
+    if found.error.max(initial=0.0) > PRECISION:
+        raise SolverFailure("delivered traffic after a failure: the shares that links pass do not converge")
+    return np.asarray(found.by_demand)
+
+
+def _takes_one_path(problem: Traffic, flow: VerifiedFlow) -> bool:
+    """Return whether traffic that could split over equally short paths takes one of them."""
+    used = flow.flow_mbps.tocoo()
+    nodes = len(problem.nodes)
+    target = problem.target[flow.commodity] if flow.by_demand else flow.commodity % nodes
+    leaves = used.row.astype(np.int64) * nodes + problem.tail[used.col]
+    if len(np.unique(leaves)) < len(leaves):
+        return False
+    shortest = split_ratios.shortest_path_links(problem)
+    ways = np.zeros((len(problem.targets), nodes), dtype=np.int64)
+    np.add.at(ways, (shortest.row, problem.tail[shortest.col]), 1)
+    row = np.searchsorted(problem.targets, target[used.row])
+    return bool((ways[np.minimum(row, len(ways) - 1), problem.tail[used.col]] > 1).any())
 
 
 # --- paths of flows -----------------------------------------------------------------------

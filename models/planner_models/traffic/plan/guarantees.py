@@ -19,10 +19,16 @@ from planner.arrays import Bools, Floats
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
-from planner_models.traffic.plan.failure_outcomes import SplitRoutes
+from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.failure_outcomes import SplitRoutes, deliver_in_failures
 from planner_models.traffic.plan.plan import Routing, require_classes
 from planner_models.traffic.plan.rerouting import Rerouting
-from planner_models.traffic.problem.failure_sets import FAILURE_SOURCES, FailureSet, build_failure_set
+from planner_models.traffic.problem.failure_sets import (
+    FAILURE_SOURCES,
+    PROBABILITY_TOLERANCE,
+    FailureSet,
+    build_failure_set,
+)
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_COMBINATIONS: Final = 100_000  # of failures that are simulated one by one
@@ -75,16 +81,23 @@ def _read_claims(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Iterato
             f"guarantees row {row + 1}: {problem.demand_labels[demand[row]]} is said to get {rate[row]:.6g} "
             f"Mbit/s, but {sent[row]:.6g} Mbit/s are sent"
         )
-    table = table.assign(availability=table.get("availability", math.nan))
-    keys = table[["failures", "at_once", "restoration", "availability"]]
+    for name in ("availability", "probability"):
+        table = table.assign(**{name: table.get(name, math.nan)})
+    keys = table[["failures", "at_once", "restoration", "availability", "probability"]]
     kinds = keys.drop_duplicates().itertuples(index=False)
     kind_of = keys.groupby(list(keys), sort=False, dropna=False, observed=True).ngroup().to_numpy()
-    for number, (failures, at_once, restoration, availability) in enumerate(kinds):
+    for number, (failures, at_once, restoration, availability, probability) in enumerate(kinds):
         place = np.flatnonzero(kind_of == number)
         least = np.zeros(len(problem.demands))
         least[demand[place]] = rate[place]
         where = f"guarantees row {place[0] + 1}"
         found = _find_failures(problem, str(failures), where)
+        if found.probability is None and not math.isnan(probability):
+            if probability * len(found) > 1 + PROBABILITY_TOLERANCE:
+                raise PlanRejected(
+                    f"{where}: probability is {probability:g}, which {len(found)} failures cannot all have"
+                )
+            found = found.with_probability(float(probability))
         if restoration not in RESTORATIONS:
             raise PlanRejected(
                 f"{where}: restoration is '{restoration}', must be split or reroute"
@@ -128,7 +141,11 @@ def _find_broken(
     combinations = _list_combinations(claim)
     down = np.array([claim.failures.link_down[list(rows)].any(axis=0) for rows in combinations])
     down = down.reshape(len(combinations), len(problem.links))
-    if claim.restoration == "reroute":
+    is_all_sent = np.allclose(claim.rate_mbps, flow.served_mbps, rtol=TOLERANCE, atol=0.0)
+    if claim.restoration == "reroute" and claim.at_once == 1 and is_all_sent:  # metrics need the same
+        in_failures = deliver_in_failures(problem, plan, claim.failures)
+        arrives = np.vstack([delivered_rates(problem, flow), in_failures])
+    elif claim.restoration == "reroute":
         rerouting = Rerouting(problem, claim.rate_mbps)
         arrives = np.array([rerouting.deliver(np.flatnonzero(one)) for one in down])
     else:

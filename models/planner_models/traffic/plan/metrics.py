@@ -10,6 +10,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.metrics import Headline, Metric
 from planner.contract.plan import Breakdown
+from planner_models.traffic.plan.availability import FailureFigures, measure_failures
 from planner_models.traffic.plan.check import TOLERANCE, lost_rates, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.fixed_shares import measure_worst_utilization
@@ -103,6 +104,38 @@ METRICS: Final = (
         f"Jain's fairness index of the delivered shares {SHARES}, 1 where all are the same",
         "Jain, Chiu and Hawe 1984",
     ),
+    _more(
+        "guaranteed_mbps",
+        "Mbit/s",
+        "traffic that arrives in every failure that leaves it a path: the plan's table guarantees says so, "
+        "and the check simulates it",
+    ),
+    _more(
+        "worst_delivered_mbps",
+        "Mbit/s",
+        "traffic that arrives in the worst failure of the table failures, else of the plan's guarantees, "
+        "while nobody plans again",
+    ),
+    _more(
+        "availability",
+        "",
+        "probability that a demand is served fully, mean over demands by traffic; from the table failures",
+        "Bogle et al. 2019 (TEAVAR)",
+    ),
+    _more("min_availability", "", "availability of the demand with the smallest one"),
+    _less(
+        "demand_risk",
+        "",
+        "share lost by the demand that loses most, of those with a path, mean over the worst 1% of the time, "
+        "or over the part in which the plan guarantees nothing",
+        "Bogle et al. 2019 (TEAVAR); Rockafellar and Uryasev 2000",
+    ),
+    _less(
+        "traffic_risk",
+        "",
+        "share of all traffic lost, of demands with a path, mean over the same part of the time",
+        "Rockafellar and Uryasev 2000",
+    ),
 )
 HEADLINE: Final = Headline(
     metric="delivered_mbps",
@@ -112,7 +145,8 @@ HEADLINE: Final = Headline(
     growth="concurrent_flow",
     table=(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
-        *("latency_violations", "rule_violations", "max_utilization", "mean_path_stretch", "mean_latency_ms"),
+        *("latency_violations", "rule_violations", "guaranteed_mbps", "worst_delivered_mbps", "availability"),
+        *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
     ),
     required={"latency": "latency_violations", "rules": "rule_violations"},
 )
@@ -165,6 +199,20 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "detoured_demands": detoured,
         "mean_segments": segments,
         **_shares(delivered[counted] / rate[counted]),
+        **_in_failures(problem, plan),
+    }
+
+
+def _in_failures(problem: Traffic, plan: Routing) -> dict[str, float | None]:
+    """Return the metrics of a plan in failures; None where no failures are known."""
+    found = measure_failures(problem, plan)
+    return {
+        "guaranteed_mbps": _guaranteed(plan),
+        "worst_delivered_mbps": None if found is None else found.worst_mbps(),
+        "availability": None if found is None else found.mean_availability(),
+        "min_availability": None if found is None else found.least_availability(),
+        "demand_risk": None if found is None else found.demand_risk(),
+        "traffic_risk": None if found is None else found.traffic_risk(),
     }
 
 
@@ -193,7 +241,29 @@ def break_down(problem: Traffic, plan: Routing) -> Breakdown | None:
             "shed_mbps": by_class(shed),
         }
     )
+    failures = None if problem.failures is None else measure_failures(problem, plan)
+    if failures is not None:
+        frame = frame.assign(**_in_failures_by_class(problem, failures))
     return Breakdown(title="Traffic by class, the highest priority first", group="class", frame=frame)
+
+
+def _guaranteed(plan: Routing) -> float | None:
+    """Return the traffic that the plan guarantees in every failure, Mbit/s; None where it says nothing."""
+    claims = plan.guarantees
+    if claims is None:
+        return None
+    always = claims if "availability" not in claims else claims[claims["availability"].isna()]
+    return float(always["rate_mbps"].sum()) if len(always) or not len(claims) else None
+
+
+def _in_failures_by_class(problem: Traffic, found: FailureFigures) -> dict[str, list[float]]:
+    """Return what arrives of each class in its worst failure, and its availability where that is known."""
+    members = [problem.class_of == of_class for of_class in range(len(problem.class_table))]
+    columns = {"worst_delivered_mbps": [found.worst_mbps(one) for one in members]}
+    available = [found.mean_availability(one) for one in members]
+    if any(one is not None for one in available):
+        columns["availability"] = [np.nan if one is None else one for one in available]
+    return columns
 
 
 def _broken_limits(problem: Traffic, plan: Routing) -> dict[str, float | None]:

@@ -153,6 +153,13 @@ GUARANTEES: Final = Table(
         ),
         "availability": number(
             "with at least this probability; blank: in every failure",
+            at_least=0,
+            at_most=1,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "probability": number(
+            "of each failure, where the set has none; blank: unknown",
             more_than=0,
             at_most=1,
             optional=True,

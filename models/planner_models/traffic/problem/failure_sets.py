@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
@@ -93,6 +93,10 @@ class FailureSet:
     def probability_of_none(self) -> float | None:
         """Probability that nothing fails; None where probabilities are unknown."""
         return None if self.probability is None else max(0.0, 1.0 - float(self.probability.sum()))
+
+    def with_probability(self, probability: float) -> FailureSet:
+        """Return the set of failures with this probability each."""
+        return replace(self, probability=np.full(len(self), probability))
 
     def select(self, rows: Ints) -> FailureSet:
         """Return the set of some of the failures, by row; probabilities stay."""

@@ -393,6 +393,22 @@ class Traffic:
             other.__dict__["distance"] = self.distance
         return other
 
+    def without_links(self, down: Bools) -> Traffic:
+        """Return the problem without some links, (E,), and without tables that name links; it stays valid.
+
+        Parallel links keep their numbers.
+        """
+        up = ~down
+        links = self.links[up].reset_index(drop=True)
+        if self.is_parallel.any():
+            links = links.assign(parallel=self.parallel[up].astype(float))
+        other = object.__new__(Traffic)
+        kept = ("nodes", "demands", "classes", "overload", "source", "target")
+        other.__dict__.update({name: getattr(self, name) for name in kept})
+        other.__dict__.update(dict.fromkeys(("tunnels", "rules", "failures", "down")))
+        other.__dict__.update(links=links, tail=self.tail[up], head=self.head[up])
+        return other
+
     @property
     def names_links(self) -> bool:
         """Whether there are tables that name links, those that are down too: tunnels, rules or failures."""

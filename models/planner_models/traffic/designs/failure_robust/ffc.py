@@ -52,6 +52,7 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.failure_sets import FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
 
+ROUNDING: Final = 1e-8  # of a demand: what may be missing where all of it is admitted
 MAX_GROWTH: Final = 1e3  # factor up to which demands grow where no link limits them
 
 AtOnce = Annotated[int, Field(ge=0, description="failures of the set that may occur at the same time")]
@@ -209,7 +210,8 @@ class _Search:
         least = np.full(len(self.problem.demands), np.inf)
         np.minimum.at(least, self.surviving.demand, left)
         least[np.isinf(least)] = 0.0
-        self.admitted = np.minimum(self.problem.rate_mbps, least)
+        rate = self.problem.rate_mbps
+        self.admitted = np.where(least >= rate * (1 - ROUNDING), rate, least)
 
     def _solve(self, program: LinearProgram) -> Solution:
         options = self.options

@@ -47,7 +47,6 @@ def add_guarantees(
     failures: FailureSource,
     at_once: int,
     restoration: str,
-    availability: float | None = None,
 ) -> Routing:
     """Return the plan with the table of what arrives in failures, (K,) Mbit/s, of demands that get any."""
     rows = np.flatnonzero(rate_mbps > 0)
@@ -57,6 +56,4 @@ def add_guarantees(
     table = table.assign(
         rate_mbps=rate_mbps[rows], failures=failures, at_once=float(at_once), restoration=restoration
     )
-    if availability is not None:
-        table["availability"] = availability
     return replace(plan, guarantees=table)

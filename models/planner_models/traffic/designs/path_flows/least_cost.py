@@ -15,17 +15,18 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
-from planner_models.traffic.designs.path_flows.path_pool import order_demands
+from planner_models.traffic.designs.path_flows.path_pool import Demands, order_demands
 from planner_models.traffic.designs.path_flows.simplex import GivenPaths, PathSimplex, Stop, order_paths
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -46,9 +47,16 @@ class LeastCostFlow:
     best        flow of least cost so far, with a bound; leaves_out: whether no flow delivers all
     """
 
-    def __init__(self, problem: Traffic, paths: CandidatePaths | None = None) -> None:
+    def __init__(
+        self,
+        problem: Traffic,
+        paths: CandidatePaths | None = None,
+        *,
+        ordered: tuple[Graph, Demands, Ints] | None = None,
+    ) -> None:
+        """Prepare the search; `ordered` is what `order_demands` returns, with other rates if need be."""
         self.problem = problem
-        graph, demands, self.order = order_demands(problem)
+        graph, demands, self.order = order_demands(problem) if ordered is None else ordered
         self.unit = float(problem.capacity_mbps.max())
         demands = demands._replace(rate=demands.rate / self.unit)
         given = None if paths is None else order_paths(paths, self.order)

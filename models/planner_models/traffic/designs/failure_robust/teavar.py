@@ -1,0 +1,406 @@
+r"""Traffic engineering with a limit on risk: the least conditional value at risk of the share that is lost.
+
+Linear program, for the reservation a of each path, failures q with probabilities (that nothing fails among
+them), the share u lost of each demand and set of its paths that a failure takes, and an availability $\beta$:
+
+$$\min \alpha + \frac{1}{1-\beta} \sum_q p_q s_q \quad\text{s.t.}\quad s_q \ge \ell_q - \alpha,$$
+$$u_{k,F} \ge 1 - \frac{1}{d_k} \sum_{p \in P_k \setminus F} a_p,\quad
+\sum_{p: e \in p} a_p \le c_e$$
+
+$\ell_q$ is the largest $u_{k,F_q}$ of a demand, or the share of all traffic that is lost; demands that a
+failure leaves no path do not count. Scenarios that take the same paths from a demand share its u, and only
+those in which a demand loses paths make rows for it. A second program takes, of the plans of least risk,
+one that delivers the most traffic on average.
+
+source  Bogle et al., "TEAVAR: striking the right utilization-availability balance in WAN traffic engineering"
+        (SIGCOMM 2019); Rockafellar and Uryasev 2000 (conditional value at risk)
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Bools, Floats, Ints
+from planner.backends import Solution
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.traffic.designs.failure_robust.plans import (
+    add_guarantees,
+    plan_reservations,
+    resolve_source,
+)
+from planner_models.traffic.designs.failure_robust.surviving_paths import (
+    TunnelChoice,
+    TunnelCount,
+    choose_paths,
+    find_hits,
+    fit_reservations,
+)
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.restricted_routes.candidates import describe_lack, describe_paths
+from planner_models.traffic.designs.routable import refuse_demands
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
+from planner_models.traffic.problem.problem import Traffic
+
+RISK_TOLERANCE: Final = 1e-7  # by which the second program may exceed the least risk
+ROUNDING: Final = 1e-9  # of a probability
+
+Availability = Annotated[
+    float,
+    Field(
+        ge=0,
+        lt=1,
+        description="the risk is the mean share lost in the worst 1 - availability of the time; 0: at all "
+        "times",
+    ),
+]
+FailureShare = Annotated[
+    float,
+    Field(
+        gt=0,
+        le=1,
+        description="share of the time in which some failure occurs, all as often, where they have no "
+        "probabilities",
+    ),
+]
+Loss = Annotated[
+    Literal["largest", "total"],
+    Field(description="share that is lost: of the demand that loses most, or of all traffic"),
+]
+
+
+def route(
+    problem: Traffic,
+    *,
+    availability: Availability = 0.99,
+    loss: Loss = "largest",
+    failures: FailuresParameter = None,
+    failure_share: FailureShare = 0.01,
+    paths: TunnelCount = None,
+    path_choice: TunnelChoice = "most_disjoint",
+    options: Options = Options(),
+) -> Decision[Routing]:
+    """Reserve capacity on paths such that the mean loss in the worst part of the time is the least.
+
+    Failures have the probabilities of the table `failures`, or all the same one (`failure_share`); at other
+    times nothing fails. Restoration is local: the source of a demand sends over those of its paths that
+    survive, up to what is reserved there, so that no link overloads.
+
+    returns  Decision with a Routing whose table `routes` says what is reserved and whose table `guarantees`
+             what arrives with at least the availability; the bound is that of the risk over these paths
+    source   Bogle et al. 2019 (TEAVAR)
+    """
+    source = resolve_source(problem, failures)
+    known, assumed = build_failure_set(problem, source), None
+    if known.probability is None:
+        assumed = failure_share / max(len(known), 1)
+        known = known.with_probability(assumed)
+    served = problem.routable
+    found, chosen, limits = choose_paths(served, paths, path_choice)
+    left_out = problem.unreachable | found.without_path(served)
+    if options.service == "all" and left_out.any():
+        return refuse_demands(problem, left_out, describe_lack(served, found, None))
+    if not len(found.demand):
+        plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
+        return Decision(plan=plan, proof=Proof(status=Status.OPTIMAL))
+    search = _Search(served, found, known, availability, loss)
+    solution, reserved = search.run(options)
+    scope = f"plans over {describe_paths(chosen, path_choice, None, limits)}"
+    if reserved is None:
+        return Decision(plan=None, proof=Proof(status=solution.status, backend=solution.backend))
+    reserved = fit_reservations(served, found, reserved)
+    total = np.bincount(found.demand, weights=reserved, minlength=len(problem.demands))
+    sent = np.minimum(served.rate_mbps, total)
+    plan = plan_reservations(problem, found, reserved, sent)
+    safe = search.guaranteed(reserved, sent)
+    plan = add_guarantees(problem, plan, safe, failures=source, at_once=1, restoration="split")
+    assert plan.guarantees is not None
+    claims = plan.guarantees.assign(availability=availability)
+    if assumed is not None:
+        claims = claims.assign(probability=assumed)
+    plan = replace(plan, guarantees=claims)
+    risk, bound = search.risk(reserved), solution.bound
+    if bound is not None:
+        bound = risk if abs(bound - risk) <= RISK_TOLERANCE else max(min(bound, risk), 0.0)
+    proof = Proof(
+        status=solution.status,
+        objective=risk,
+        bound=bound,
+        bound_scope=scope,
+        metric="demand_risk" if loss == "largest" else "traffic_risk",
+        backend=solution.backend,
+    )
+    return Decision(plan=plan, proof=proof)
+
+
+class _Search:
+    """Demands with a path, the sets of their paths that failures take, and the program over reservations.
+
+    A loss is a demand and a set of its paths: first, for each demand, that without a failure.
+
+    owner    (M,) place in `wanted` of each loss; survives (M, P) 1 for each path that is left
+    scenario, of_loss  (H,) failures that take paths of demands, and the loss of each; not of demands that the
+             failure leaves no path
+    """
+
+    def __init__(
+        self, problem: Traffic, paths: CandidatePaths, failures: FailureSet, availability: float, loss: str
+    ) -> None:
+        self.problem, self.paths, self.availability, self.kind = problem, paths, availability, loss
+        assert failures.probability is not None
+        self.wanted = np.unique(paths.demand)
+        self.rate = problem.rate_mbps[self.wanted]
+        count, demands = len(paths.demand), len(self.wanted)
+        self.probability = np.r_[failures.probability, failures.probability_of_none or 0.0]
+        hits = find_hits(paths, failures).tocoo()
+        row = np.searchsorted(self.wanted, paths.demand)
+        start = np.searchsorted(row, np.arange(demands + 1))
+        key = row[hits.col] * len(failures) + hits.row
+        keys, pair = np.unique(key, return_inverse=True)
+        bits = np.zeros(len(keys), dtype=np.int64)
+        np.bitwise_or.at(bits, pair, np.int64(1) << (hits.col - start[row[hits.col]]))
+        hit, scenario = np.divmod(keys, max(len(failures), 1))
+        self.disconnected = np.array(
+            [problem.disconnected_demands(~down)[self.wanted] for down in failures.link_down]
+        ).reshape(len(failures), demands)
+        losses, of_loss = np.unique(np.stack([hit, bits]), axis=1, return_inverse=True)
+        self.owner = np.r_[np.arange(demands), losses[0]]
+        taken = np.r_[np.zeros(demands, dtype=np.int64), losses[1]]
+        size = np.diff(start)[self.owner]
+        entry = np.repeat(np.arange(len(self.owner)), size)
+        place = np.arange(len(entry)) - np.repeat(np.cumsum(size) - size, size)
+        is_left = (taken[entry] >> place) & 1 == 0
+        column = start[self.owner[entry]] + place
+        self.survives = sp.csr_array(
+            (np.ones(int(is_left.sum())), (entry[is_left], column[is_left])), shape=(len(self.owner), count)
+        )
+        counts = ~self.disconnected[scenario, hit]
+        self.scenario, self.of_loss = scenario[counts], demands + of_loss.ravel()[counts]
+
+    def shares_lost(self, reserved_mbps: Floats) -> Floats:
+        """Return the share of its demand that each loss is, (M,)."""
+        return np.asarray(np.maximum(1.0 - (self.survives @ reserved_mbps) / self.rate[self.owner], 0.0))
+
+    def _loss_of_scenarios(self, share: Floats) -> Floats:
+        """Return what is lost in each failure, and without one, (S + 1,)."""
+        demands = len(self.rate)
+        lost = np.full((len(self.probability), demands), 0.0)
+        lost[:] = share[:demands]
+        lost[:-1][self.disconnected] = 0.0
+        lost[self.scenario, self.owner[self.of_loss]] = share[self.of_loss]
+        if self.kind == "largest":
+            return np.asarray(lost.max(axis=1))
+        return np.asarray(lost @ self.rate / self.rate.sum())
+
+    def risk(self, reserved_mbps: Floats) -> float:
+        """Return the conditional value at risk of reservations, (P,) Mbit/s."""
+        return tail_mean(
+            self._loss_of_scenarios(self.shares_lost(reserved_mbps)), self.probability, self.availability
+        )
+
+    def guaranteed(self, reserved_mbps: Floats, sent_mbps: Floats) -> Floats:
+        """Return what arrives of each demand with at least the availability, (K,) Mbit/s."""
+        share = self.shares_lost(reserved_mbps)
+        found = np.zeros(len(self.problem.demands))
+        order = np.argsort(self.owner[self.of_loss], kind="stable")
+        begin = np.searchsorted(self.owner[self.of_loss][order], np.arange(len(self.rate) + 1))
+        for row, rate in enumerate(self.rate.tolist()):
+            here = order[begin[row] : begin[row + 1]]
+            lost, chance = share[self.of_loss[here]], self.probability[self.scenario[here]]
+            worst = np.argsort(-lost, kind="stable")
+            # the worst failures that may be given up together have no more than 1 - availability
+            given_up = int(
+                np.searchsorted(np.cumsum(chance[worst]), 1 - self.availability + ROUNDING, "right")
+            )
+            least = lost[worst[given_up]] if given_up < len(worst) else 0.0
+            demand = self.wanted[row]
+            found[demand] = min((1 - max(least, share[row])) * rate, sent_mbps[demand])
+        return found
+
+    def run(self, options: Options) -> tuple[Solution, Floats | None]:
+        """Return the solution of least risk, and reservations (P,) Mbit/s of the best plan of least risk."""
+        started = time.perf_counter()
+        first = backends.solve(self._program(None), options)
+        if first.x is None or first.objective is None:
+            return first, None
+        if options.time_limit_s is not None:
+            left_s = options.time_limit_s + started - time.perf_counter()
+            options = replace(options, time_limit_s=max(left_s, 1e-3))
+        second = backends.solve(self._program(max(first.objective, 0.0) + RISK_TOLERANCE), options)
+        count = len(self.paths.demand)
+        best = first.x if second.x is None else second.x
+        return first, best[:count] * self._unit
+
+    @property
+    def _unit(self) -> float:
+        return float(self.problem.capacity_mbps.max())
+
+    def _program(self, most_risk: float | None) -> LinearProgram:
+        """Return the program of least risk; or, under a limit on the risk, that of the most traffic.
+
+        Variables: reservations (P,), shares lost (M,), the value at risk, the excess of each scenario over
+        it, and for the largest loss that without a failure.
+        """
+        count, losses, scenarios = len(self.paths.demand), len(self.owner), len(self.probability)
+        demands = len(self.rate)
+        at_risk, excess = count + losses, count + losses + 1
+        width = excess + scenarios + 1
+        served = sp.csr_array(sp.diags_array(self._unit / self.rate[self.owner]) @ self.survives)
+        rows = [
+            Rows(
+                "capacity",
+                _widen(sp.csr_array(self.paths.uses.T), width),
+                upper=self.problem.capacity_mbps / self._unit,
+                labels=lambda: self.problem.link_labels,
+            ),
+            Rows("lost", _widen(sp.hstack([served, sp.eye_array(losses)]), width), lower=1.0),
+        ]
+        if self.kind == "largest":
+            rows += self._rows_of_largest(width, count, at_risk, excess)
+        else:
+            rows += self._rows_of_total(width, count, at_risk, excess)
+        tail = np.zeros(width)
+        tail[at_risk] = 1.0
+        tail[excess : excess + scenarios] = self.probability / (1 - self.availability)
+        upper = np.full(width, np.inf)
+        upper[count:at_risk] = 1.0
+        cost = tail
+        if most_risk is not None:
+            rows.append(Rows("risk", sp.csr_array(tail[None, :]), upper=most_risk))
+            cost = np.zeros(width)
+            weight = np.bincount(self.of_loss, weights=self.probability[self.scenario], minlength=losses)
+            weight[:demands] = 1.0 - np.bincount(
+                self.owner[self.of_loss], weights=self.probability[self.scenario], minlength=demands
+            )
+            cost[count:at_risk] = weight * self.rate[self.owner] / self.rate.sum()
+        return LinearProgram.build(
+            sense="min",
+            cost=cost,
+            rows=rows,
+            columns=[
+                Columns("reserved", count),
+                Columns("lost", losses),
+                Columns("value_at_risk", 1),
+                Columns("excess", scenarios),
+                Columns("largest", 1),
+            ],
+            upper=upper,
+            name="traffic of least risk",
+        )
+
+    def _rows_of_largest(self, width: int, count: int, at_risk: int, excess: int) -> list[Rows]:
+        """Return the rows by which a scenario's excess is at least that of the demand that loses most."""
+        demands, scenarios, hits = len(self.rate), len(self.probability), len(self.scenario)
+        largest = width - 1
+        of_none = self._connected_in_all()
+        # without a failure: largest - u >= 0; for demands that some failure leaves no path, in each other one
+        base = np.flatnonzero(of_none)
+        rows = [
+            Rows(
+                "largest",
+                _entries(
+                    width,
+                    (np.arange(len(base)), np.full(len(base), largest), 1.0),
+                    (np.arange(len(base)), count + base, -1.0),
+                ),
+                lower=0.0,
+            ),
+            Rows(
+                "scenario",
+                _entries(
+                    width,
+                    (np.arange(scenarios), excess + np.arange(scenarios), 1.0),
+                    (np.arange(scenarios), np.full(scenarios, at_risk), 1.0),
+                    (np.arange(scenarios), np.full(scenarios, largest), -1.0),
+                ),
+                lower=0.0,
+            ),
+            Rows(
+                "failure",
+                _entries(
+                    width,
+                    (np.arange(hits), excess + self.scenario, 1.0),
+                    (np.arange(hits), np.full(hits, at_risk), 1.0),
+                    (np.arange(hits), count + self.of_loss, -1.0),
+                ),
+                lower=0.0,
+            ),
+        ]
+        some = np.flatnonzero(~of_none)
+        is_counted = np.r_[~self.disconnected, np.ones((1, demands), dtype=bool)]
+        scenario, place = np.nonzero(is_counted[:, some])
+        more = np.arange(len(scenario))
+        rows.append(
+            Rows(
+                "elsewhere",
+                _entries(
+                    width,
+                    (more, excess + scenario, 1.0),
+                    (more, np.full(len(more), at_risk), 1.0),
+                    (more, count + some[place], -1.0),
+                ),
+                lower=0.0,
+            )
+        )
+        return rows
+
+    def _connected_in_all(self) -> Bools:
+        """Return whether each demand with a path keeps one in every failure, (n,)."""
+        return np.asarray(~self.disconnected.any(axis=0))
+
+    def _rows_of_total(self, width: int, count: int, at_risk: int, excess: int) -> list[Rows]:
+        """Return the rows by which a scenario's excess is at least that of all traffic lost in it."""
+        demands, scenarios = len(self.rate), len(self.probability)
+        weight = self.rate / self.rate.sum()
+        lost = np.ones((scenarios, demands), dtype=bool)
+        lost[:-1][self.disconnected] = False
+        lost[self.scenario, self.owner[self.of_loss]] = False  # they lose more than without a failure
+        scenario, place = np.nonzero(lost)
+        every = np.arange(scenarios)
+        return [
+            Rows(
+                "scenario",
+                _entries(
+                    width,
+                    (every, excess + every, 1.0),
+                    (every, np.full(scenarios, at_risk), 1.0),
+                    (scenario, count + place, -weight[place]),
+                    (self.scenario, count + self.of_loss, -weight[self.owner[self.of_loss]]),
+                ),
+                lower=0.0,
+            )
+        ]
+
+
+def tail_mean(loss: Floats, probability: Floats, availability: float) -> float:
+    """Return the mean of a loss in the worst 1 - availability of the time: the conditional value at risk."""
+    tail = 1.0 - availability
+    order = np.argsort(-loss, kind="stable")
+    before = np.r_[0.0, np.cumsum(probability[order])[:-1]]
+    used = np.clip(np.minimum(probability[order], tail - before), 0.0, None)
+    return float(used @ loss[order]) / tail
+
+
+def _widen(matrix: sp.sparray, width: int) -> sp.csr_array:
+    """Return the matrix with columns of zeros behind its own."""
+    wide = sp.csr_array(matrix, copy=True)
+    wide.resize((wide.shape[0], width))
+    return wide
+
+
+def _entries(width: int, *parts: tuple[Ints, Ints, float | Floats]) -> sp.csr_array:
+    """Return the matrix of entries (rows, columns, value); as many rows as the first part has."""
+    row = np.concatenate([part[0] for part in parts])
+    column = np.concatenate([part[1] for part in parts])
+    value = np.concatenate([np.broadcast_to(part[2], len(part[0])) for part in parts])
+    return sp.csr_array((value, (row, column)), shape=(len(parts[0][0]), width))

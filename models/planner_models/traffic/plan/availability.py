@@ -1,0 +1,131 @@
+"""Figures of a plan in failures: what arrives in the worst one, availability of demands, and risk.
+
+Failures are those of the table `failures`; without it those that the plan gives guarantees for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Bools, Floats
+from planner_models.traffic.plan.check import TOLERANCE, verify_flow
+from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.failure_outcomes import deliver_in_failures
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.failure_sets import (
+    FAILURE_SOURCES,
+    PROBABILITY_TOLERANCE,
+    FailureSet,
+    build_failure_set,
+)
+from planner_models.traffic.problem.problem import Traffic
+
+AVAILABILITY: Final = 0.99  # of risk, where the plan has no other
+MAX_OUTCOMES: Final = 200_000_000  # of failures times demands; more are not measured
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FailureFigures:
+    """What arrives of each demand in each failure.
+
+    offered_mbps    (K,)
+    delivered_mbps  (S + 1, K); the last row is without a failure
+    probability     (S + 1,); None where it is unknown
+    has_path        (S + 1, K) whether a demand has a path then
+    availability    of the plan's guarantees
+    """
+
+    offered_mbps: Floats
+    delivered_mbps: Floats
+    probability: Floats | None
+    has_path: Bools
+    availability: float
+
+    def worst_mbps(self, chosen: Bools | None = None) -> float:
+        """Return what arrives of some demands (K,), or of all, in their worst failure."""
+        of = self.delivered_mbps if chosen is None else self.delivered_mbps[:, chosen]
+        return float(of.sum(axis=1).min())
+
+    def by_demand(self) -> Floats | None:
+        """Return the probability with which each demand is served fully, (K,); None where it is unknown."""
+        if self.probability is None:
+            return None
+        is_served = self.delivered_mbps >= self.offered_mbps * (1 - TOLERANCE)
+        return np.asarray(np.minimum(self.probability @ is_served, 1.0))
+
+    def mean_availability(self, chosen: Bools | None = None) -> float | None:
+        """Return the mean availability of some demands, (K,), or of all, by traffic; None for unknown."""
+        found = self.by_demand()
+        weight = self.offered_mbps if chosen is None else np.where(chosen, self.offered_mbps, 0.0)
+        return None if found is None or weight.sum() <= 0 else float(weight @ found / weight.sum())
+
+    def least_availability(self) -> float | None:
+        """Return the smallest availability of a demand; None where it is unknown."""
+        found = self.by_demand()
+        wanted = self.offered_mbps > 0
+        return None if found is None or not wanted.any() else float(found[wanted].min())
+
+    def demand_risk(self) -> float | None:
+        """Return the conditional value at risk of the largest share that a demand loses."""
+        wanted = self.offered_mbps > 0
+        if not wanted.any():
+            return None
+        share = 1.0 - self.delivered_mbps[:, wanted] / self.offered_mbps[wanted]
+        return self._risk(np.where(self.has_path[:, wanted], share, 0.0).max(axis=1))
+
+    def traffic_risk(self) -> float | None:
+        """Return the conditional value at risk of the share of all traffic that is lost."""
+        lost = np.where(self.has_path, self.offered_mbps - self.delivered_mbps, 0.0).sum(axis=1)
+        total = float(self.offered_mbps.sum())
+        return self._risk(lost / total) if total > 0 else None
+
+    def _risk(self, loss: Floats) -> float | None:
+        """Return the mean of a loss, (S + 1,), over the worst part of the time."""
+        if self.probability is None:
+            return None
+        left, total = 1.0 - self.availability, 0.0
+        for row in np.argsort(-loss, kind="stable").tolist():
+            part = min(left, float(self.probability[row]))
+            total, left = total + part * max(float(loss[row]), 0.0), left - part
+        return total / (1.0 - self.availability)
+
+
+def measure_failures(problem: Traffic, plan: Routing) -> FailureFigures | None:
+    """Return what arrives in each failure; None where no failures are known, or too many."""
+    failures, availability = _known_failures(problem, plan)
+    if failures is None or len(failures) * len(problem.demands) > MAX_OUTCOMES:
+        return None
+    flow = verify_flow(problem, plan)
+    arrives = deliver_in_failures(problem, plan, failures)
+    connected = [~problem.disconnected_demands(~down) for down in failures.link_down]
+    probability = failures.probability
+    return FailureFigures(
+        offered_mbps=problem.rate_mbps,
+        delivered_mbps=np.vstack([arrives, delivered_rates(problem, flow)]),
+        probability=None if probability is None else np.r_[probability, failures.probability_of_none or 0.0],
+        has_path=np.array([*connected, ~problem.unreachable]),
+        availability=availability,
+    )
+
+
+def _known_failures(problem: Traffic, plan: Routing) -> tuple[FailureSet | None, float]:
+    """Return the failures of the problem, else of the plan's guarantees, and the plan's availability."""
+    claims, availability = plan.guarantees, AVAILABILITY
+    if claims is not None and "availability" in claims and claims["availability"].notna().any():
+        availability = min(float(claims["availability"].max()), 1 - 1e-9)
+    named = [] if claims is None else claims["failures"].tolist()
+    if problem.failures is not None:
+        found = build_failure_set(problem, "table")
+    else:
+        source = next((one for one in FAILURE_SOURCES if one != "table" and one in named), None)
+        if source is None:
+            return None, availability
+        found = build_failure_set(problem, source)
+    if found.probability is None and claims is not None and "probability" in claims:
+        assumed = float(claims["probability"].max())
+        if 0 < assumed * len(found) <= 1 + PROBABILITY_TOLERANCE:
+            found = found.with_probability(assumed)
+    return found, availability
