@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # the same examples every time, so that a red run is red for a reason; HYPOTHESIS_PROFILE=deep looks further
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=40, database=None)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.register_profile(
     "deep", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )

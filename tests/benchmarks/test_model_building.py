@@ -9,6 +9,7 @@ pytest.importorskip("linopy")
 from benchmarks import model_building
 
 
+@pytest.mark.slow
 def test_the_quick_run_prints_every_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert model_building.main(["--quick"]) == 0
     printed = capsys.readouterr().out

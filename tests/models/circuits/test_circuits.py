@@ -22,6 +22,7 @@ def compare(scenario: Path, *more: str) -> dict[str, dict[str, Any]]:
     return {run["design"]: run for run in json.loads(done.out)["runs"]}
 
 
+@pytest.mark.slow
 def test_eight_racks_have_a_proven_optimum_between_heuristics_and_bound() -> None:
     runs = compare(SCENARIOS / "exact_8.toml")
     assert runs["optimum"]["status"] == "optimal"

@@ -48,6 +48,7 @@ def test_the_new_system_conforms(toy: Path) -> None:
     assert "2 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_new_system_is_solved_explained_and_swept(toy: Path, tmp_path: Path) -> None:
     done = run(toy, "-m", "planner.cli", "compare", "scenarios/example.toml", "--json")
     assert done.returncode == 0, done.stderr

@@ -40,7 +40,7 @@ def cases_of(name: str) -> list[Case]:
     return conformance_cases(system, problems=[SMALL[name](system.problem.presets)])
 
 
-SLOW = ("robust: is drawn, and explained",)
+SLOW = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explained")
 """Ends of the names of conformance tests that take most of a minute: the design runs again for every link."""
 
 

@@ -6,7 +6,7 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -60,6 +60,7 @@ def by_clarabel(uses: sp.csr_array, capacity: Floats, cap: Floats) -> float:
     return -float(solver.solve().obj_val)
 
 
+@settings(max_examples=20)
 @given(problems(max_demands=4), st.integers(1, 3), st.integers(0, 20))
 def test_the_coupled_utility_is_what_clarabel_finds(problem: Traffic, count: int, seed: int) -> None:
     uses = subflows(problem, count, seed)
@@ -71,6 +72,7 @@ def test_the_coupled_utility_is_what_clarabel_finds(problem: Traffic, count: int
     assert np.log(each).sum() == pytest.approx(best, abs=2e-5 * len(each) + 1e-5)
 
 
+@settings(max_examples=20)
 @given(problems(), st.integers(0, 20))
 def test_one_subflow_is_plain_tcp(problem: Traffic, seed: int) -> None:
     uses = subflows(problem, 1, seed)

@@ -63,7 +63,7 @@ def brute_force(problem: Brokering, sheds: bool = False) -> float:
     return min(best.values(), default=math.inf)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(markets(max_clients=2))
 def test_no_assignment_is_better(problem: Brokering) -> None:
     least = brute_force(problem)

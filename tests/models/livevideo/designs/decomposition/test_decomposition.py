@@ -28,7 +28,7 @@ QUICK = Options(time_limit_s=0.3, threads=1, gap=1e-6)
 
 
 @given(st.integers(2, 4).flatmap(lambda tiers: problems(tiers=tiers, rules=True)))
-@settings(max_examples=12)
+@settings(max_examples=5)
 def test_bound_optimum_and_plan_are_in_order(one: LiveVideo) -> None:
     best = optimum.distribute(one).proof.objective
     found = decomposition.distribute(one, options=QUICK)

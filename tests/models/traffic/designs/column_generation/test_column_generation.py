@@ -57,7 +57,7 @@ def solve(problem: Traffic, system: System = SYSTEM, **parameters: Any) -> Any:
 
 
 @given(problems(max_nodes=7, max_demands=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_bounds_hold_at_every_iteration_and_meet_the_optimum(problem: Traffic) -> None:
     best = 1 / concurrent_flow(problem)
     for few in (0, 10**6):

@@ -108,7 +108,7 @@ def test_service_all_is_refused_with_what_survives() -> None:
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     problems(parallel=False), st.integers(0, 3), st.sampled_from(["shortest", "disjoint", "most_disjoint"])
 )

@@ -97,7 +97,7 @@ def plan_of(problem: Traffic, **parameters: object) -> tuple[Routing, float, flo
     return decision.plan, decision.proof.objective, decision.proof.bound
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(SMALL, st.sampled_from([1, 2, 3]))
 def test_small_networks_are_solved_as_by_trying_everything(problem: Traffic, max_segments: int) -> None:
     lists = all_lists(problem, max_segments)
