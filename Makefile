@@ -1,5 +1,6 @@
 # make demo   a comparison on a real network, from nothing but Python 3.11 and make
 # make test   the tests          make test-all   the slow ones too    make bench   speed and quality
+# make test-exhaustive   also those that repeat slow ones at more sizes and seeds
 # make lint   style, types, layers of imports and words
 # make docs   the documentation as a site, in out/docs; warnings are errors
 # make bounds-check   a fuzz of all systems with every index of the compiled kernels checked
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
 DOCS_VENV := .venv-docs
 DEMO := out/demo
 
-.PHONY: demo test test-all docs bounds-check lint bench lock clean
+.PHONY: demo test test-all test-exhaustive docs bounds-check lint bench lock clean
 
 demo: $(READY)
 	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
@@ -24,6 +25,9 @@ test: $(READY)
 
 test-all: test $(DOCS_VENV)/ready
 	$(BIN)/python -m pytest -n auto -m slow
+
+test-exhaustive: test-all
+	$(BIN)/python -m pytest -n auto -m exhaustive
 
 # the generator asks planner, and Sphinx has a small environment of its own, without planner
 docs: $(READY) $(DOCS_VENV)/ready

@@ -16,6 +16,16 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests that repeat others at more sizes or seeds, unless `-m` names them."""
+    if "exhaustive" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
 @pytest.fixture(scope="session")
 def traces() -> Path:
     """The folder of real traces; skips where PLANNER_TRACES names none."""

@@ -25,6 +25,8 @@ SCENARIOS = (
     "livevideo/session_window",
     "multicast/own_data",
 )
+OFTEN_TESTED = ("traffic/abilene", "brokering/own_data", "capacity/own_data", "multicast/own_data")
+"""Those of SCENARIOS that are not left to the exhaustive tests."""
 SHORTER = {"circuitflows/one_ring": {"set": "problem.horizon_us=20000.0"}}
 """Changes that make a question of SCENARIOS quick to answer."""
 
@@ -41,7 +43,13 @@ def open_question(page: Any, address: str, scenario: str, **query: str) -> None:
     pages.wait_for_answer(page)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        name if name in OFTEN_TESTED else pytest.param(name, marks=pytest.mark.exhaustive)
+        for name in SCENARIOS
+    ],
+)
 def test_an_element_of_each_system_is_changed_and_restored(page: Any, address: str, scenario: str) -> None:
     system = find_system(scenario.partition("/")[0])
     kind = next(kind for kind in system.problem.elements if kind.with_role("failure"))
@@ -132,7 +140,15 @@ def test_a_cancelled_question_leaves_the_page_usable(page: Any, address: str) ->
 
 @pytest.mark.parametrize(
     ("width", "scheme"),
-    [(1440, "light"), (1440, "dark"), (1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")],
+    [
+        (1440, "light"),
+        (1280, "dark"),
+        (390, "light"),
+        *(
+            pytest.param(width, scheme, marks=pytest.mark.exhaustive)
+            for width, scheme in ((1440, "dark"), (1280, "light"), (390, "dark"))
+        ),
+    ],
 )
 def test_an_address_restores_its_answer(page: Any, address: str, width: int, scheme: str) -> None:
     page.set_viewport_size({"width": width, "height": 900})
@@ -143,6 +159,7 @@ def test_an_address_restores_its_answer(page: Any, address: str, width: int, sch
     assert pages.fits(page), "no part is wider than the page"
 
 
+@pytest.mark.exhaustive
 def test_large_questions_one_after_another_are_all_answered(page: Any, address: str) -> None:
     """A question that needs much memory leaves its worker to none of the next ones."""
     page.set_default_timeout(LARGE_QUESTION_MS)

@@ -40,7 +40,7 @@ def cases_of(name: str) -> list[Case]:
     return conformance_cases(system, problems=[SMALL[name](system.problem.presets)])
 
 
-SLOW = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explained")
+LONG = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explained")
 """Ends of the names of conformance tests that take most of a minute: the design runs again for every link."""
 
 
@@ -48,7 +48,9 @@ SLOW = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explaine
     "case",
     [
         pytest.param(
-            case, id=f"{name}: {case.name}", marks=[pytest.mark.slow] if case.name.endswith(SLOW) else []
+            case,
+            id=f"{name}: {case.name}",
+            marks=[pytest.mark.exhaustive] if case.name.endswith(LONG) else [],
         )
         for name in system_names()
         for case in cases_of(name)
