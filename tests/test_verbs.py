@@ -184,6 +184,10 @@ def test_failures_takes_a_problem(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_upgrades_takes_a_problem(name: str) -> None:
+    if not any(kind.with_role("upgrade") for kind in find_system(name).problem.elements):
+        with pytest.raises(InputError, match="no elements that can be upgraded"):
+            planner.upgrades(sample(name), steps=1)
+        return
     result = planner.upgrades(sample(name), steps=1, candidates=2, time_limit_s=TIME_LIMIT_S)
     assert len(result.steps) <= 1
     assert result.ending
