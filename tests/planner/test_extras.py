@@ -62,7 +62,15 @@ def test_a_package_of_the_base_belongs_to_none() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("system", system_names())
+@pytest.mark.parametrize(
+    "system",
+    [
+        name
+        if name in ("brokering", "capacity", "traffic")
+        else pytest.param(name, marks=pytest.mark.exhaustive)
+        for name in system_names()
+    ],
+)
 def test_the_base_compares_generated_problems(system: str, tmp_path: Path) -> None:
     made = planner_without_extras("generate", system, "--out", tmp_path / "mine")
     assert made.returncode == 0, made.stderr
