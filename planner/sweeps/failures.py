@@ -709,10 +709,11 @@ class _Search:
             return 0.0 if abs(new - old) <= 1e-9 * max(abs(old), abs(new)) else new - old
         return _worse_by(metric, self.run.metrics, outcome.metrics)
 
-    def _rank(self, one: Failure) -> tuple[float, ...]:
+    def _rank(self, one: Failure) -> tuple[Any, ...]:
         """Return a key that sorts failures, the worst first: without a plan, by cost, by the other metrics.
 
-        Among failures of the same cost, the one that leaves least growth of demand is worse.
+        Among failures of the same cost, the one that leaves least growth of demand is worse; equal ones are
+        in the order of their names, since workers finish in any order.
         """
         system = self.trials.system
         growth = system.plan.headline.growth
@@ -722,7 +723,7 @@ class _Search:
             for metric in others
         ]
         cost = math.inf if one.cost is None else float(f"{one.cost:.9g}")
-        return (-cost, *(float(f"{value:.9g}") for value in values))
+        return (-cost, *(float(f"{value:.9g}") for value in values), one.name)
 
 
 def _join(own: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
