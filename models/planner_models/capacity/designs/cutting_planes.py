@@ -98,7 +98,7 @@ class Master:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over."""
         return self.end is not None and time.perf_counter() >= self.end
 
     def build(

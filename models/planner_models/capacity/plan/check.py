@@ -52,7 +52,7 @@ class Evaluation:
 
     @property
     def purchase_cost(self) -> float:
-        """What the budget limits: modules and setup."""
+        """Cost of modules and setup, which the budget limits."""
         return self.module_cost + self.setup_cost
 
     @property

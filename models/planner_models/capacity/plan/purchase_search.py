@@ -64,7 +64,7 @@ class PurchaseSearch:
 
     @property
     def spent(self) -> float:
-        """What modules and setup cost so far."""
+        """Cost of modules and setup so far."""
         return purchase_cost(self.problem, self.counts)
 
     def _shed(self, year: int, state: int, capacity: Floats) -> tuple[float, Floats]:

@@ -149,12 +149,12 @@ class CapacityPlanning:
 
     @property
     def direction(self) -> Direction:
-        """What directions of traffic share a link's capacity."""
+        """Directions of traffic that share a link's capacity."""
         return cast("Direction", self._setting("direction") or "undirected")
 
     @property
     def one_module(self) -> bool:
-        """Whether a link may have at most one module."""
+        """True where a link may have at most one module."""
         return bool(self._setting("modules_per_link") == "one")
 
     @property

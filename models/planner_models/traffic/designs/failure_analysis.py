@@ -141,7 +141,7 @@ class Reconvergence:
 
     @property
     def about(self) -> str:
-        """What happens after a failure, in one sentence."""
+        """Restoration after a failure, in one sentence."""
         how = "one path for each demand" if self.is_single else "split evenly over equally short ones (ECMP)"
         return f"traffic follows the shortest paths that are left, {how}"
 
@@ -245,7 +245,7 @@ class FixedPlan:
 
     @property
     def about(self) -> str:
-        """What happens after a failure, in one sentence."""
+        """Restoration after a failure, in one sentence."""
         if self.is_local:
             return "traffic of a lost route moves to those of its demand that survive, in proportion"
         return "what would ride a failed link is lost"

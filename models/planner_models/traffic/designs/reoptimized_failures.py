@@ -97,7 +97,7 @@ class Reoptimization:
 
     @property
     def about(self) -> str:
-        """What happens after a failure, in one sentence."""
+        """Restoration after a failure, in one sentence."""
         return "a controller routes again for the most delivered traffic"
 
     @cached_property

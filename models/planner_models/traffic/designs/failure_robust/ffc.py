@@ -189,9 +189,10 @@ class _Search:
             bounds.append(None if solution.bound is None else solution.bound * self.unit)
         sent = float(self.admitted.sum())
         proofs = tuple(
-            LevelProof(level.name, one, max(one, bound))
+            LevelProof(level.name, reached, max(reached, bound))
             for level, bound in zip(levels, bounds, strict=False)
-            if bound is not None and ((one := level.objective(self.admitted)) or True)
+            if bound is not None
+            for reached in [level.objective(self.admitted)]
         )
         bound = bounds[0] if len(levels) == 1 and bounds and (levels[0].value == 1).all() else None
         return Proof(

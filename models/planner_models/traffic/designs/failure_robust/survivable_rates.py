@@ -45,7 +45,7 @@ ACTIVE_ROUNDS: Final = 3  # after its last cut, in which a failure is asked befo
 
 
 class _Answer(NamedTuple):
-    """What a failure answers to rates b (K,): what fits of them, (K,) Mbit/s, and a cut.
+    """Part of rates b (K,) that fits after a failure, (K,) Mbit/s, and a cut.
 
     coefficient  (K,), limit  of the cut: coefficient @ b <= limit
     """

@@ -1,4 +1,4 @@
-"""What failures leave of the candidate paths of each demand."""
+"""Candidate paths of each demand that survive failures."""
 
 from __future__ import annotations
 
