@@ -11,7 +11,7 @@ from planner.errors import InputError, did_you_mean
 
 Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
 Restoration = Literal["none", "local", "reconverge", "reoptimize"]
-"""What the network does after a failure: nothing; traffic moves to the routes of its demand that survive;
+"""The reaction of the network to a failure: nothing; traffic moves to the routes of its demand that survive;
 routing protocols find new shortest paths; a controller decides again."""
 Service = Literal["best", "all"]
 

@@ -14,7 +14,7 @@ MIRRORS = {
     "tests/benchmarks": "benchmarks",
 }
 TOPICS = {"browser", "corruptions"}
-"""What tests of a whole package may be about, besides its modules."""
+"""The subjects of tests of a whole package, besides its modules."""
 
 
 @pytest.mark.parametrize(("tests", "source"), MIRRORS.items())

@@ -20,7 +20,7 @@ from planner.options import Options
 ProblemT = TypeVar("ProblemT", bound=Problem, default=Any)
 
 Role = Literal["failure", "upgrade", "other"]
-"""What an action is to a planner: a failure to survive, an upgrade to buy, or another change."""
+"""The kind of an action for a planner: a failure to survive, an upgrade to buy, or another change."""
 
 
 @dataclass(frozen=True, kw_only=True)

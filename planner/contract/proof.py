@@ -33,7 +33,7 @@ SEARCH_STATUSES: Final = (
     "no plan found",
     "failed",
 )
-"""How the search of a run may end, as it is shown and stored."""
+"""The states in which the search of a run may end, as they are shown and stored."""
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:

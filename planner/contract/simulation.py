@@ -53,7 +53,7 @@ class Simulation:
 
     @property
     def has_frames(self) -> bool:
-        """Whether a run can draw the system as it runs."""
+        """True where a run can draw the system as it runs."""
         return "frames" in inspect.signature(self.run).parameters
 
     @property

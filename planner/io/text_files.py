@@ -88,7 +88,7 @@ NOT_WESTERN: Final = re.compile(
     r"[^\W\d_a-zA-Z]{3}|[^\W\d_][\u00a1-\u00a9\u00ab-\u00b1\u00b4\u00b6\u00b8\u00b9\u00bb-\u00bf\u00d7\u00f7]"
     r"|[\u00a1-\u00a9\u00ab-\u00b1\u00b4\u00b6\u00b8\u00b9\u00bb-\u00bf\u00d7\u00f7][^\W\d_]"
 )
-"""What other encodings look like when read as Western European: accents in a row, symbols within words."""
+"""Other encodings as they look when read as Western European: accents in a row, symbols within words."""
 
 
 @contextlib.contextmanager

@@ -728,7 +728,7 @@ SERVICE: Final = {
     "best": "capacity may be short: a plan leaves out what cannot be served, at least loss",
     "all": "all demand must be served",
 }
-"""What a plan may leave out, by the solver's option `service`."""
+"""The demands that a plan may leave out, by the solver's option `service`."""
 
 
 def changes_of(scenario: Scenario) -> list[str]:

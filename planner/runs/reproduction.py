@@ -100,7 +100,7 @@ class Reproduction(Result):
 
     @property
     def reason(self) -> str:
-        """Why the verdict is as it is, in one line."""
+        """The reason of the verdict, in one line."""
         if self.error is not None:
             return str(self.error)
         differing = [row for row in self.rows if row.verdict in (Verdict.ORDER_ONLY, Verdict.NOT_REPRODUCED)]

@@ -91,7 +91,7 @@ def test_false_claims_are_found(decide: Callable[..., Any], line: str) -> None:
 
 
 def test_a_plan_with_violations_beats_no_optimum_in_the_headline_metric() -> None:
-    """What users get is comparable also where a plan overloads a link."""
+    """Headlines are comparable also where a plan overloads a link."""
     system = toy()
     sends = Headline(metric="sent_mbps", verb="sends")
     metrics = (dataclasses.replace(system.metric("sent_mbps"), better="more"),)

@@ -37,7 +37,7 @@ from planner_models.circuits.problem.racks import (
 ANY: Final = "any"
 """Target of a flow that any rack but its own may take: the plan places it."""
 NONE: Final = "none"
-"""What `after` says of a flow that waits for no other."""
+"""The value of `after` of a flow that waits for no other."""
 
 
 MOST_HORIZON_US: Final = 1e10  # almost three hours

@@ -29,7 +29,7 @@ MAX_OUTCOMES: Final = 200_000_000  # of failures times demands; more are not mea
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FailureFigures:
-    """What arrives of each demand in each failure.
+    """The delivered traffic of each demand in each failure.
 
     offered_mbps    (K,)
     delivered_mbps  (S + 1, K); the last row is without a failure

@@ -70,7 +70,7 @@ def _slowed_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
 
 
 class _Drops(NamedTuple):
-    """What overloaded links drop, (E,) Mbit/s, and what arrives of each demand, (K,) Mbit/s."""
+    """Traffic that overloaded links drop, (E,) Mbit/s, and delivered traffic of each demand, (K,) Mbit/s."""
 
     dropped_mbps: Floats
     delivered_mbps: Floats

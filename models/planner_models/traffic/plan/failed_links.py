@@ -34,7 +34,7 @@ ROUTES_ONLY: Final = ("flows", "routes", "shed")
 
 
 class Surviving(NamedTuple):
-    """What is left of a flow: flow_mbps (C, E) of each commodity, and served_mbps (K,) of each demand."""
+    """The rest of a flow: flow_mbps (C, E) of each commodity, and served_mbps (K,) of each demand."""
 
     flow_mbps: sp.csr_array
     served_mbps: Floats

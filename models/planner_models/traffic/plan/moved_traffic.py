@@ -31,7 +31,7 @@ SMALLEST_MOVE: Final = 1e-7  # of a demand; less is rounding
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PresentFlow:
-    """What the plan before would send now.
+    """The traffic that the plan before would send now.
 
     flow      (K, E) Mbit/s of each demand on each link that is left
     stays     (K,) the most of each demand's rate that can stay on it

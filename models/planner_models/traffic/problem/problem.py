@@ -411,7 +411,7 @@ class Traffic:
 
     @property
     def names_links(self) -> bool:
-        """Whether there are tables that name links, those that are down too: tunnels, rules or failures."""
+        """True where tables name links, those that are down too: tunnels, rules or failures."""
         return any(table is not None for table in (self.tunnels, self.rules, self.failures))
 
     @property
@@ -579,7 +579,7 @@ class Traffic:
 
     @property
     def has_classes(self) -> bool:
-        """Whether demands have classes."""
+        """True where demands have classes."""
         return "class" in self.demands
 
     @property

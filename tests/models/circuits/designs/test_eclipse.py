@@ -24,7 +24,7 @@ def plain(days: list[Day]) -> textbook.Days:
 @settings(max_examples=40, deadline=None)
 @given(problem=problems(max_racks=5))
 def test_each_day_of_solstice_is_one_that_plain_python_may_choose(problem: Circuits) -> None:
-    """Where several matchings are perfect any will do: the plain one follows, and rejects none."""
+    """Follow the design's choice among several perfect matchings in the plain version, and reject none."""
     ours = plain(solstice.days(problem))
     followed = textbook.solstice(problem, follow=ours)
     assert [length for length, _ in ours] == pytest.approx([length for length, _ in followed])

@@ -1,4 +1,4 @@
-"""What arrives in failures while nobody plans again."""
+"""Delivered traffic in failures while nobody plans again."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Options(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """What a pass measured.
+    """The measurements of a pass.
 
     excess      cost of all traffic above that of the cheapest options
     candidates  options with traffic that are not the cheapest of their demand

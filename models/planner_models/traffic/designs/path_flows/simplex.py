@@ -47,7 +47,7 @@ SLACK, PATH, RISE = 0, 1, 2  # kinds of basic columns
 
 
 class Stop(IntEnum):
-    """Why the search stopped: an optimum, the end of a call, all demands served, or nothing limits t."""
+    """Reason for the end of a search: an optimum, a call that ends, all demands served, or no limit of t."""
 
     OPTIMAL = 0
     CALL = 1

@@ -1,4 +1,4 @@
-"""What the routes of each demand must keep: latency limits, and links, nodes and paths to use or avoid."""
+"""Restrictions on the routes of each demand: latency limits, and links, nodes and paths to use or avoid."""
 
 from __future__ import annotations
 
