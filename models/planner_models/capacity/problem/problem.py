@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import (
     file_name,
-    report_unknown_names,
     row_name,
     shorten_faults,
     validate_fields,
@@ -24,6 +23,7 @@ from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
 from planner_models import globe
 from planner_models.capacity.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.networks.nodes import find_bad_ends, find_names, nodes_of_links
 
 EARTH_RADIUS_KM: Final = 6371.0
 Direction = Literal["undirected", "bidirected", "directed"]
@@ -121,9 +121,7 @@ class CapacityPlanning:
         frames = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
         if "nodes" not in frames:
             parts = [frames[name] for name in ("links", "candidates") if name in frames]
-            ends = [part[end] for part in parts for end in ("tail", "head") if end in part]
-            names: list[str] = pd.unique(pd.concat(ends, ignore_index=True)).tolist() if ends else []
-            frames["nodes"] = pd.DataFrame({"node": names or ["-"]})
+            frames["nodes"] = nodes_of_links(*parts)
         return cls(**frames)
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
@@ -215,7 +213,7 @@ class CapacityPlanning:
 
     def find_nodes(self, names: pd.Series) -> Ints:
         """Return the row of each node; -1 where there is none."""
-        return self.node_index.get_indexer(pd.Index(names.astype(object))).astype(np.int64)
+        return find_names(self.node_index, names)
 
     @cached_property
     def tail(self) -> Ints:
@@ -401,26 +399,15 @@ class CapacityPlanning:
 
     def _bad_ends(self) -> Iterator[str]:
         """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
-        known = self.node_index
         for table, start, end in (
             ("links", "tail", "head"),
             ("candidates", "tail", "head"),
             ("demands", "source", "target"),
         ):
             frame = getattr(self, table)
-            if frame is None:
-                continue
-            for column in (start, end):
-                yield from report_unknown_names(frame, table, column, known, "no node of the network")
-            same = np.flatnonzero((frame[start] == frame[end]).to_numpy()).tolist()
-            faults = [
-                f"{row_name(frame, table, row)}: {start} and {end} are both '{frame[start].iloc[row]}', "
-                "must differ"
-                for row in same
-            ]
-            yield from shorten_faults(
-                faults, file_name(frame, table), f"where {start} and {end} are the same"
-            )
+            if frame is not None:
+                places = self.find_nodes(frame[start]), self.find_nodes(frame[end])
+                yield from find_bad_ends(frame, table, (start, end), self.node_index, places)
 
     def _bad_names(self) -> Iterator[str]:
         """Yield a fault for each link with the name of another link or of a node."""

@@ -7,6 +7,7 @@ from typing import Final
 import pandera.pandas as pa
 
 from planner.contract.tables import Table, label, number
+from planner_models.networks.nodes import NODE_COLUMNS
 
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-9  # but 0; less has no meaning, and its ratios overflow
@@ -61,13 +62,7 @@ NODES: Final = Table(
     name="nodes",
     about="a place where traffic starts, ends or is switched",
     columns={
-        "node": label("its name"),
-        "latitude": number(
-            "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
-        ),
-        "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
-        "x": number("place in a drawing, from left to right", optional=True),
-        "y": number("place in a drawing, upwards", optional=True),
+        **NODE_COLUMNS,
     },
     key=("node",),
 )

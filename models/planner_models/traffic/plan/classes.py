@@ -10,11 +10,11 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
+from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import VerifiedFlow, verify_flow
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.classes import share_by_class
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 SERVED: Final = 1e-9  # share of a demand; where less is missing, all is sent

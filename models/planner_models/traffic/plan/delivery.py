@@ -25,9 +25,9 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
+from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
-from planner_models.traffic.problem.classes import share_by_class
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 PRECISION: Final = 1e-12  # of the logarithm of the share that a link passes

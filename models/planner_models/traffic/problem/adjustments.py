@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from planner.errors import InputError
+from planner_models.networks.classes import split_demands
 from planner_models.traffic.problem import failures
-from planner_models.traffic.problem.classes import split_demands
 from planner_models.traffic.problem.problem import Overload, Traffic
 
 

@@ -21,17 +21,18 @@ from planner.contract.tables import (
     file_name,
     label,
     number,
-    report_unknown_names,
     row_name,
     shorten_faults,
     validate_fields,
 )
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
-from planner_models.traffic.problem.classes import CLASSES, find_class_faults, order_classes
+from planner_models.networks.classes import CLASSES, find_class_faults, order_classes
+from planner_models.networks.nodes import NODE_COLUMNS, find_bad_ends, find_names, nodes_of_links
+from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic.problem.failure_sets import FAILURES, read_failures
 from planner_models.traffic.problem.rules import RULES, Rule, read_rules
-from planner_models.traffic.problem.tunnels import TUNNELS, Tunnels, read_tunnels
+from planner_models.traffic.problem.tunnels import TUNNELS, read_tunnels
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -54,13 +55,7 @@ NODES: Final = Table(
     name="nodes",
     about="a place where traffic starts, ends or is switched",
     columns={
-        "node": label("its name"),
-        "latitude": number(
-            "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
-        ),
-        "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
-        "x": number("place in a drawing, from left to right", optional=True),
-        "y": number("place in a drawing, upwards", optional=True),
+        **NODE_COLUMNS,
         "group": label("part of the network that it belongs to, such as a pod"),
     },
     key=("node",),
@@ -201,15 +196,6 @@ def _look_up(keys: Ints, known: Ints, row: Ints) -> Ints:
     return np.where(known[place] == keys, row[place], -1).astype(np.int64)
 
 
-def _find_names(known: pd.Index, names: pd.Series) -> Ints:
-    """Return the place of each name among the known ones, -1 where it is none; looks categories up once."""
-    if isinstance(names.dtype, pd.CategoricalDtype):
-        codes = names.cat.codes.to_numpy()
-        found = known.get_indexer(pd.Index(names.cat.categories.astype(str)))
-        return np.where(codes >= 0, np.append(found, -1)[codes], -1).astype(np.int64)
-    return known.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Traffic:
     """Demands over a capacitated directed network.
@@ -288,14 +274,8 @@ class Traffic:
         links = tables["links"]
         if links.empty:
             raise InputError(f"{file_name(links, 'links')}: holds no rows")
-        nodes = tables.get("nodes")
-        if nodes is None and {"tail", "head"} <= set(links):
-            ends = pd.unique(pd.concat([links["tail"], links["head"]], ignore_index=True))
-            nodes = pd.DataFrame({"node": ends})
-        if nodes is None:  # the links' own fault is reported
-            nodes = pd.DataFrame({"node": ["-"]})
         return cls(
-            nodes=nodes,
+            nodes=tables["nodes"] if "nodes" in tables else nodes_of_links(links),
             links=links,
             demands=tables["demands"],
             classes=tables.get("classes"),
@@ -551,7 +531,7 @@ class Traffic:
 
     def find_nodes(self, names: pd.Series) -> Ints:
         """Return the node of each name; -1 where there is none. Each category is looked up once."""
-        return _find_names(self.node_index, names)
+        return find_names(self.node_index, names)
 
     def find_demands(self, table: pd.DataFrame) -> Ints:
         """Return the demand of each row's `source`, `target` and, with classes, `class`; -1 for none.
@@ -608,7 +588,7 @@ class Traffic:
         if "class" not in table:
             where = file_name(table, "table")
             raise InputError(f"{where}: column 'class' is missing; demands have classes")
-        return _find_names(pd.Index(self.class_table["class"]), table["class"])
+        return find_names(pd.Index(self.class_table["class"]), table["class"])
 
     @cached_property
     def commodity(self) -> Ints:
@@ -727,21 +707,8 @@ class Traffic:
     def _unknown_nodes(self) -> Iterator[str]:
         """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
         for table, start, end in (("links", "tail", "head"), ("demands", "source", "target")):
-            frame: pd.DataFrame = getattr(self, table)
-            where = file_name(frame, table)
-            for column in (start, end):
-                if (getattr(self, column) < 0).any():
-                    yield from report_unknown_names(
-                        frame, table, column, self.node_index, "no node of the network"
-                    )
-            same = np.flatnonzero(getattr(self, start) == getattr(self, end))  # or both unknown
-            loops = same[(frame[start].iloc[same].to_numpy() == frame[end].iloc[same].to_numpy())].tolist()
-            faults = [
-                f"{row_name(frame, table, row)}: {start} and {end} "
-                f"are both '{frame[start].iloc[row]}', must differ"
-                for row in loops
-            ]
-            yield from shorten_faults(faults, where, f"where {start} and {end} are the same")
+            places = getattr(self, start), getattr(self, end)
+            yield from find_bad_ends(getattr(self, table), table, (start, end), self.node_index, places)
 
     def _missing_latencies(self) -> Iterator[str]:
         """Yield a fault where demands limit a delay that links do not have."""

@@ -11,7 +11,8 @@ import pandera.pandas as pa
 from planner.arrays import Ints
 from planner.contract.tables import Table, abbreviate, label
 from planner.errors import did_you_mean
-from planner_models.traffic.problem.node_lists import LinkNames, RowFaults, parse_nodes
+from planner_models.networks.node_lists import RowFaults, parse_nodes
+from planner_models.traffic.problem.tunnels import find_links
 
 if TYPE_CHECKING:
     from planner_models.traffic.problem.problem import Traffic
@@ -74,7 +75,7 @@ def read_rules(problem: Traffic) -> tuple[list[Rule], list[str]]:
     assert frame is not None
     names = problem.nodes["node"].tolist()
     node_of = {name: node for node, name in enumerate(names)}
-    known = LinkNames(problem)
+    known = find_links(problem)
     faults = RowFaults(frame, "rules")
     rules: list[Rule] = []
     for row, cells in enumerate(frame.to_dict("records")):

@@ -18,7 +18,7 @@ from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.io.text_files import require_file, require_text
-from planner_models.traffic.problem.classes import CLASSES
+from planner_models.networks.classes import CLASSES
 from planner_models.traffic.problem.problem import LINKS, NODES, Traffic
 from planner_models.traffic.problem.readers import sndlib
 from planner_models.traffic.problem.readers.table_building import RateUnit

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import Table, abbreviate, label, number
-from planner.errors import did_you_mean
-from planner_models.traffic.problem.node_lists import LinkNames, RowFaults, parse_nodes, parse_numbers
+from planner.contract.tables import Table, label, number
+from planner_models.networks.node_lists import LinkNames
+from planner_models.networks.tunnels import Tunnels, read_paths
 
 if TYPE_CHECKING:
     from planner_models.traffic.problem.problem import Traffic
 
 TunnelKind = Literal["explicit", "segments"]
-KINDS: Final = ("explicit", "segments")
 TUNNELS: Final = Table(
     name="tunnels",
     about="a path that is configured for a demand; a demand may have several",
@@ -52,156 +47,26 @@ TUNNELS: Final = Table(
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Tunnels:
-    """The tunnels of a problem, as arrays; T of them.
-
-    name         (T,) names
-    source, target  (T,) nodes by row
-    is_segments  (T,) whether it is a list of segments
-    weight       (T,)
-    nodes        the nodes of each
-    links        the links of each explicit one, -1 for those that are down; () for segments
-    """
-
-    name: list[str]
-    source: Ints
-    target: Ints
-    is_segments: Bools
-    weight: Floats
-    nodes: list[tuple[int, ...]]
-    links: list[tuple[int, ...]]
-
-
 def read_tunnels(problem: Traffic) -> tuple[Tunnels, list[str]]:
     """Return the tunnels of a problem that has the table, and all faults in its rows."""
-    frame = problem.tunnels
-    assert frame is not None
-    count = len(frame)
-    given = {
-        name: frame[name].tolist() if name in frame else [""] * count
-        for name in ("source", "target", "kind", "parallel", "name")
-    }
-    names = problem.nodes["node"].tolist()
-    node_of = {name: node for node, name in enumerate(names)}
-    links_known = LinkNames(problem)
-    faults = RowFaults(frame, "tunnels")
-    nodes: list[tuple[int, ...]] = []
-    links: list[tuple[int, ...]] = []
-    listed: list[list[str]] = []
-    for row, text in enumerate(frame["path"].tolist()):
-        path = parse_nodes(text)
-        listed.append(path)
-        place = tuple(node_of.get(name, -1) for name in path)
-        nodes.append(place)
-        for text_fault in _path_faults(path, place, given, row):
-            faults.add(row, text_fault)
-        for name, node in zip(path, place, strict=True):
-            if node < 0:
-                faults.add_unknown_node(row, name, "path", names)
-        kind = given["kind"][row]
-        if kind not in ("", *KINDS):
-            faults.add(row, f"kind '{kind}' is not explicit or segments{did_you_mean(kind, KINDS)}")
-        is_explicit = kind != "segments"
-        if faults.lines.get(row) is None and is_explicit:
-            links.append(_find_steps(links_known, path, place, given["parallel"][row], faults, row))
-        else:
-            if not is_explicit and given["parallel"][row]:
-                faults.add(row, "parallel is given, but a list of segments names no links")
-            links.append(())
-    own = _name_tunnels(given["name"], listed)
-    _add_repeats(own, given, nodes, links, faults)
-    tunnels = Tunnels(
-        name=own,
-        source=np.array([path[0] for path in nodes], dtype=np.int64),
-        target=np.array([path[-1] for path in nodes], dtype=np.int64),
-        is_segments=np.array([kind == "segments" for kind in given["kind"]], dtype=bool),
-        weight=np.ones(count) if "weight" not in frame else frame["weight"].fillna(1.0).to_numpy(float),
-        nodes=nodes,
-        links=links,
+    assert problem.tunnels is not None
+    return read_paths(problem.tunnels, problem.nodes["node"].tolist(), find_links(problem))
+
+
+def find_links(problem: Traffic) -> LinkNames:
+    """Return the links of a problem by their ends and numbers, those that are down too."""
+    ends = zip(problem.tail.tolist(), problem.head.tolist(), problem.parallel.tolist(), strict=True)
+    return LinkNames(ends, _links_down(problem))
+
+
+def _links_down(problem: Traffic) -> Iterator[tuple[int, int, int]]:
+    """Yield the ends and the number of each link that is down."""
+    down = problem.down
+    if down is None:
+        return
+    yield from zip(
+        problem.find_nodes(down["tail"]).tolist(),
+        problem.find_nodes(down["head"]).tolist(),
+        np.maximum(down["parallel"].to_numpy(int), 1).tolist(),  # 0: there are no others
+        strict=True,
     )
-    return tunnels, faults.report()
-
-
-def _name_tunnels(given: list[str], paths: list[list[str]]) -> list[str]:
-    """Return the given names, and for the others their paths, numbered where several have the same."""
-    taken = Counter(name for name in given if name)
-    names = []
-    for name, path in zip(given, paths, strict=True):
-        if not name:
-            text = " > ".join(path)
-            taken[text] += 1
-            name = text if taken[text] == 1 else f"{text} ({taken[text]})"
-        names.append(name)
-    return names
-
-
-def _path_faults(
-    path: list[str], place: tuple[int, ...], given: dict[str, list[str]], row: int
-) -> Iterator[str]:
-    """Yield the faults of a path in itself."""
-    if len(path) < 2:
-        yield f"path is '{abbreviate(path[0] if path else '')}', must be two nodes at least, such as A > B"
-        return
-    if "" in path:
-        yield "path has an empty name"
-        return
-    for end, name in (("source", path[0]), ("target", path[-1])):
-        if given[end][row] not in ("", name):
-            verb = "starts" if end == "source" else "ends"
-            yield f"path {verb} at '{name}', but {end} is '{given[end][row]}'"
-    seen: set[int] = set()
-    for name, node in zip(path, place, strict=True):
-        if node >= 0 and node in seen:
-            yield f"path passes '{name}' twice"
-        seen.add(node)
-
-
-def _find_steps(
-    known: LinkNames, path: list[str], place: tuple[int, ...], parallel: str, faults: RowFaults, row: int
-) -> tuple[int, ...]:
-    """Return the link of each step, -1 where it is down; add a fault for a step without a link."""
-    fault = known.missing_step(path, place)
-    if fault is not None:
-        faults.add(row, fault)
-        return ()
-    if not parallel:
-        return tuple(known.find_any(*ends) or 0 for ends in itertools.pairwise(place))
-    numbers = parse_numbers(parallel)
-    if numbers is None or len(numbers) != len(place) - 1:
-        steps = len(place) - 1
-        faults.add(row, f"parallel is '{abbreviate(parallel)}', must be a JSON list of {steps} numbers")
-        return ()
-    chosen: list[int] = []
-    for step, nth in enumerate(numbers):
-        found = known.find(place[step], place[step + 1], nth)
-        if found is None:
-            faults.add(row, f"parallel: there is no link {path[step]} > {path[step + 1]} with number {nth}")
-            return ()
-        chosen.append(found)
-    return tuple(chosen)
-
-
-def _add_repeats(
-    own: list[str],
-    given: dict[str, list[str]],
-    nodes: list[tuple[int, ...]],
-    links: list[tuple[int, ...]],
-    faults: RowFaults,
-) -> None:
-    """Add a fault for each tunnel with the path or the name of one before."""
-    paths: dict[object, int] = {}
-    names: dict[str, int] = {}
-    first = faults.frame.attrs.get("first_row", 1)
-    for row, name in enumerate(own):
-        if row in faults.lines:
-            continue
-        key = (given["kind"][row] == "segments", nodes[row], given["parallel"][row] and links[row])
-        before = paths.setdefault(key, row)
-        if before != row:
-            faults.add(row, f"path is there already in row {first + int(faults.frame.index[before])}")
-            continue
-        before = names.setdefault(name, row)
-        if before != row:
-            where = first + int(faults.frame.index[before])
-            faults.add(row, f"name '{abbreviate(name)}' is there already in row {where}")

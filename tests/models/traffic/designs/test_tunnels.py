@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from planner.contract.proof import Status
 from planner.errors import InputError, PlanRejected
+from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import ecmp, optimum, tunnels
 from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.deployment import deployment_tables
 from planner_models.traffic.problem.adjustments import adjust
-from planner_models.traffic.problem.tunnels import Tunnels
 from tests.models.traffic.networks import both_ways, network
 from tests.models.traffic.restricted_networks import draw_network, is_legal, solve_program
 

@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 
 from planner.errors import InputError
+from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic.designs import path_search
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, find_paths
 from planner_models.traffic.designs.path_search import FoundPaths, PathChoice
 from planner_models.traffic.designs.restricted_routes.limits import Conditions, RouteLimits
 from planner_models.traffic.plan.segment_lists import segment_shares
 from planner_models.traffic.problem.problem import Traffic
-from planner_models.traffic.problem.tunnels import Tunnels
 
 
 def find_candidates(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner_models.traffic.problem.node_lists import parse_nodes, parse_numbers
+from planner_models.networks.node_lists import parse_nodes, parse_numbers
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import InputError
+from planner_models.networks.classes import share_by_class
 from planner_models.traffic import Traffic
 from planner_models.traffic.problem import series
 from planner_models.traffic.problem.adjustments import adjust
-from planner_models.traffic.problem.classes import share_by_class
 from tests.models.traffic.networks import class_problems, problems
 
 LINKS = pd.DataFrame([("a", "b", 10.0), ("b", "c", 5.0)], columns=["tail", "head", "capacity_mbps"])

@@ -5,17 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-import numpy as np
 import pandas as pd
 
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
 from planner.errors import did_you_mean
-
-if TYPE_CHECKING:
-    from planner_models.traffic.problem.problem import Traffic
 
 _ARROW: Final = re.compile(r"\s*(?:->|→|>)\s*")
 
@@ -67,26 +63,21 @@ class RowFaults:
 class LinkNames:
     """All links of a network by their ends and numbers, those that are down too."""
 
-    def __init__(self, problem: Traffic) -> None:
+    def __init__(
+        self,
+        ends: Iterable[tuple[int, int, int]],
+        down: Iterable[tuple[int, int, int]] = (),
+    ) -> None:
+        """Take the tail, the head and the number of each link, in order, and those of links that are down."""
         self._first: dict[tuple[int, int], int] = {}
         self._numbered: dict[tuple[int, int, int], int] = {}
-        ends = zip(problem.tail.tolist(), problem.head.tolist(), problem.parallel.tolist(), strict=True)
-        for link, (tail, head, nth) in enumerate(ends):
-            self._numbered[tail, head, nth] = link
+        for link, one in enumerate(ends):
+            self._numbered[one] = link
         for (tail, head, _), link in sorted(self._numbered.items()):
             self._first.setdefault((tail, head), link)
-        if problem.down is not None:
-            down = problem.down
-            numbers = np.maximum(down["parallel"].to_numpy(int), 1).tolist()  # 0: there are no others
-            ends = zip(
-                problem.find_nodes(down["tail"]).tolist(),
-                problem.find_nodes(down["head"]).tolist(),
-                numbers,
-                strict=True,
-            )
-            for tail, head, nth in ends:
-                self._first.setdefault((tail, head), -1)
-                self._numbered.setdefault((tail, head, nth), -1)
+        for tail, head, nth in down:
+            self._first.setdefault((tail, head), -1)
+            self._numbered.setdefault((tail, head, nth), -1)
 
     def find_any(self, tail: int, head: int) -> int | None:
         """Return the first link that is up from tail to head, -1 where all are down; None for no link."""

@@ -1,0 +1,1 @@
+"""Tables and arrays that systems on networks share: nodes, traffic classes, lists of nodes, tunnels."""

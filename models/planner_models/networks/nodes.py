@@ -1,0 +1,58 @@
+"""Nodes of a network: their columns, their rows by name, and faults of what names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Ints
+from planner.contract.tables import file_name, label, number, report_unknown_names, row_name, shorten_faults
+
+NODE_COLUMNS: Final = {
+    "node": label("its name"),
+    "latitude": number("degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"),
+    "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+    "x": number("place in a drawing, from left to right", optional=True),
+    "y": number("place in a drawing, upwards", optional=True),
+}
+"""Columns of a table of nodes."""
+
+
+def nodes_of_links(*links: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of nodes that are ends of links; one without a name where there are none."""
+    ends = [frame[end] for frame in links for end in ("tail", "head") if end in frame]
+    names: list[str] = pd.unique(pd.concat(ends, ignore_index=True)).tolist() if ends else []
+    return pd.DataFrame({"node": names or ["-"]})  # the fault of the links themselves is reported
+
+
+def find_names(known: pd.Index, names: pd.Series) -> Ints:
+    """Return the place of each name among the known ones, -1 where it is none; looks categories up once."""
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        codes = names.cat.codes.to_numpy()
+        found = known.get_indexer(pd.Index(names.cat.categories.astype(str)))
+        return np.where(codes >= 0, np.append(found, -1)[codes], -1).astype(np.int64)
+    return known.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+
+
+def find_bad_ends(
+    frame: pd.DataFrame, table: str, ends: tuple[str, str], known: pd.Index, places: tuple[Ints, Ints]
+) -> Iterator[str]:
+    """Yield a fault for each end that is no node, and for each row with the same node at both ends.
+
+    ends    columns of both ends, such as tail and head
+    places  (R,) nodes of both by row, -1 for unknown ones
+    """
+    for column, place in zip(ends, places, strict=True):
+        if (place < 0).any():
+            yield from report_unknown_names(frame, table, column, known, "no node of the network")
+    start, end = ends
+    same = np.flatnonzero(places[0] == places[1])  # or both unknown
+    loops = same[frame[start].iloc[same].to_numpy() == frame[end].iloc[same].to_numpy()].tolist()
+    faults = [
+        f"{row_name(frame, table, row)}: {start} and {end} are both '{frame[start].iloc[row]}', must differ"
+        for row in loops
+    ]
+    yield from shorten_faults(faults, file_name(frame, table), f"where {start} and {end} are the same")
