@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks import circuits_textbook as textbook
 from benchmarks.common import machine, median_time, parser_of
 from planner import Options, Status
-from planner_models.circuits import Circuits
+from planner_models.circuits import Circuits, measure
 from planner_models.circuits.designs import eclipse, optimum, simulated_annealing, solstice, upper_bound
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem import generators
@@ -81,6 +81,19 @@ def kernels(racks: int, repeats: int, peers: bool) -> None:
         row(name, way, seconds, first, share(found), len(found))
 
 
+def thousands_of_racks(repeats: int, racks: int = 4_096) -> None:
+    """Print times of Solstice on many racks; the packet switch's share and the tables take little more."""
+    problem = generators.skewed(racks=racks, seed=1)
+    first, days = median_cpu(lambda: solstice.days(problem), repeats)
+    share = textbook.served_bits(problem, plain(days)) / float(problem.pair_bits.sum())
+    row(f"solstice, n = {racks}", "days", first, first, share, len(days))
+    whole, decision = median_cpu(lambda: solstice.schedule(problem), repeats)
+    row(f"solstice, n = {racks}", "whole decision", whole, first, None, None)
+    served = measure(problem, decision.plan, None)["circuit_share"] if decision.plan is not None else None
+    assert served is not None
+    assert abs(served - share) <= 1e-6
+
+
 def against_the_bound(seeds: list[int], kinds: int) -> None:
     """Print what circuits and packets serve, as shares of the proven bound."""
     heads = "".join(f"{head:>10}" for head in ("Solstice", "Eclipse", "search", "bound"))
@@ -137,6 +150,7 @@ def main() -> None:
     if not arguments.quick:
         kernels(128, arguments.repeats, peers=False)
     kernels(512, arguments.repeats, peers=False)
+    thousands_of_racks(arguments.repeats)
     against_the_bound([1] if arguments.quick else [1, 2, 3, 4, 5], kinds=1)
     cases: list[dict[str, Any]] = [
         {"large": 2, "small": 2, "window_us": 500.0, "seed": 1},

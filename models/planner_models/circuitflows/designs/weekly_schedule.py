@@ -7,7 +7,6 @@ source  Mukerjee 2018, 2.3.2: Solstice with its objective changed to the largest
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
@@ -44,9 +43,7 @@ def plan_week(
     wanted = prepare_demand(week, bits, fill_share=fill_share)
     if not wanted.any():
         return []
-    observed = copy.copy(week)
-    # there are thousands of weeks: the table of demands is neither made nor checked again
-    observed.__dict__["bits"] = wanted
+    observed = week.with_matrix(wanted)
     days = (
         DAYS[scheduler](observed) if scheduler in DAYS else _days_of(observed, SCHEDULES[scheduler](observed))
     )

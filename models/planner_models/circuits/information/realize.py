@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from planner_models.circuits.plan.check import derive_carried
-from planner_models.circuits.plan.plan import Schedule, fill_packet_switch, packet_table
+from planner_models.circuits.plan.plan import Schedule, fill_packet_switch, packet_table, unserved_table
 from planner_models.circuits.problem.problem import Circuits
 
 ROUNDING: Final = 1e-9
@@ -15,11 +15,7 @@ ROUNDING: Final = 1e-9
 def realize(truth: Circuits, observed: Circuits, plan: Schedule) -> Schedule:  # noqa: ARG001
     """Return the planned circuits with the most that the packet switch can carry of what truly remains."""
     circuits = Schedule(configurations=plan.configurations, packet=plan.packet.iloc[:0])
-    left = truth.bits - derive_carried(truth, circuits).circuit_bits
-    left[left <= ROUNDING * truth.bits] = 0.0
+    left = (truth.bits - derive_carried(truth, circuits).circuit_bits)[truth.pairs]
+    left[left <= ROUNDING * truth.pair_bits] = 0.0
     extra = fill_packet_switch(truth, left)
-    return replace(
-        plan,
-        packet=packet_table(truth, extra),
-        unserved=packet_table(truth, left - extra + truth.unreachable_bits),
-    )
+    return replace(plan, packet=packet_table(truth, extra), unserved=unserved_table(truth, left - extra))

@@ -45,7 +45,10 @@ class Carried:
         else:
             budget = problem.packet_mbps * problem.window_us
             if any((packets.sum(axis=axis) > budget * (1 + TOLERANCE)).any() for axis in (0, 1)):
-                packets = fill_links(packets, budget)
+                source, target = np.nonzero(packets)
+                fitting = fill_links(source, target, packets[source, target], budget)
+                packets = np.zeros_like(packets)
+                packets[source, target] = fitting
         served: NDArray[np.float64] = np.minimum(problem.bits, self.circuit_bits + packets)
         return served
 

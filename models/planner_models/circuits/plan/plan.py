@@ -117,20 +117,31 @@ def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedu
 
 
 def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
-    """Return (n, n) what the circuits can carry of each pair, bits.
+    """Return (m,) what the circuits can carry of each pair with demand, bits.
 
     Where only the circuits that change are dark, one that the next day keeps works through the night.
     """
-    up_us = np.zeros_like(problem.bits)
+    sources, targets, up_us = [], [], []
+
+    def add(source: NDArray[np.int64], target: NDArray[np.int64], time_us: float) -> None:
+        sources.append(source)
+        targets.append(target)
+        up_us.append(np.full(len(source), time_us))
+
     for day in days:
         source = np.flatnonzero(day.target != IDLE)
-        up_us[source, day.target[source]] += day.duration_us
+        add(source, day.target[source], day.duration_us)
     if problem.dark == "changed":
         for switch in range(problem.switches):
             for day, after in itertools.pairwise(day for day in days if day.switch == switch):
                 kept = np.flatnonzero((day.target == after.target) & (day.target != IDLE))
-                up_us[kept, day.target[kept]] += problem.night_us
-    return up_us * problem.circuit_mbps
+                add(kept, day.target[kept], problem.night_us)
+    if not days:
+        return np.zeros(len(problem.pair_bits))
+    pair = problem.find_pairs(np.concatenate(sources), np.concatenate(targets))
+    wanted = pair >= 0
+    count, time_us = len(problem.pair_bits), np.concatenate(up_us)[wanted]
+    return np.bincount(pair[wanted], weights=time_us, minlength=count) * problem.pair_mbps
 
 
 def order_days(problem: Circuits, days: Sequence[Day]) -> list[Day]:
@@ -165,57 +176,69 @@ def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, 
     """
     days = [day for day in (day.without_loops() for day in days) if (day.target != IDLE).any()]
     days = order_days(problem, days)
-    left = np.clip(problem.bits - circuit_bits(problem, days), 0.0, None)
-    left[left <= 1e-9 * problem.bits] = 0.0  # rounding
+    left = np.clip(problem.pair_bits - circuit_bits(problem, days), 0.0, None)
+    left[left <= 1e-9 * problem.pair_bits] = 0.0  # rounding
     extra = fill_packet_switch(problem, left)
     ends, starts = np.zeros(problem.switches), np.zeros(len(days))
     for place, day in enumerate(days):
         starts[place] = ends[day.switch] + problem.night_us
         ends[day.switch] = starts[place] + day.duration_us
-    done = max(float(ends.max()), packet.time_needed_us(extra, problem.packet_mbps))
-    configurations = _configuration_table(problem, days, starts)
+    done = max(float(ends.max()), packet.time_needed_us(*problem.pairs, extra, problem.packet_mbps))
+    configurations, ports = _tabulate_days(problem, days, starts)
     plan = Schedule(
         configurations=configurations,
         packet=packet_table(problem, extra),
-        ports=port_map(problem, configurations),
-        unserved=packet_table(problem, left - extra + problem.unreachable_bits),
+        ports=ports,
+        unserved=unserved_table(problem, left - extra),
     )
-    return plan, float((problem.bits - left + extra).sum()), float(done)
+    return plan, float((problem.pair_bits - left + extra).sum()), float(done)
 
 
 def fill_packet_switch(problem: Circuits, left: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (n, n) the most of what circuits leave that the packet switch carries, bits."""
+    """Return (m,) the most of what circuits leave of each pair that the packet switch carries, bits."""
+    source, target = problem.pairs
     if problem.window_us is None:
         has_link = problem.packet_mbps > 0
-        return np.where(np.outer(has_link, has_link), left, 0.0)
-    carried = packet.fill_links(left, problem.packet_mbps * problem.window_us)
+        return np.where(has_link[source] & has_link[target], left, 0.0)
+    carried = packet.fill_links(source, target, left, problem.packet_mbps * problem.window_us)
     # what whole numbers of the maximum flow round off is carried too, as far as links have capacity
-    carried[left - carried <= 1e-9 * problem.bits] = left[left - carried <= 1e-9 * problem.bits]
+    rounded = left - carried <= 1e-9 * problem.pair_bits
+    carried[rounded] = left[rounded]
     return carried
 
 
-def _configuration_table(problem: Circuits, days: Sequence[Day], starts: NDArray[np.float64]) -> pd.DataFrame:
-    """Return the table `configurations`, in order of time."""
+def _tabulate_days(
+    problem: Circuits, days: Sequence[Day], starts: NDArray[np.float64]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the tables `configurations` and `ports`, in order of time."""
     order = np.argsort(starts, kind="stable")
     targets = [days[place].target for place in order]
     target = np.array(targets, dtype=np.int64).reshape(len(days), len(problem.racks))
     lengths = np.array([days[place].duration_us for place in order])
     switch = np.array([days[place].switch for place in order], dtype=np.int64)
     day, source = np.nonzero(target != IDLE)
+    ends = source, target[day, source]
     columns = {
         "day": day + 1,
         "start_us": starts[order][day],
         "duration_us": lengths[day],
-        **problem.name_pairs(source, target[day, source]),
+        **problem.name_pairs(*ends),
     }
     if problem.switches > 1:
         columns["switch"] = switch[day] + 1
-    return pd.DataFrame(columns)
+    configurations = pd.DataFrame(columns)
+    return configurations, _tabulate_ports(configurations, *ends)
 
 
 def port_map(problem: Circuits, configurations: pd.DataFrame) -> pd.DataFrame:
     """Return the table `ports` of a table `configurations`."""
-    source, target = problem.rows_of(configurations)
+    return _tabulate_ports(configurations, *problem.rows_of(configurations))
+
+
+def _tabulate_ports(
+    configurations: pd.DataFrame, source: NDArray[np.int64], target: NDArray[np.int64]
+) -> pd.DataFrame:
+    """Return the table `ports` of circuits between these rows of `racks`."""
     start = configurations["start_us"].to_numpy(float)
     return pd.DataFrame(
         {
@@ -229,7 +252,18 @@ def port_map(problem: Circuits, configurations: pd.DataFrame) -> pd.DataFrame:
 
 
 def packet_table(problem: Circuits, bits: NDArray[np.float64]) -> pd.DataFrame:
-    """Return the table `packet` of an (n, n) matrix of bits."""
+    """Return the table `packet` of (m,) bits of the pairs with demand."""
+    source, target = problem.pairs
+    some = np.flatnonzero(bits)
+    return pd.DataFrame({**problem.name_pairs(source[some], target[some]), "bits": bits[some]})
+
+
+def unserved_table(problem: Circuits, left: NDArray[np.float64]) -> pd.DataFrame:
+    """Return the table `unserved` of (m,) bits left of the pairs with demand, and that of failed racks."""
+    if not problem.is_failed.any():
+        return packet_table(problem, left)
+    bits = problem.unreachable_bits
+    bits[problem.pairs] += left
     source, target = np.nonzero(bits)
     return pd.DataFrame({**problem.name_pairs(source, target), "bits": bits[source, target]})
 
@@ -241,7 +275,7 @@ def served_rate(problem: Circuits, served_bits: float, done_us: float) -> float:
     """
     if problem.window_us is not None:
         return served_bits / problem.window_us
-    wanted = float(problem.bits.sum())
+    wanted = float(problem.pair_bits.sum())
     return wanted / done_us if wanted > 0 and served_bits >= wanted * (1 - SERVED) and done_us > 0 else 0.0
 
 
@@ -267,8 +301,9 @@ def make_decision(
         metric="served_mbps",
         backend=backend,
     )
-    unserved = float(problem.offered_bits.sum()) - served
-    if options.service == "best" or unserved <= SERVED * float(problem.offered_bits.sum()):
+    offered = float(problem.demands["bits"].sum())
+    unserved = offered - served
+    if options.service == "best" or unserved <= SERVED * offered:
         return Decision(plan=plan, proof=proof)
     return Decision(plan=None, proof=_prove_unserved(problem, proof, unserved))
 

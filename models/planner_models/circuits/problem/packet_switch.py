@@ -13,40 +13,51 @@ LARGEST: Final = 2**31 - 1
 """Capacities of scipy's maximum flow are whole numbers of 32 bits."""
 
 
-def fill_links(bits: NDArray[np.float64], budget_bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (n, n) the most of `bits` such that no row or column sum exceeds its rack's budget.
+def fill_links(
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    bits: NDArray[np.float64],
+    budget_bits: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return (m,) the most of `bits` such that no rack sends or receives more than its budget.
 
-    A maximum flow from rows to columns. Amounts are rounded down to 2^-31 of the largest budget, so
+    A maximum flow from senders to receivers. Amounts are rounded down to 2^-31 of the largest budget, so
     that the answer keeps every limit, and is short of the maximum by at most that much a pair.
 
-    bits         (n, n) what is wanted
-    budget_bits  (n,) what each rack may send, and as much receive
+    source, target  (m,) racks of each pair, by source and then by target
+    bits            (m,) what is wanted
+    budget_bits     (n,) what each rack may send, and as much receive
     """
-    n = len(bits)
-    out, into = np.minimum(bits.sum(axis=1), budget_bits), np.minimum(bits.sum(axis=0), budget_bits)
-    if (bits.sum(axis=1) <= budget_bits).all() and (bits.sum(axis=0) <= budget_bits).all():
+    n = len(budget_bits)
+    sent, received = (np.bincount(end, weights=bits, minlength=n) for end in (source, target))
+    if (sent <= budget_bits).all() and (received <= budget_bits).all():
         return bits.copy()
+    out, into = np.minimum(sent, budget_bits), np.minimum(received, budget_bits)
     largest = max(float(out.max()), float(into.max()))
     if largest <= 0:
         return np.zeros_like(bits)
     # all flow leaves one node, where the sum of whole numbers must stay within 32 bits too
     unit = float(max(out.sum(), into.sum())) / (LARGEST / 2)
-    source, target = np.nonzero(np.floor(bits / unit) >= 1)
-    rows = np.arange(n)
-    tail = np.concatenate([np.full(n, 2 * n), source, rows + n])
-    head = np.concatenate([rows, target + n, np.full(n, 2 * n + 1)])
-    amount = np.floor(np.concatenate([out, np.minimum(bits[source, target], largest), into]) / unit)
-    graph = sp.csr_array((amount.astype(np.int32), (tail, head)), shape=(2 * n + 2, 2 * n + 2))
-    graph.eliminate_zeros()
-    flow = maximum_flow(sp.csr_matrix(graph), 2 * n, 2 * n + 1).flow
-    carried = flow[:n, n : 2 * n].toarray().astype(float) * unit
+    # rows of the graph: where all flow leaves, senders, receivers, and where it arrives; in order
+    amount = np.floor(np.concatenate([out, np.minimum(bits, largest), into]) / unit).astype(np.int32)
+    head = np.concatenate([np.arange(1, n + 1), target + n + 1, np.full(n, 2 * n + 1)])
+    first = np.cumsum([0, n, *np.bincount(source, minlength=n), *np.ones(n, np.int64), 0])
+    graph = sp.csr_matrix((amount, head.astype(np.int32), first.astype(np.int32)), shape=(2 * n + 2,) * 2)
+    flow = maximum_flow(graph, 0, 2 * n + 1).flow
+    carried = np.asarray(flow[source + 1, target + n + 1]).ravel() * unit
     filled: NDArray[np.float64] = np.minimum(np.clip(carried, 0.0, None), bits)
     return filled
 
 
-def time_needed_us(bits: NDArray[np.float64], packet_mbps: NDArray[np.float64]) -> float:
-    """Return how long the packet switch takes for `bits` (n, n), us; inf where a rack's link has no rate."""
-    busiest = np.maximum(bits.sum(axis=1), bits.sum(axis=0))
+def time_needed_us(
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    bits: NDArray[np.float64],
+    packet_mbps: NDArray[np.float64],
+) -> float:
+    """Return the time that the packet switch takes for (m,) bits of pairs, us; inf where a rate is 0."""
+    n = len(packet_mbps)
+    busiest = np.maximum(*(np.bincount(end, weights=bits, minlength=n) for end in (source, target)))
     with np.errstate(divide="ignore"):
-        times = np.divide(busiest, packet_mbps, out=np.zeros(len(bits)), where=busiest > 0)
+        times = np.divide(busiest, packet_mbps, out=np.zeros(n), where=busiest > 0)
     return float(times.max(initial=0.0))

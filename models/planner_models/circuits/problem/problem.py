@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -215,6 +216,19 @@ class Circuits(Racks):
         """Return the same network and pairs with other demands, one a row of `demands`; no coflows."""
         return replace(self, demands=self.demands.assign(bits=bits), coflows=None)
 
+    def with_matrix(self, bits: NDArray[np.float64]) -> Circuits:
+        """Return the same network with (n, n) other demands in its arrays, for a scheduler of each week.
+
+        There are thousands of weeks: tables are neither made nor checked again, and stay as they are.
+        """
+        other = copy.copy(self)
+        for name in ("pairs", "pair_mbps", "pair_bits"):
+            other.__dict__.pop(name, None)
+        source, target = np.nonzero(bits)
+        wanted = source * len(self.racks) + target, bits[source, target]
+        other.__dict__.update(bits=bits, offered_bits=bits, _wanted_pairs=wanted)
+        return other
+
     def with_switch(
         self, *, circuit_switches: int | None = None, dark: Dark | None = None, night_us: float | None = None
     ) -> Circuits:
@@ -246,20 +260,41 @@ class Circuits(Racks):
         return self.offered_bits - self.bits
 
     @cached_property
+    def _wanted_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(m,) source * n + target of each pair with demand of racks that work, in order; its bits."""
+        source, target = self.rows_of(self.demands)
+        bits = self.demands["bits"].to_numpy(float)
+        kept = (bits > 0) & ~self.is_failed[source] & ~self.is_failed[target]
+        number = (source * len(self.racks) + target)[kept]
+        order = np.argsort(number, kind="stable")
+        return number[order], bits[kept][order]
+
+    @cached_property
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(m,) source and target of each pair with demand, by source and then by target."""
-        source, target = np.nonzero(self.bits)
-        return source.astype(np.int64), target.astype(np.int64)
+        source, target = np.divmod(self._wanted_pairs[0], len(self.racks))
+        return source, target
 
     @cached_property
     def pair_bits(self) -> NDArray[np.float64]:
         """(m,) demand of each of `pairs`, bits."""
-        return self.bits[self.pairs]
+        return self._wanted_pairs[1]
 
     @cached_property
     def pair_mbps(self) -> NDArray[np.float64]:
         """(m,) rate of a circuit for each of `pairs`."""
-        return self.circuit_mbps[self.pairs]
+        rate = self.racks["circuit_mbps"].to_numpy(float)
+        source, target = self.pairs
+        slower: NDArray[np.float64] = np.minimum(rate[source], rate[target])
+        return slower
+
+    def find_pairs(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place among `pairs` of each pair of rows of `racks`; -1 for a pair without demand."""
+        numbers, wanted = self._wanted_pairs[0], source * len(self.racks) + target
+        if not len(numbers):
+            return np.full(len(wanted), -1)
+        place = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+        return np.where(numbers[place] == wanted, place, -1)
 
     @cached_property
     def night_us(self) -> float:

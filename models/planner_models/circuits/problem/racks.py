@@ -156,9 +156,10 @@ class Racks:
 
     def name_pairs(
         self, source: NDArray[np.int64], target: NDArray[np.int64]
-    ) -> dict[str, NDArray[np.object_]]:
+    ) -> dict[str, pd.api.extensions.ExtensionArray | NDArray[np.object_]]:
         """Return the columns source_rack and target_rack of some pairs of rows of `racks`."""
-        return dict(zip(ENDS, (self.names[source], self.names[target]), strict=True))
+        names = self.racks["rack"].array
+        return {end: names.take(rows) for end, rows in zip(ENDS, (source, target), strict=True)}
 
     def name_ends(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> list[str]:
         """Return the names of some pairs of rows of `racks`, such as r0->r1; no two have the same."""
