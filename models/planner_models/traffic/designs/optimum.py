@@ -41,7 +41,7 @@ from planner_models.traffic.designs.flow_decision import (
     merge_proofs,
 )
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
-from planner_models.traffic.designs.path_flows import interior_point, least_cost, total_flow
+from planner_models.traffic.designs.path_flows import interior_point, least_cost, shortest_routes, total_flow
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_lack,
@@ -68,8 +68,7 @@ MAX_ENDING_PROGRAM_FLOWS: Final = 20_000
 COLUMN_GENERATION_FLOWS: Final = 10_000
 """Flow variables from which method `auto` uses column generation."""
 TOTAL_COLUMN_GENERATION_FLOWS: Final = 5_000
-"""The same for the largest total flow: below the number above, the linear program takes shorter routes where
-everything fits."""
+"""The same for the largest total flow. Where everything fits, routes below the number above are shortened."""
 
 FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
 
@@ -124,7 +123,8 @@ def route(
     The plan sends every demand at its rate where that fits. Where it does not, `delivered`, `total` and
     `cost` shed as little traffic as possible, and `concurrent` serves the same share of all demands; with
     `options.service` "all" the problem is infeasible instead. `delivered` solves `concurrent` first: where
-    all demands fit, that is the routing with the least utilization; where they do not, every routing that
+    all demands fit, that is the routing with the least utilization, by column generation below 10,000 flow
+    variables also that with the shortest routes (`shortest_routes`); where they do not, every routing that
     delivers the most fills a link, and `total` finds one. Where the time limit comes first, or where a chosen
     solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
     Rates are in Mbit/s.
@@ -288,7 +288,7 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     together = search.try_to_fit() if finds_total else search.solve("concurrent")
     if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits
         if finds_total and not search.uses_columns("concurrent"):
-            together = search.solve("concurrent")
+            together = search.shorten(together)
         if objective in ("delivered", "total"):
             return as_delivered(problem, together, Status.OPTIMAL)
         return together if objective == "concurrent" else search.solve(objective)
@@ -388,6 +388,10 @@ class _Search:
         if options.time_limit_s is not None:
             options = replace(options, time_limit_s=0.5 * options.time_limit_s)
         return column_generation.route(self.problem, enough=1 + FIT_TOLERANCE, options=options)
+
+    def shorten(self, together: Decision[Routing]) -> Decision[Routing]:
+        """Return the decision that serves all with the shortest routes, in the time that is left."""
+        return shortest_routes.shorten(self.problem, together, self._options_left())
 
     def uses_columns(self, objective: Objective) -> bool:
         """Return whether column generation solves for an objective, and not a linear program."""

@@ -53,14 +53,20 @@ class LeastCostFlow:
         paths: CandidatePaths | None = None,
         *,
         ordered: tuple[Graph, Demands, Ints] | None = None,
+        capacity_mbps: Floats | None = None,
     ) -> None:
-        """Prepare the search; `ordered` is what `order_demands` returns, with other rates if need be."""
+        """Prepare the search.
+
+        ordered        what `order_demands` returns, with other rates if need be
+        capacity_mbps  (A,) of the links, in place of the problem's
+        """
         self.problem = problem
+        self.capacity_mbps = problem.capacity_mbps if capacity_mbps is None else capacity_mbps
         graph, demands, self.order = order_demands(problem) if ordered is None else ordered
-        self.unit = float(problem.capacity_mbps.max())
+        self.unit = float(self.capacity_mbps.max())
         demands = demands._replace(rate=demands.rate / self.unit)
         given = None if paths is None else order_paths(paths, self.order)
-        self.simplex = PathSimplex.of(graph, demands, problem.capacity_mbps / self.unit, given)
+        self.simplex = PathSimplex.of(graph, demands, self.capacity_mbps / self.unit, given)
         self.offered = float(demands.rate.sum())
         self.penalty, self.cost_unit = 1.0, 1.0
         self.simplex.leave_out(self.penalty)
@@ -82,12 +88,14 @@ class LeastCostFlow:
             simplex.given = allowed
         return self._run(until, "delivered_mbps")
 
-    def minimize_cost(self, until: float | None = None) -> bool:
+    def minimize_cost(self, until: float | None = None, price: Floats | None = None) -> bool:
         """Find the least cost of all flows that leave out the least; return False where time is up.
 
         `best` is the flow, and `bound` that on its cost.
+
+        price  (A,) per Mbit/s on each link; by default the links' cost
         """
-        price = link_cost(self.problem)
+        price = link_cost(self.problem) if price is None else price
         self.cost_unit = max(float(price.max()), 1e-300)
         self._set_costs(price, 0.0)
         longest = max(float(self.simplex.distances().max()), 1.0)
@@ -145,7 +153,7 @@ class LeastCostFlow:
 
     def path_flow(self) -> PathFlow:
         """Return the traffic on paths through the network, Mbit/s, within the capacities."""
-        state, capacity = self.simplex.state, self.problem.capacity_mbps
+        state, capacity = self.simplex.state, self.capacity_mbps
         used, flow = self.simplex.flows()
         is_sent = state.link[state.start[used]] < len(capacity)
         used, flow = used[is_sent], flow[is_sent] * self.unit
