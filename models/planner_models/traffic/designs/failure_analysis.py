@@ -22,12 +22,16 @@ from planner.contract.studies import Section
 from planner.errors import InputError, SolverFailure
 from planner.options import Options, Restoration
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
-from planner_models.traffic.plan import reconvergence
 from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes, require_links
+from planner_models.traffic.plan.reconvergence.admission import admit_flows
+from planner_models.traffic.plan.reconvergence.drops import MOST_STEPS
+from planner_models.traffic.plan.reconvergence.evaluation import Outcomes, evaluate
+from planner_models.traffic.plan.reconvergence.network import Network, admission_order, network_of
+from planner_models.traffic.plan.reconvergence.shortest_paths import Trees, find_trees
 from planner_models.traffic.problem.failure_sets import (
     FailureSet,
     FailureSource,
@@ -146,14 +150,14 @@ class Reconvergence:
         return f"traffic follows the shortest paths that are left, {how}"
 
     @cached_property
-    def network(self) -> reconvergence.Network:
+    def network(self) -> Network:
         """The problem as arrays."""
-        return reconvergence.network_of(self.problem, weight=self.weight, is_single=self.is_single)
+        return network_of(self.problem, weight=self.weight, is_single=self.is_single)
 
     @cached_property
-    def trees(self) -> reconvergence.Trees:
+    def trees(self) -> Trees:
         """The shortest paths without failures."""
-        return reconvergence.Trees(*reconvergence.find_trees(self.network))
+        return Trees(*find_trees(self.network))
 
     def busiest_first(self) -> Ints:
         """Return the failures by row, those that hit most traffic first."""
@@ -164,13 +168,13 @@ class Reconvergence:
 
     def solve(
         self, failures: FailureSet, *, with_loads: bool = False, with_demands: bool = False
-    ) -> reconvergence.Outcomes:
+    ) -> Outcomes:
         """Return the outcomes of failures.
 
         raises  SolverFailure where the shares that links pass do not converge
         """
         probability = np.zeros(0) if failures.probability is None else failures.probability
-        found = reconvergence.evaluate(
+        found = evaluate(
             self.network,
             self.trees,
             failures.start,
@@ -180,12 +184,12 @@ class Reconvergence:
             with_demands,
             True,
         )
-        found = reconvergence.Outcomes(*found)
+        found = Outcomes(*found)
         error = float(found.error.max(initial=0.0))
         if error > PRECISION:
             name = failures.names[int(np.argmax(found.error))]
             raise SolverFailure(
-                f"delivered traffic after the failure of {name}: {reconvergence.MOST_STEPS} steps leave an "
+                f"delivered traffic after the failure of {name}: {MOST_STEPS} steps leave an "
                 f"error of {error:.1e}"
             )
         return found
@@ -258,7 +262,7 @@ class FixedPlan:
     @cached_property
     def order(self) -> Ints:
         """The demands in the order of admission."""
-        return reconvergence.admission_order(self.problem)
+        return admission_order(self.problem)
 
     @cached_property
     def routes(self) -> tuple[sp.csr_array, Ints, Floats]:
@@ -330,7 +334,7 @@ class FixedPlan:
         admitted = None
         if flow.by_demand:
             matrix = flow.flow_mbps
-            admitted = reconvergence.admit_flows(
+            admitted = admit_flows(
                 matrix.indptr.astype(np.int64),
                 matrix.indices.astype(np.int64),
                 matrix.data,

@@ -24,11 +24,12 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
+from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.plan.reconvergence import Network, network_of, pop_heap, push_heap
+from planner_models.traffic.plan.reconvergence.network import Network, network_of
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.failures import remove_failed
 from planner_models.traffic.problem.problem import Traffic, sum_by_index

@@ -24,10 +24,13 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
-from planner_models.traffic.plan import cycle_removal, reconvergence, split_ratios
+from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
 from planner_models.traffic.plan.delivery import PRECISION, delivered_rates
 from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes
+from planner_models.traffic.plan.reconvergence.evaluation import Outcomes, evaluate
+from planner_models.traffic.plan.reconvergence.network import network_of
+from planner_models.traffic.plan.reconvergence.shortest_paths import Trees, find_trees
 from planner_models.traffic.plan.rerouting import Rerouting
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
@@ -182,12 +185,10 @@ def _deliver_by_igp(problem: Traffic, plan: Routing, flow: VerifiedFlow, failure
     sent = problem.with_rates(flow.served_mbps)
     if not len(sent.targets):
         return np.zeros((len(failures), len(problem.demands)))
-    network = reconvergence.network_of(sent, weight=weight, is_single=_takes_one_path(problem, flow))
-    trees = reconvergence.Trees(*reconvergence.find_trees(network))
-    found = reconvergence.Outcomes(
-        *reconvergence.evaluate(
-            network, trees, failures.start, failures.link, np.zeros(0), False, True, False
-        )
+    network = network_of(sent, weight=weight, is_single=_takes_one_path(problem, flow))
+    trees = Trees(*find_trees(network))
+    found = Outcomes(
+        *evaluate(network, trees, failures.start, failures.link, np.zeros(0), False, True, False)
     )
     if found.error.max(initial=0.0) > PRECISION:
         raise SolverFailure("delivered traffic after a failure: the shares that links pass do not converge")

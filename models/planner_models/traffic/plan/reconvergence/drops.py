@@ -1,0 +1,290 @@
+"""Shares of traffic that overloaded links pass, compiled: the fixed point at which no link is overloaded.
+
+Links that are not overloaded pass everything on, so each step only follows traffic from one overloaded link
+to the next: `Passages` hold those of each target, with the parts of the traffic that go on to each.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numba
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.traffic.plan.check import TOLERANCE
+from planner_models.traffic.plan.delivery import PRECISION
+
+MOST_STEPS: Final = 5_000  # of the fixed point of the shares that links pass
+
+
+class Routes(NamedTuple):
+    """Hops of the traffic to each target, those that leave the farthest nodes first.
+
+    hops, share  links, and the share of the traffic at their tail that they get
+    start, stop  (T,) hops[start[t]:stop[t]] are those of target t
+    """
+
+    hops: Ints
+    share: Floats
+    start: Ints
+    stop: Ints
+
+
+class Passages(NamedTuple):
+    """Overloaded links on the routes to each target, P pairs of both, each target's last link first.
+
+    first       (T + 1,) passages of target t: first[t]:first[t + 1]
+    link        (P,) overloaded link
+    enter       (G, P) traffic of each layer that gets there without an overloaded link before, Mbit/s
+    begin, end  (P,) next[begin[p]:end[p]] are the next overloaded links after p, as passages, and
+                part[begin[p]:end[p]] the parts of its traffic that go there
+    """
+
+    first: Ints
+    link: Ints
+    enter: Floats
+    begin: Ints
+    end: Ints
+    next: Ints
+    part: Floats
+
+
+@numba.njit(cache=True, nogil=True)
+def _share_link(available, wanted, weight, first, stop, given):  # type: ignore[no-untyped-def]  # noqa: C901 - one loop
+    """Write what each layer of a level gets of a link, by weight; what one does not want goes to others."""
+    rest = available
+    for g in range(first, stop):
+        given[g] = -1.0
+    while True:
+        heavy = 0.0
+        for g in range(first, stop):
+            if given[g] < 0:
+                heavy += weight[g]
+        if heavy == 0.0:
+            return
+        is_any = False
+        water = rest / heavy
+        for g in range(first, stop):
+            if given[g] < 0 and wanted[g] <= weight[g] * water:
+                given[g] = wanted[g]
+                rest = max(rest - wanted[g], 0.0)
+                is_any = True
+        if not is_any:
+            for g in range(first, stop):
+                if given[g] < 0:
+                    given[g] = weight[g] * water
+            return
+
+
+@numba.njit(cache=True, nogil=True)
+def arriving_load(net, g, routes, passed, at, load):  # type: ignore[no-untyped-def]
+    """Add the traffic of a layer that arrives at each link, where links pass these shares of it."""
+    tail, head = net.tail, net.head
+    hops, share, start, stop = routes.hops, routes.share, routes.start, routes.stop
+    for t in range(len(net.targets)):
+        at[:] = net.rate[g, t]
+        for i in range(start[t], stop[t]):
+            e = hops[i]
+            amount = at[tail[e]] * share[i]
+            load[e] += amount
+            at[head[e]] += amount * passed[e]
+
+
+@numba.njit(cache=True, nogil=True)
+def find_passages(net, routes, over, first_layer, stop_layer):  # type: ignore[no-untyped-def]
+    """Return the passages over the overloaded links, (E,), and the traffic of layers that enters them."""
+    nodes, targets = len(net.first_leaving) - 1, len(net.targets)
+    hops, start, stop = routes.hops, routes.start, routes.stop
+    first = np.zeros(targets + 1, dtype=np.int64)
+    for t in range(targets):
+        first[t + 1] = first[t]
+        for i in range(start[t], stop[t]):
+            first[t + 1] += over[hops[i]]
+    size = first[targets] + 1  # the last place takes what is not counted
+    link, begin, end = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    enter = np.zeros((stop_layer - first_layer, size))
+    following, part = np.empty(2 * size + nodes, dtype=np.int64), np.empty(2 * size + nodes)
+    from_node, to_node = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    scratch, touched = np.zeros(size), np.empty(size, dtype=np.int64)
+    at, used = np.zeros(nodes), 0
+    for t in range(targets):
+        if first[t] == first[t + 1]:
+            continue
+        most = nodes * (first[t + 1] - first[t]) + 1  # of new entries
+        if used + most > len(part):
+            longer = 2 * len(part) + most
+            following = np.append(following, np.empty(longer, dtype=np.int64))
+            part = np.append(part, np.empty(longer))
+        used = _link_passages(
+            net, routes, over, t, first[t], link, begin, end, following, part, used, from_node, to_node,
+            scratch, touched,
+        )  # fmt: skip
+        for g in range(first_layer, stop_layer):
+            _enter_passages(net, routes, over, t, g, first[t + 1], at, enter[g - first_layer])
+    return Passages(first, link, enter, begin, end, following, part)
+
+
+@numba.njit(cache=True, nogil=True)
+def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    net, routes, over, t, p, link, begin, end, following, part, used, from_node, to_node, scratch, touched
+):
+    """Write the passages of a target from place p on, nearest first; return the entries of `part` in use.
+
+    from_node, to_node  (N,) entries with the first overloaded links on the way from each node
+    """
+    tail, head = net.tail, net.head
+    hops, share = routes.hops, routes.share
+    from_node[:] = 0
+    to_node[:] = 0
+    start, last = routes.start[t], routes.stop[t] - 1
+    while last >= start:
+        e = hops[last]
+        v, w = tail[e], head[e]
+        if share[last] == 1.0:  # one way: without branches, as processors predict them badly here
+            is_over = over[e]
+            link[p], begin[p], end[p] = e, from_node[w], to_node[w]
+            following[used], part[used] = p, 1.0
+            from_node[v] = used if is_over else from_node[w]
+            to_node[v] = used + 1 if is_over else to_node[w]
+            p += is_over
+            used += is_over
+            last -= 1
+            continue
+        own = p
+        first = last
+        while first >= start and tail[hops[first]] == v:
+            first -= 1
+        for i in range(first + 1, last + 1):
+            e = hops[i]
+            if over[e]:
+                link[p], begin[p], end[p] = e, from_node[head[e]], to_node[head[e]]
+                scratch[p] = share[i]
+                touched[p - own] = p
+                p += 1
+        count = p - own
+        for i in range(first + 1, last + 1):
+            e = hops[i]
+            if over[e]:
+                continue
+            for j in range(from_node[head[e]], to_node[head[e]]):
+                if scratch[following[j]] == 0.0:
+                    touched[count] = following[j]
+                    count += 1
+                scratch[following[j]] += share[i] * part[j]
+        from_node[v] = used
+        for j in range(count):
+            following[used], part[used] = touched[j], scratch[touched[j]]
+            scratch[touched[j]] = 0.0
+            used += 1
+        to_node[v] = used
+        last = first
+    return used
+
+
+@numba.njit(cache=True, nogil=True)
+def _enter_passages(net, routes, over, t, g, p, at, enter):  # type: ignore[no-untyped-def]
+    """Add the traffic of a layer that gets to each passage of a target first; p follows the last of them."""
+    tail, head = net.tail, net.head
+    hops, share = routes.hops, routes.share
+    at[:] = net.rate[g, t]
+    i, stop = routes.start[t], routes.stop[t]
+    while i < stop:
+        e = hops[i]
+        v = tail[e]
+        if share[i] == 1.0:
+            is_over = over[e]
+            p -= is_over
+            enter[p] += at[v] if is_over else 0.0
+            at[head[e]] += 0.0 if is_over else at[v]
+            i += 1
+            continue
+        after = i
+        while after < stop and tail[hops[after]] == v:
+            p -= over[hops[after]]
+            after += 1
+        own = p
+        for j in range(i, after):
+            e = hops[j]
+            if over[e]:
+                enter[own] += at[v] * share[j]
+                own += 1
+            else:
+                at[head[e]] += at[v] * share[j]
+        i = after
+
+
+@numba.njit(cache=True, nogil=True)
+def _load_of_passages(passages, g, passed, at, load):  # type: ignore[no-untyped-def]
+    """Write the traffic of a layer that arrives at each overloaded link, (E,); at (P,) is overwritten."""
+    first, link, begin, end = passages.first, passages.link, passages.begin, passages.end
+    following, part = passages.next, passages.part
+    at[:] = passages.enter[g]
+    for p in range(first[-1]):
+        load[link[p]] = 0.0
+    for t in range(len(first) - 1):
+        for p in range(first[t + 1] - 1, first[t] - 1, -1):
+            e = link[p]
+            load[e] += at[p]
+            amount = at[p] * passed[e]
+            for i in range(begin[p], end[p]):
+                at[following[i]] += amount * part[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def solve_drops(net, routes, total, used, passed, first, stop_layer, load, given):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Write the share that links pass of the traffic of a level's layers; return the error of the last step.
+
+    total  (G, E) loads of the layers where no link drops traffic
+    used   (E,) what the levels before take of the links; that of this level is added
+    """
+    links, layers = len(net.tail), stop_layer - first
+    capacity, layer_weight = net.capacity, net.layer_weight
+    over = np.zeros(links, dtype=np.bool_)
+    is_any = False
+    for e in range(links):
+        amount = 0.0
+        for g in range(first, stop_layer):
+            amount += total[g, e]
+        if amount > 0 and used[e] + amount > capacity[e] * (1 + TOLERANCE):
+            over[e] = True
+            is_any = True
+    passed[first:stop_layer] = 1.0
+    error = 0.0
+    if is_any:
+        passages = find_passages(net, routes, over, first, stop_layer)
+        at = np.empty(len(passages.link))
+        full = np.flatnonzero(over)
+        damping, best, stalled = 1.0, np.inf, 0
+        for _ in range(MOST_STEPS):
+            error = 0.0
+            for g in range(layers):
+                _load_of_passages(passages, g, passed[first + g], at, load[first + g])
+            for e in full:
+                _share_link(
+                    max(capacity[e] - used[e], 0.0), load[:, e], layer_weight, first, stop_layer, given
+                )
+                for g in range(first, stop_layer):
+                    new = min(given[g] / load[g, e], 1.0) if load[g, e] > 0 else 1.0
+                    old = passed[g, e]
+                    error = max(error, abs(new - old) / max(new, 1e-300) if new > 0 else old)
+                    if damping < 1.0 and new > 0 and old > 0:
+                        new = old * (new / old) ** damping
+                    passed[g, e] = new
+            if error <= PRECISION:
+                error = 0.0
+                break
+            if error < 0.99 * best:
+                best, stalled = error, 0
+            else:  # the map may swing: shorter steps
+                stalled += 1
+                if stalled >= 8:
+                    damping, stalled, best = max(0.5 * damping, 0.05), 0, np.inf
+    if stop_layer == net.rate.shape[0]:  # no level comes after this one
+        return error
+    at_node = np.empty(len(net.first_leaving) - 1)
+    for g in range(first, stop_layer):
+        load[g] = 0.0
+        arriving_load(net, g, routes, passed[g], at_node, load[g])
+        used += load[g] * passed[g]
+    return error

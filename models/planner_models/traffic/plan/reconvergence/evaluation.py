@@ -1,0 +1,296 @@
+"""Outcomes of many failures where routers find shortest paths again: loads, delivered and admitted traffic.
+
+The paths of the network without failures are updated, not searched again, and the routes to a target on which
+no failed link has traffic stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.traffic.plan.check import TOLERANCE
+from planner_models.traffic.plan.reconvergence.admission import (
+    admit_in_order,
+    allocate_lists,
+    fair_rates,
+    list_overloaded,
+)
+from planner_models.traffic.plan.reconvergence.drops import Routes, arriving_load, solve_drops
+from planner_models.traffic.plan.reconvergence.network import MAX_MIN
+from planner_models.traffic.plan.reconvergence.shortest_paths import follow_paths, update_paths
+
+
+class Outcomes(NamedTuple):
+    """Outcomes of S failures, traffic in Mbit/s.
+
+    disconnected, sent, delivered, admitted  (S,) traffic without a path; sent; that arrives where links drop
+              what overloads them; and that fits where demands are admitted in order, one after the other
+    overloaded_links  (S,) number of links with more load than capacity
+    max_utilization, busiest  (S,) largest load over capacity, and its link, -1 for none
+    min_share  (S,) smallest delivered share of a demand with a path, 1 where there is none
+    error     (S,) of the fixed point where it did not converge, else 0
+    load      (S, E) loads where no link drops traffic; no rows unless asked for
+    by_demand (S, K) delivered traffic; no rows unless asked for
+    lost      (K,) sum over failures of probability times traffic that does not arrive
+    served    (K,) sum of the probabilities of failures under which all of a demand arrives
+    """
+
+    disconnected: Floats
+    sent: Floats
+    delivered: Floats
+    admitted: Floats
+    overloaded_links: Ints
+    max_utilization: Floats
+    busiest: Ints
+    min_share: Floats
+    error: Floats
+    load: Floats
+    by_demand: Floats
+    lost: Floats
+    served: Floats
+
+
+class _Work(NamedTuple):
+    """Arrays that the search for new paths overwrites: see `update_paths` and `follow_paths`."""
+
+    distance: Floats
+    settled: Ints
+    affected: Bools
+    heap: Ints
+    place: Ints
+    at: Floats
+    load: Floats
+
+
+class _Base(NamedTuple):
+    """Routes without failures.
+
+    routes   hops of all targets, one after the other, with space after the first `size` for new ones
+    first    (T + 1,) hops of target t: first[t]:first[t + 1]
+    reached  (T, N) whether a node has a path to the target
+    sent     traffic with a path, Mbit/s
+    """
+
+    routes: Routes
+    first: Ints
+    reached: Bools
+    sent: float
+
+
+@numba.njit(cache=True, nogil=True)
+def _allocate(nodes, links):  # type: ignore[no-untyped-def]
+    return _Work(
+        np.empty(nodes),
+        np.empty(nodes, dtype=np.int64),
+        np.zeros(nodes, dtype=np.bool_),
+        np.empty(nodes, dtype=np.int64),
+        np.full(nodes, -1),
+        np.zeros(nodes),
+        np.zeros(links),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _base_routes(net, trees):  # type: ignore[no-untyped-def]
+    targets, size = len(net.targets), int(trees.size.sum())
+    space = size + targets * len(net.tail)
+    hops, share = np.empty(space, dtype=np.int64), np.empty(space)
+    first = np.zeros(targets + 1, dtype=np.int64)
+    for t in range(targets):
+        first[t + 1] = first[t] + trees.size[t]
+        hops[first[t] : first[t + 1]] = trees.hops[t, : trees.size[t]]
+        share[first[t] : first[t + 1]] = trees.share[t, : trees.size[t]]
+    reached = trees.distance < np.inf
+    sent = 0.0
+    for g in range(net.rate.shape[0]):
+        sent += np.where(reached, net.rate[g], 0.0).sum()
+    start, stop = np.empty(targets, dtype=np.int64), np.empty(targets, dtype=np.int64)
+    return _Base(Routes(hops, share, start, stop), first, reached, sent)
+
+
+@numba.njit(cache=True, nogil=True)
+def _reroute(net, trees, base, failed, down, work, reached, is_cut, summed):  # type: ignore[no-untyped-def]
+    """Write the routes and loads without the failed links; return the traffic that has no path any more.
+
+    failed   links by row, and `down` (E,) whether each has failed
+    reached  (T, N) which nodes have a path; is_cut (T,) becomes true where this is not as without failures
+    summed   (E,) becomes the load of each link
+    """
+    routes, first, tree_load, far = base.routes, base.first, trees.load, trees.distance
+    hops, share, start, stop = routes.hops, routes.share, routes.start, routes.stop
+    settled, rate, row_load = work.settled, net.rate, work.load
+    targets, end, cut = len(net.targets), first[-1], 0.0
+    summed[:] = 0.0
+    for t in range(targets):
+        is_changed = False
+        for e in failed:
+            if tree_load[t, e] > 0:
+                is_changed = True
+                break
+        if not is_changed:
+            start[t], stop[t] = first[t], first[t + 1]
+            summed += tree_load[t]
+            continue
+        count = update_paths(
+            net, trees, t, down, work.distance, work.affected, work.heap, work.place, settled
+        )
+        start[t] = end
+        end += follow_paths(
+            net, t, work.distance, settled, count, down, work.affected, trees.first_way[t], trees.way,
+            work.at, hops[end:], share[end:], row_load,
+        )  # fmt: skip
+        stop[t] = end
+        work.affected[:] = False
+        summed += row_load
+        if count < trees.number[t]:
+            is_cut[t] = True
+            reached[t] = False
+            for i in range(count):
+                reached[t, settled[i]] = True
+            for v in range(reached.shape[1]):
+                if not reached[t, v] and far[t, v] < np.inf:
+                    for g in range(len(rate)):
+                        cut += rate[g, t, v]
+    return cut
+
+
+@numba.njit(cache=True, nogil=True)
+def _drop_overload(net, routes, summed, total, passed):  # type: ignore[no-untyped-def]
+    """Write the shares that links pass on, (G, E); return the error of their fixed point.
+
+    summed  (E,) loads where no link drops traffic; `total` (G, E) becomes those of each layer
+    """
+    layers, links = passed.shape
+    at = np.empty(len(net.first_leaving) - 1)
+    passed[:] = 1.0
+    if layers == 1:
+        total[0] = summed
+    else:
+        total[:] = 0.0
+        for g in range(layers):
+            arriving_load(net, g, routes, passed[g], at, total[g])
+    used, given, load = np.zeros(links), np.zeros(layers), np.zeros((layers, links))
+    first, largest = 0, 0.0
+    while first < layers:
+        stop = first
+        while stop < layers and net.level[stop] == net.level[first]:
+            stop += 1
+        error = solve_drops(net, routes, total, used, passed, first, stop, load, given)
+        largest = max(largest, error)
+        first = stop
+    return largest
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_arriving(net, routes, passed, reached, arrives):  # type: ignore[no-untyped-def]
+    """Write the share of the traffic of each layer, target and node that arrives, (G, T, N).
+
+    Returns the delivered traffic, and the smallest share of a demand with a path.
+    """
+    tail, head, rate = net.tail, net.head, net.rate
+    hops, share, start, stop = routes.hops, routes.share, routes.start, routes.stop
+    delivered, smallest = 0.0, 1.0
+    for g in range(arrives.shape[0]):
+        for t in range(arrives.shape[1]):
+            at = arrives[g, t]
+            at[:] = 0.0
+            at[net.targets[t]] = 1.0
+            for i in range(stop[t] - 1, start[t] - 1, -1):
+                e = hops[i]
+                at[tail[e]] += share[i] * passed[g, e] * at[head[e]]
+            for v in range(len(at)):
+                if rate[g, t, v] > 0 and reached[t, v]:
+                    at[v] = min(at[v], 1.0)
+                    delivered += rate[g, t, v] * at[v]
+                    smallest = min(smallest, at[v])
+    return delivered, smallest
+
+
+@numba.njit(cache=True, nogil=True)
+def _share_by_demand(net, reached, overload, arrives, slowed, share):  # type: ignore[no-untyped-def]
+    """Write the share of each demand that arrives, (K,); return the smallest one of those with a path.
+
+    overload  how links are shared after this failure; -1 where none is overloaded
+    arrives   (G, T, N) shares where links drop traffic; `slowed` (K,) rates where sources slow down
+    """
+    row, source, rate, layer = net.row, net.source, net.demand_rate, net.layer
+    smallest = 1.0
+    for k in range(len(source)):
+        share[k] = 0.0
+        if rate[k] > 0 and reached[row[k], source[k]]:
+            share[k] = 1.0
+            if overload == MAX_MIN:
+                share[k] = min(slowed[k] / rate[k], 1.0)
+            elif overload >= 0:
+                share[k] = arrives[layer[k], row[k], source[k]]
+            smallest = min(smallest, share[k])
+    return smallest
+
+
+@numba.njit(cache=True, nogil=True)
+def evaluate(net, trees, first_link, link, probability, with_load, with_demands, with_admission):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return the outcomes of failures: failure s takes link[first_link[s]:first_link[s + 1]] down.
+
+    probability  (S,) of each, or () where it is unknown
+    """
+    failures, links, targets = len(first_link) - 1, len(net.tail), len(net.targets)
+    nodes, layers, demands = len(net.first_leaving) - 1, net.rate.shape[0], len(net.source)
+    out = Outcomes(
+        np.zeros(failures), np.zeros(failures), np.zeros(failures), np.zeros(failures),
+        np.zeros(failures, dtype=np.int64), np.zeros(failures), np.full(failures, -1), np.ones(failures),
+        np.zeros(failures), np.zeros((failures if with_load else 0, links)),
+        np.zeros((failures if with_demands else 0, demands)),
+        np.zeros(demands), np.zeros(demands),
+    )  # fmt: skip
+    work, base = _allocate(nodes, links), _base_routes(net, trees)
+    reached, is_cut = base.reached.copy(), np.zeros(targets, dtype=np.bool_)
+    down, summed = np.zeros(links, dtype=np.bool_), np.zeros(links)
+    total, passed = np.zeros((layers, links)), np.ones((layers, links))
+    arrives = np.zeros((layers, targets, nodes))
+    slowed, share = np.zeros(0), np.zeros(demands)
+    lists = allocate_lists(targets, nodes, links)
+    offered = net.demand_rate.sum()
+    limit = net.capacity * (1 + TOLERANCE)
+    for s in range(failures):
+        failed = link[first_link[s] : first_link[s + 1]]
+        down[failed] = True
+        cut = _reroute(net, trees, base, failed, down, work, reached, is_cut, summed)
+        sent = max(base.sent - cut, 0.0)
+        out.sent[s], out.disconnected[s] = sent, max(offered - sent, 0.0)
+        for e in range(links):
+            if summed[e] > out.max_utilization[s] * net.capacity[e]:
+                out.max_utilization[s], out.busiest[s] = summed[e] / net.capacity[e], e
+        if with_load:
+            out.load[s] = summed
+        out.delivered[s] = out.admitted[s] = sent
+        over = summed > limit
+        out.overloaded_links[s] = over.sum()
+        overload = net.overload if out.overloaded_links[s] else -1
+        if overload >= 0 and (with_admission or overload == MAX_MIN):
+            lists = list_overloaded(net, base.routes, over, lists)
+        if overload >= 0 and with_admission:
+            out.admitted[s] = admit_in_order(net, lists, reached, net.capacity.copy())
+        if overload == MAX_MIN:
+            slowed = fair_rates(net, lists, reached)
+            out.delivered[s] = slowed.sum()
+        elif overload >= 0:
+            out.error[s] = _drop_overload(net, base.routes, summed, total, passed)
+            delivered, out.min_share[s] = _find_arriving(net, base.routes, passed, reached, arrives)
+            out.delivered[s] = min(delivered, sent)
+        if with_demands or len(probability) or overload == MAX_MIN:
+            out.min_share[s] = _share_by_demand(net, reached, overload, arrives, slowed, share)
+        if with_demands:
+            out.by_demand[s] = share * net.demand_rate
+        if len(probability):
+            out.lost[:] += probability[s] * (1 - share) * net.demand_rate
+            out.served[:] += probability[s] * (share >= 1 - TOLERANCE)
+        down[failed] = False
+        for t in range(targets):
+            if is_cut[t]:
+                is_cut[t] = False
+                reached[t] = base.reached[t]
+    return out

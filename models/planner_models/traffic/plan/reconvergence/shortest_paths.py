@@ -1,0 +1,236 @@
+"""Shortest paths to each target, updated after failures, compiled.
+
+A failure changes the distance to a target only of nodes all of whose shortest paths to it use a failed link,
+and these are few.
+
+source  Ramalingam and Reps, "An incremental algorithm for a generalization of the shortest-path problem"
+        (1996)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
+from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
+
+
+class Trees(NamedTuple):
+    """Shortest paths to each target without failures.
+
+    distance  (T, N) weight of the path; inf where there is none
+    settled, number  (T, N) nodes with a path, nearest first, and (T,) how many
+    first_way, way  links that leave node v on shortest paths to target t, the first on the path by which it
+              was settled: way[first_way[t, v]:first_way[t, v + 1]]
+    hops      (T, H) links that traffic takes, those that leave the farthest nodes first
+    share     (T, H) share of the traffic at their tail that they get
+    size      (T,) number of hops
+    load      (T, E) load of each target's traffic, Mbit/s
+    """
+
+    distance: Floats
+    settled: Ints
+    number: Ints
+    first_way: Ints
+    way: Ints
+    hops: Ints
+    share: Floats
+    size: Ints
+    load: Floats
+
+
+@numba.njit(cache=True, nogil=True)
+def find_trees(net):  # type: ignore[no-untyped-def]
+    """Return the shortest paths to each target, and the traffic on them."""
+    tail, head, weight = net.tail, net.head, net.weight
+    leaving, first_leaving = net.leaving, net.first_leaving
+    entering, first_entering = net.entering, net.first_entering
+    nodes, links, targets = len(first_leaving) - 1, len(tail), len(net.targets)
+    distance = np.full((targets, nodes), np.inf)
+    settled = np.zeros((targets, nodes), dtype=np.int64)
+    first_way = np.zeros((targets, nodes + 1), dtype=np.int64)
+    way = np.empty(targets * nodes + links, dtype=np.int64)
+    ways = 0
+    parent = np.full(nodes, -1)
+    count = np.zeros(targets, dtype=np.int64)
+    hops = np.zeros((targets, links), dtype=np.int64)
+    share = np.zeros((targets, links))
+    size = np.zeros(targets, dtype=np.int64)
+    load = np.zeros((targets, links))
+    heap, place = np.empty(nodes, dtype=np.int64), np.full(nodes, -1)
+    down, no_node = np.zeros(links, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
+    at = np.zeros(nodes)
+    for t in range(targets):
+        key = distance[t]
+        key[net.targets[t]] = 0.0
+        length = push_heap(heap, key, place, 0, net.targets[t])
+        while length:
+            v, length = pop_heap(heap, key, place, length)
+            settled[t, count[t]] = v
+            count[t] += 1
+            for i in range(first_entering[v], first_entering[v + 1]):
+                e = entering[i]
+                u = tail[e]
+                if key[v] + weight[e] < key[u]:
+                    key[u] = key[v] + weight[e]
+                    parent[u] = e
+                    length = push_heap(heap, key, place, length, u)
+        if ways + links > len(way):
+            way = np.append(way, np.empty(len(way) + links, dtype=np.int64))
+        for v in range(nodes):
+            first_way[t, v] = ways
+            if v != net.targets[t] and key[v] < np.inf:
+                way[ways] = parent[v]
+                ways += 1
+                for j in range(first_leaving[v], first_leaving[v + 1]):
+                    e = leaving[j]
+                    near = key[head[e]]
+                    if (
+                        e != parent[v]
+                        and near < np.inf
+                        and near + weight[e] - key[v] <= WEIGHT_TOLERANCE * key[v]
+                    ):
+                        way[ways] = e
+                        ways += 1
+        first_way[t, nodes] = ways
+        size[t] = follow_paths(
+            net,
+            t,
+            key,
+            settled[t],
+            count[t],
+            down,
+            no_node,
+            first_way[t],
+            way,
+            at,
+            hops[t],
+            share[t],
+            load[t],
+        )
+    return Trees(distance, settled, count, first_way, way[:ways].copy(), hops, share, size, load)
+
+
+@numba.njit(cache=True, nogil=True)
+def follow_paths(net, t, distance, settled, count, down, affected, first_way, way, at, hops, share, load):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Write the hops of all traffic to a target, the shares and the loads; return the number of hops.
+
+    affected        (N,) nodes whose distance is another one than in the trees
+    first_way, way  of the trees
+    """
+    head, weight, leaving, first_leaving = net.head, net.weight, net.leaving, net.first_leaving
+    is_single = net.is_single
+    size = 0
+    load[:] = 0.0
+    at[:] = net.rate[0, t]
+    for g in range(1, net.rate.shape[0]):
+        at += net.rate[g, t]
+    for i in range(count - 1, 0, -1):
+        v = settled[i]
+        amount = at[v]
+        if amount == 0.0:
+            continue
+        first = size
+        if not affected[v]:  # some of its ways may be lost, but there are no others
+            for j in range(first_way[v], first_way[v + 1]):
+                e = way[j]
+                w = head[e]
+                if not down[e] and (
+                    not affected[w] or distance[w] + weight[e] - distance[v] <= WEIGHT_TOLERANCE * distance[v]
+                ):
+                    hops[size] = e
+                    size += 1
+        else:
+            for j in range(first_leaving[v], first_leaving[v + 1]):
+                e = leaving[j]
+                near = distance[head[e]]
+                if (
+                    not down[e]
+                    and near < np.inf
+                    and near + weight[e] - distance[v] <= WEIGHT_TOLERANCE * distance[v]
+                ):
+                    hops[size] = e
+                    size += 1
+        if is_single and size > first + 1:
+            for j in range(first + 1, size):
+                hops[first] = min(hops[first], hops[j])
+            size = first + 1
+        part = 1.0 / (size - first)
+        for j in range(first, size):
+            e = hops[j]
+            share[j] = part
+            load[e] = amount * part
+            at[head[e]] += amount * part
+    return size
+
+
+@numba.njit(cache=True, nogil=True)
+def update_paths(net, trees, t, down, distance, affected, heap, place, settled):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Write distances and settled nodes of a target without the failed links; return how many are settled.
+
+    affected  (N,) false; becomes true for nodes with another distance
+    """
+    tail, head, weight = net.tail, net.head, net.weight
+    leaving, first_leaving = net.leaving, net.first_leaving
+    entering, first_entering = net.entering, net.first_entering
+    far, old, way, first_way = trees.distance[t], trees.settled[t], trees.way, trees.first_way[t]
+    number = trees.number[t]
+    distance[:] = far
+    length, changed, first = 0, 0, 0
+    for i in range(1, number):
+        v = old[i]
+        begin, end = first_way[v], first_way[v + 1]
+        e = way[begin]
+        keeps = not down[e] and not affected[head[e]]
+        for j in range(begin + 1, end):
+            if keeps:
+                break
+            e = way[j]
+            w = head[e]  # a node of the same distance, but for rounding, may depend on this one
+            keeps = not down[e] and not affected[w] and far[w] < far[v] and far[w] + weight[e] == far[v]
+        if not keeps:
+            affected[v] = True
+            changed += 1
+            if changed == 1:
+                first = i
+    if not changed:
+        settled[:] = old
+        return number
+    for i in range(first, number):
+        v = old[i]
+        if not affected[v]:
+            continue
+        distance[v] = np.inf
+        for j in range(first_leaving[v], first_leaving[v + 1]):
+            e = leaving[j]
+            w = head[e]
+            if not down[e] and not affected[w] and distance[w] + weight[e] < distance[v]:
+                distance[v] = distance[w] + weight[e]
+        if distance[v] < np.inf:
+            length = push_heap(heap, distance, place, length, v)
+    settled[:first] = old[:first]
+    count = i = first
+    while True:  # merge the nodes that keep their distance with those that are reached anew
+        while i < number and affected[old[i]]:
+            i += 1
+        if i < number and (length == 0 or distance[old[i]] <= distance[heap[0]]):
+            settled[count] = old[i]
+            i += 1
+            count += 1
+            continue
+        if length == 0:
+            break
+        v, length = pop_heap(heap, distance, place, length)
+        settled[count] = v
+        count += 1
+        for j in range(first_entering[v], first_entering[v + 1]):
+            e = entering[j]
+            u = tail[e]
+            if affected[u] and not down[e] and distance[v] + weight[e] < distance[u]:
+                distance[u] = distance[v] + weight[e]
+                length = push_heap(heap, distance, place, length, u)
+    return count
