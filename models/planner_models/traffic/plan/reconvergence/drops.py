@@ -260,7 +260,8 @@ def solve_drops(net, routes, total, used, passed, first, stop_layer, load, given
             error = 0.0
             for g in range(layers):
                 _load_of_passages(passages, g, passed[first + g], at, load[first + g])
-            for e in full:
+            for i in range(len(full)):
+                e = full[i]
                 _share_link(
                     max(capacity[e] - used[e], 0.0), load[:, e], layer_weight, first, stop_layer, given
                 )
