@@ -39,7 +39,7 @@ CLASSES: Final = Table(
 
 
 def order_classes(demands: pd.DataFrame, classes: pd.DataFrame | None) -> pd.DataFrame:
-    """Return class, priority and weight of each class, the highest priority first; no rows without classes.
+    """Return the table of classes, the highest priority first; no rows without classes.
 
     Without the table `classes`, all that demands name have priority 1 and weight 1, in their order there.
     """
@@ -48,7 +48,7 @@ def order_classes(demands: pd.DataFrame, classes: pd.DataFrame | None) -> pd.Dat
     if classes is None:
         names = pd.unique(demands["class"].astype(str))
         return pd.DataFrame({"class": names, "priority": 1, "weight": 1.0})
-    ordered = classes[["class", "priority", "weight"]].sort_values("priority", kind="stable")
+    ordered = classes.sort_values("priority", kind="stable")
     return ordered.astype({"priority": int}).reset_index(drop=True)
 
 

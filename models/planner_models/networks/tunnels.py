@@ -12,11 +12,23 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import abbreviate
+from planner.contract.tables import abbreviate, label
 from planner.errors import did_you_mean
 from planner_models.networks.node_lists import LinkNames, RowFaults, parse_nodes, parse_numbers
 
 KINDS: Final = ("explicit", "segments")
+TUNNEL_COLUMNS: Final = {
+    "source": label("node where it starts; blank: as its path", optional=True, may_be_blank=True),
+    "target": label("node where it ends; blank: as its path", optional=True, may_be_blank=True),
+    "path": label("its nodes in order, A > B > C, or as a JSON list"),
+    "parallel": label(
+        "which of parallel links each step takes, as a JSON list; blank: the first that is up",
+        optional=True,
+        may_be_blank=True,
+    ),
+    "name": label("its name; blank: its path", optional=True, may_be_blank=True),
+}
+"""Columns of tables of tunnels."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

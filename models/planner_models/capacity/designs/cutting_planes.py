@@ -132,7 +132,7 @@ class Master:
             if has_flow:
                 start = first_flow + year * width
                 per_arc = price[year] * self.unit * problem.routing_cost[self.program.arcs.line]
-                cost[start : start + flows] = np.tile(per_arc, len(self.program.targets))
+                cost[start : start + flows] = self.program.column_cost(per_arc)
         cost += spending
         offset = problem.installed_cost
         if objective == "unserved":

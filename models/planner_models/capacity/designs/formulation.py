@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +34,9 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
     arcs, options = Arcs.of(problem), problem.options
     years, states = len(problem.year_numbers), 1 + len(problem.states.names)
     lines, most = len(problem.lines), largest_counts(problem)
-    targets = sorted(set(problem.target.tolist()))
-    demands_of = {(int(problem.target[d]), int(problem.source[d])): d for d in range(len(problem.demands))}
+    demands_of = _free_demands(problem)
 
+    targets = sorted({target for target, _ in demands_of})
     m.T, m.S = pyo.Set(initialize=range(years)), pyo.Set(initialize=range(states))
     m.K, m.A = pyo.Set(initialize=targets), pyo.Set(initialize=range(len(arcs.line)))
     m.M, m.L = pyo.Set(initialize=range(len(options.link))), pyo.Set(initialize=range(lines))
@@ -49,31 +50,34 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
     rate, off = problem.rate_mbps, problem.cut_off
 
     def required(t: int, s: int, d: int) -> float:
-        return 0.0 if off[0, d] or off[s, d] else float(rate[t, d])
+        return 0.0 if off[0, d] or off[s, d] else float(rate[t, d] * problem.required_share[s, d])
 
     def conserves(m: pyo.ConcreteModel, t: int, s: int, k: int, v: int) -> Any:
         if v == k:
             return pyo.Constraint.Skip
         leaves = sum(m.f[t, s, k, a] for a in m.A if arcs.start[a] == v)
         enters = sum(m.f[t, s, k, a] for a in m.A if arcs.end[a] == v)
-        d = demands_of.get((k, v))
-        supply = 0 if d is None else required(t, s, d) - m.shed[t, s, d]
+        mine = demands_of.get((k, v), [])
+        supply = sum(required(t, s, d) - m.shed[t, s, d] for d in mine)
         balance = leaves - enters
-        return pyo.Constraint.Skip if isinstance(balance, int) and d is None else balance == supply
+        return pyo.Constraint.Skip if isinstance(balance, int) and not mine else balance == supply
 
     m.conserves = pyo.Constraint(m.T, m.S, m.K, m.V, rule=conserves)
+    _add_tunnels(m, problem, required)
     shares = [
         arcs.shares.indices[arcs.shares.indptr[c] : arcs.shares.indptr[c + 1]]
         for c in range(len(arcs.row_line))
     ]
+    in_tunnels = _tunnels_on(problem, arcs)
     modules = [np.flatnonzero(options.link == line).tolist() for line in range(lines)]
 
     def capacity(m: pyo.ConcreteModel, t: int, s: int, c: int) -> Any:
         line = int(arcs.row_line[c])
         is_down = s > 0 and bool(problem.states.link_down[s - 1, line])
         load = sum(m.f[t, s, k, a] for k in m.K for a in shares[c].tolist())
+        load += sum(m.x[t, s, i] for i in in_tunnels[c])
         bought = sum(float(options.size[i]) * m.n[i, u] for i in modules[line] for u in range(t + 1))
-        if not targets:
+        if isinstance(load, int):
             return pyo.Constraint.Skip
         return load <= (0 if is_down else float(problem.installed_mbps[line]) + bought)
 
@@ -119,6 +123,8 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
         for a in m.A
         if problem.routing_cost[arcs.line[a]]
     )
+    along = _tunnel_costs(problem, arcs)
+    routing += sum(price[t] * along[i] * m.x[t, 0, i] for t in m.T for i in m.P)
     offered = float(rate.sum(axis=1).max(initial=0.0))
     if problem.budget is None:
         m.goal = pyo.Objective(expr=spending + routing + problem.installed_cost, sense=pyo.minimize)
@@ -127,3 +133,48 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
         m.proof_objective = pyo.Expression(expr=offered - m.w)
         m.goal = pyo.Objective(expr=m.w, sense=pyo.minimize)
     return m
+
+
+def _free_demands(problem: CapacityPlanning) -> dict[tuple[int, int], list[int]]:
+    """Return the demands without tunnels by target and source."""
+    paths = problem.tunnel_paths
+    free = range(len(problem.demands)) if paths is None else np.flatnonzero(paths.pair_of < 0).tolist()
+    found: dict[tuple[int, int], list[int]] = {}
+    for d in free:
+        found.setdefault((int(problem.target[d]), int(problem.source[d])), []).append(d)
+    return found
+
+
+def _add_tunnels(
+    m: pyo.ConcreteModel, problem: CapacityPlanning, required: Callable[[int, int, int], float]
+) -> None:
+    """Add the rates of tunnels, and that those of a pair carry its demands without what is shed."""
+    import pyomo.environ as pyo
+
+    paths = problem.tunnel_paths
+    m.P = pyo.Set(initialize=range(0 if paths is None else len(paths.names)))
+    m.x = pyo.Var(m.T, m.S, m.P, domain=pyo.NonNegativeReals)  # Mbit/s in each tunnel
+    if paths is None:
+        return
+
+    def tunnelled(m: pyo.ConcreteModel, t: int, s: int, p: int) -> Any:
+        mine = np.flatnonzero(paths.pair_of == p).tolist()
+        carried = sum(m.x[t, s, i] for i in np.flatnonzero(paths.pair == p).tolist())
+        return carried == sum(required(t, s, d) - m.shed[t, s, d] for d in mine)
+
+    m.tunnelled = pyo.Constraint(m.T, m.S, range(paths.pairs), rule=tunnelled)
+
+
+def _tunnels_on(problem: CapacityPlanning, arcs: Arcs) -> list[list[int]]:
+    """Return the tunnels that use each capacity, (C,)."""
+    paths = problem.tunnel_paths
+    if paths is None:
+        return [[] for _ in arcs.row_line]
+    uses = (arcs.shares @ paths.arcs.T).toarray()
+    return [np.flatnonzero(row).tolist() for row in uses]
+
+
+def _tunnel_costs(problem: CapacityPlanning, arcs: Arcs) -> list[float]:
+    """Return the routing cost of each Mbit/s in each tunnel, (T,)."""
+    paths = problem.tunnel_paths
+    return [] if paths is None else (paths.arcs @ problem.routing_cost[arcs.line]).tolist()

@@ -24,7 +24,8 @@ NO_NODE: Final = -9999  # of scipy's predecessors
 def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
     """Route each demand on its shortest path in each state, and buy what the busiest state of a link needs.
 
-    Paths are shortest in kilometres where all lengths are known, else in links; of several one is taken.
+    Paths are shortest in kilometres where all lengths are known, else in links; of several one is taken. A
+    demand with tunnels takes the shortest of them that is up.
     """
     counts = np.zeros((len(problem.year_numbers), len(problem.options.link)))
     arcs = Arcs.of(problem)
@@ -33,7 +34,8 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
         needed = np.zeros(len(problem.lines))
         for state in range(1 + len(problem.states.names)):
             up = problem.is_usable & ~down_links(problem, state)
-            load = _shortest_path_load(problem, arcs, up, required_rate(problem, year, state))
+            rate = required_rate(problem, year, state)
+            load = _shortest_path_load(problem, arcs, up, rate) + _tunnel_load(problem, arcs, up, rate)
             np.maximum.at(needed, arcs.row_line, load)
         for line in np.flatnonzero(needed > bought * (1 + 1e-9)).tolist():
             more = cheapest_modules(problem, line, float(needed[line] - bought[line]), counts.sum(axis=0))
@@ -42,13 +44,33 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     return decide(problem, counts, options=options, guarantees=KEPT)
 
 
-def _shortest_path_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: Floats) -> Floats:
-    """Return the load of each capacity when all demands take their shortest paths, (C,), Mbit/s."""
-    nodes = len(problem.nodes)
+def _lengths(problem: CapacityPlanning) -> Floats:
+    """Return the length of each link, (L,): in kilometres where all are known, else 1."""
     length = problem.length_km
     if np.isnan(length).any():
         length = np.ones(len(length))
-    length = np.maximum(length, 1e-6 * max(float(length.max(initial=0.0)), 1.0))
+    return np.maximum(length, 1e-6 * max(float(length.max(initial=0.0)), 1.0))
+
+
+def _tunnel_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: Floats) -> Floats:
+    """Return the load of each capacity when demands with tunnels take the shortest one that is up, (C,)."""
+    paths = problem.tunnel_paths
+    if paths is None:
+        return np.zeros(len(arcs.row_line))
+    along = np.where(paths.work(up), paths.uses @ _lengths(problem), np.inf)
+    load = np.zeros(len(arcs.line))
+    for pair in range(paths.pairs):
+        mine = np.flatnonzero(paths.pair == pair)
+        best = mine[np.argmin(along[mine])]
+        if np.isfinite(along[best]):
+            load += float(rate[paths.pair_of == pair].sum()) * paths.arcs[[best]].toarray()[0]
+    return np.asarray(arcs.shares @ load)
+
+
+def _shortest_path_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: Floats) -> Floats:
+    """Return the load of each capacity when free demands take their shortest paths, (C,), Mbit/s."""
+    nodes = len(problem.nodes)
+    length = _lengths(problem)
     usable = np.flatnonzero(up[arcs.line])
     # of parallel links the shortest: sorted so that the last of equal ends is kept
     order = usable[np.lexsort((-usable, -length[arcs.line[usable]]))]
@@ -58,6 +80,8 @@ def _shortest_path_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: 
     weight = length[arcs.line[arc_of[start, end]]]
     graph = sp.csr_array((weight, (start, end)), shape=(nodes, nodes))
     load = np.zeros(len(arcs.line))
+    if problem.tunnel_paths is not None:
+        rate = np.where(problem.tunnel_paths.pair_of < 0, rate, 0.0)
     wanted = np.flatnonzero(rate > 0)
     sources, row = np.unique(problem.source[wanted], return_inverse=True)
     if not len(sources):

@@ -15,11 +15,12 @@ import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
-from planner.errors import PlanRejected
+from planner.errors import PlanRejected, did_you_mean
 from planner_models.capacity.plan.module_limits import largest_capacity
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import FITS, capacity_by_year, shed_by_state
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.networks.nodes import find_names
 
 TOLERANCE: Final = 1e-6
 PRECISION: Final = 1e-7
@@ -227,19 +228,52 @@ def _follow_flows(problem: CapacityPlanning, plan: Purchases) -> tuple[Floats, I
     load = np.zeros((years, count * (1 + split)))
     np.add.at(load, (year, line + count * (backward & split)), rate)
     row_line = np.concatenate([np.arange(count)] * (1 + split))
-    return load, row_line, _sent(problem, plan, net)
+    in_tunnels = _tunnel_rates(problem, plan)
+    paths = problem.tunnel_paths
+    if paths is not None:
+        on_arcs = in_tunnels @ paths.arcs
+        load += on_arcs if problem.direction != "undirected" else on_arcs[:, :count] + on_arcs[:, count:]
+    return load, row_line, _sent(problem, plan, net, in_tunnels)
 
 
-def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats) -> Floats:
+def _tunnel_rates(problem: CapacityPlanning, plan: Purchases) -> Floats:
+    """Return the rate in each tunnel, (Y, T); T is 0 where demands have none."""
+    paths, frame = problem.tunnel_paths, plan.tunnel_flows
+    names = [] if paths is None else paths.names
+    rates = np.zeros((len(problem.year_numbers), len(names)))
+    if frame is None:
+        return rates
+    year = _year_rows(problem, frame, "tunnel_flows")
+    place = pd.Index(names, dtype=object).get_indexer(pd.Index(frame["tunnel"].astype(str)))
+    rate = frame["rate_mbps"].to_numpy(float)
+    for what, is_bad in (("tunnel", place < 0), ("rate_mbps", ~(np.isfinite(rate) & (rate >= 0)))):
+        if is_bad.any():
+            row = int(np.argmax(is_bad))
+            near = did_you_mean(frame[what].iloc[row], names) if what == "tunnel" else ""
+            raise PlanRejected(
+                f"tunnel_flows row {row + 1}: {what} '{frame[what].iloc[row]}' is none of the demands'{near}"
+            )
+    if frame.duplicated([name for name in ("tunnel", "year") if name in frame]).any():
+        raise PlanRejected("tunnel_flows: a tunnel is there twice")
+    np.add.at(rates, (year, place), rate)
+    return rates
+
+
+def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats, in_tunnels: Floats) -> Floats:
     """Return the rate that the routes carry of each demand, (Y, D); it must be that without the unserved."""
     wanted = problem.rate_mbps
     years, demands = wanted.shape
     unserved = np.zeros_like(wanted)
     frame = plan.unserved
     year = _year_rows(problem, frame, "unserved")
-    index = pd.MultiIndex.from_arrays([problem.source, problem.target])
+    index = pd.MultiIndex.from_arrays([problem.source, problem.target, problem.class_of])
     ends = [problem.find_nodes(frame[end]) for end in ("source", "target")]
-    demand = index.get_indexer(pd.MultiIndex.from_arrays(ends)).tolist()
+    of_class = np.zeros(len(frame), dtype=np.int64)
+    if problem.has_classes:
+        if "class" not in frame:
+            raise PlanRejected("unserved: column 'class' is missing; demands have classes")
+        of_class = find_names(pd.Index(problem.class_table["class"].astype(str)), frame["class"])
+    demand = index.get_indexer(pd.MultiIndex.from_arrays([*ends, of_class])).tolist()
     for row, (place, rate) in enumerate(zip(demand, frame["rate_mbps"].to_numpy(float), strict=True)):
         if place < 0:
             raise PlanRejected(
@@ -250,10 +284,13 @@ def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats) -> Floats:
             raise PlanRejected(f"unserved row {row + 1}: rate_mbps is {rate:g}, is no part of the demand")
         unserved[year[row], place] = rate
     sent = np.zeros((years, demands))
+    paths = problem.tunnel_paths
+    free = np.ones(demands, dtype=bool) if paths is None else paths.pair_of < 0
     for place in range(years):
         least = PRECISION * max(float(wanted[place].max(initial=0.0)), 1e-300) * 10
         supply = np.zeros(net.shape[1:])
-        supply[problem.target, problem.source] = wanted[place] - unserved[place]
+        served = wanted[place] - unserved[place]
+        np.add.at(supply, (problem.target[free], problem.source[free]), served[free])
         inner = ~np.eye(len(supply), dtype=bool)
         missed = np.where(inner, net[place] - supply, 0.0)
         if (np.abs(missed) > least).any():
@@ -263,7 +300,19 @@ def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats) -> Floats:
                 f"flows: to {names.iloc[to]}, {net[place][to, node]:,.6g} Mbit/s leave {names.iloc[node]}, "
                 f"must be {supply[to, node]:,.6g}: its demand without what is listed as unserved"
             )
-        sent[place] = np.maximum(wanted[place] - unserved[place], 0.0)
+        sent[place] = np.maximum(served, 0.0)
+        if paths is not None:
+            arriving = np.bincount(paths.pair, weights=in_tunnels[place], minlength=paths.pairs)
+            right = np.bincount(paths.pair_of[~free], weights=served[~free], minlength=paths.pairs)
+            wrong = np.flatnonzero(np.abs(arriving - right) > least)
+            if len(wrong):
+                first = int(np.argmax(paths.pair_of == wrong[0]))
+                pair = problem.demands[["source", "target"]].iloc[first]
+                raise PlanRejected(
+                    f"tunnel_flows: tunnels from {pair['source']} to {pair['target']} carry "
+                    f"{arriving[wrong[0]]:,.6g} Mbit/s, must be {right[wrong[0]]:,.6g}: the demand without "
+                    "what is listed as unserved"
+                )
     return sent
 
 

@@ -22,16 +22,19 @@ class Purchases:
 
     purchases  link, module, count, added_mbps, cost, setup_cost, and where there are several years, year
     flows      target, link, tail, rate_mbps, year?
-    unserved   source, target, rate_mbps, year?; demand that is left out
+    unserved   source, target, class?, rate_mbps, year?; demand that is left out
+    tunnel_flows  tunnel, rate_mbps, year?; traffic of demands with tunnels; None where there are none
     """
 
     purchases: pd.DataFrame
     flows: pd.DataFrame
     unserved: pd.DataFrame
+    tunnel_flows: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        frames = {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        return {name: frame for name, frame in frames.items() if frame is not None}
 
 
 def tabulate_purchases(problem: CapacityPlanning, counts: Floats) -> pd.DataFrame:

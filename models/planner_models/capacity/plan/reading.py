@@ -50,6 +50,6 @@ def from_tables(problem: CapacityPlanning, tables: Mapping[str, pd.DataFrame]) -
     plan = Purchases(**frames)
     if not set(FIGURES) <= set(plan.purchases):
         plan = replace(plan, purchases=tabulate_purchases(problem, read_counts(problem, plan)))
-    if "flows" in tables:
+    if "flows" in tables or "tunnel_flows" in tables:
         return plan
     return route(problem, plan, capacity_by_year(problem, read_counts(problem, plan)))

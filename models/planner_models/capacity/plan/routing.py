@@ -1,13 +1,13 @@
 """Routing of demands within given capacities: what fits in each state, and the routes without failures.
 
-A linear program with one commodity for each target and a shed rate for each demand; states differ in limits
-only, so that each starts from the basis of the one before.
+A linear program with one commodity for each target, a rate for each tunnel and a shed rate for each demand;
+states differ in limits only, so that each starts from the basis of the one before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,8 @@ from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
 from planner_models.capacity.plan.plan import TRACE, Purchases, tabulate_purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
-from planner_models.capacity.problem.schema import FLOWS, UNSERVED
+from planner_models.capacity.problem.schema import FLOWS, TUNNEL_FLOWS, UNSERVED
+from planner_models.capacity.problem.tunnels import TunnelPaths
 
 if TYPE_CHECKING:
     import highspy
@@ -60,19 +61,37 @@ class Arcs:
         return cls(line=both, start=start, end=end, shares=shared, row_line=line)
 
 
+class Flows(NamedTuple):
+    """Flows of all demands, Mbit/s.
+
+    arcs     (K, A) to each target on each arc
+    tunnels  (T,) in each tunnel
+    shed     (D,) what each demand sheds
+    """
+
+    arcs: Floats
+    tunnels: Floats
+    shed: Floats
+
+
 class FlowProgram:
     """Flows of all demands within capacities, as a linear program whose limits change from state to state.
 
-    Variables are the flows to each target on each arc, target by target, then what each demand sheds.
+    Variables are the flows to each target on each arc, target by target, then the rate of each tunnel, then
+    what each demand sheds. Demands with tunnels have no other flows.
     """
 
     def __init__(self, problem: CapacityPlanning) -> None:
         self.problem = problem
         self.arcs = arcs = Arcs.of(problem)
         nodes, demands = len(problem.nodes), len(problem.demands)
-        self.targets, row = np.unique(problem.target, return_inverse=True)
+        self.tunnels = problem.tunnel_paths
+        is_free = np.ones(demands, dtype=bool) if self.tunnels is None else self.tunnels.pair_of < 0
+        free = np.flatnonzero(is_free)
+        self.targets, row = np.unique(problem.target[free], return_inverse=True)
         kinds, count = len(self.targets), len(arcs.line)
-        self.flow_columns = kinds * count
+        self.arc_columns = kinds * count
+        self.flow_columns = self.arc_columns + (0 if self.tunnels is None else len(self.tunnels.names))
         place = np.arange(count)
         balance = sp.csr_array(
             (
@@ -82,31 +101,53 @@ class FlowProgram:
             shape=(nodes, count),
         )
         flows = sp.block_diag([balance] * kinds, format="csr") if kinds else sp.csr_array((0, 0))
-        shed_row = row * nodes + problem.source
-        shed = sp.csr_array(
-            (np.ones(demands), (shed_row, np.arange(demands))), shape=(kinds * nodes, demands)
+        starts = sp.csr_array(
+            (np.ones(len(free)), (row * nodes + problem.source[free], free)), shape=(kinds * nodes, demands)
         )
-        conserve = sp.hstack([flows, shed], format="csr")
         at_target = np.arange(kinds) * nodes + self.targets
-        self._kept = np.setdiff1d(
-            np.arange(kinds * nodes), at_target
-        )  # a target's row follows from the others
-        self._of_demand = sp.csr_array(
-            (np.ones(demands), (shed_row, np.arange(demands))), shape=(kinds * nodes, demands)
-        )[self._kept]
-        load = sp.hstack(
-            [*[arcs.shares] * kinds, sp.csr_array((arcs.shares.shape[0], demands))], format="csr"
-        )
-        self.matrix = sp.vstack([conserve[self._kept], load], format="csr")
-        self._first_load = len(self._kept)
+        kept = np.setdiff1d(np.arange(kinds * nodes), at_target)  # a target's row follows from the others
+        none = sp.csr_array((arcs.shares.shape[0], demands))
+        if self.tunnels is None:
+            self._of_demand = starts[kept]
+            conserve = sp.hstack([flows[kept], self._of_demand])
+            load = sp.hstack([*[arcs.shares] * kinds, none])
+        else:
+            of_pair, on_arcs = self._tunnel_rows(self.tunnels)
+            self._of_demand = sp.csr_array(sp.vstack([starts[kept], of_pair]))
+            rates = sp.block_diag([flows[kept], on_arcs])
+            conserve = sp.hstack([rates, self._of_demand])
+            load = sp.hstack([*[arcs.shares] * kinds, arcs.shares @ self.tunnels.arcs.T, none])
+        self.matrix = sp.csr_array(sp.vstack([conserve, load]))
+        self._first_load = conserve.shape[0]
+        self._limits: sp.csr_array | None = None
         self._highs: highspy.Highs | None = None
+
+    def _tunnel_rows(self, tunnels: TunnelPaths) -> tuple[sp.csr_array, sp.csr_array]:
+        """Return the demands (P, D) and the tunnels (P, T) of each pair of nodes with tunnels."""
+        bound = np.flatnonzero(tunnels.pair_of >= 0)
+        of_pair = sp.csr_array(
+            (np.ones(len(bound)), (tunnels.pair_of[bound], bound)),
+            shape=(tunnels.pairs, len(tunnels.pair_of)),
+        )
+        count = len(tunnels.names)
+        own = sp.csr_array((np.ones(count), (tunnels.pair, np.arange(count))), shape=(tunnels.pairs, count))
+        return of_pair, own
+
+    def column_cost(self, price: Floats) -> Floats:
+        """Return the cost of a unit in each flow column at a price of each arc, (A,) to (flow_columns,)."""
+        on_arcs = np.tile(price, len(self.targets))
+        return on_arcs if self.tunnels is None else np.concatenate([on_arcs, self.tunnels.arcs @ price])
 
     def _load(self, cost: Floats) -> highspy.Highs:
         """Return the solver with the program, made at the first call."""
         import highspy
 
         if self._highs is None:
-            rows, columns = self.matrix.shape
+            matrix = self.matrix
+            if self._limits is not None:
+                before = sp.csr_array((self._limits.shape[0], self.flow_columns))
+                matrix = sp.csr_array(sp.vstack([matrix, sp.hstack([before, self._limits])]))
+            rows, columns = matrix.shape
             model = highspy.HighsLp()
             model.num_col_, model.num_row_ = columns, rows
             model.col_cost_ = cost
@@ -115,9 +156,9 @@ class FlowProgram:
             model.row_lower_ = np.zeros(rows)
             model.row_upper_ = np.zeros(rows)
             model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-            model.a_matrix_.start_ = self.matrix.indptr
-            model.a_matrix_.index_ = self.matrix.indices
-            model.a_matrix_.value_ = self.matrix.data
+            model.a_matrix_.start_ = matrix.indptr
+            model.a_matrix_.index_ = matrix.indices
+            model.a_matrix_.value_ = matrix.data
             solver = highspy.Highs()
             solver.setOptionValue("output_flag", False)
             solver.setOptionValue("threads", 1)
@@ -133,20 +174,28 @@ class FlowProgram:
         """Return what leaves each node for each target, a row of conservation each, in the unit of rates."""
         return np.asarray(self._of_demand @ rate)
 
-    def solve(self, capacity: Floats, rate: Floats, cost: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the flows (K, A) and the shed rates (D,) of the least cost.
+    def limit_shed(self, groups: sp.csr_array) -> None:
+        """Add a limit to what groups of demands shed together, (G, D); `solve` takes the limits."""
+        self._limits = groups
+
+    def solve(
+        self, capacity: Floats, rate: Floats, cost: Floats | None = None, *, limits: Floats | None = None
+    ) -> Flows:
+        """Return the flows and shed rates of the least cost.
 
         capacity  (L,) of the links, Mbit/s
         rate      (D,) of the demands, Mbit/s
-        cost      (K A + D,) of the variables; None: only what is shed counts
+        cost      (flow_columns + D,) of the variables; None: only what is shed counts
+        limits    (G,) most that each group of `limit_shed` may shed, Mbit/s
         raises    SolverFailure where the solver fails
         """
         import highspy
 
         demands = len(rate)
-        kinds, count = len(self.targets), len(self.arcs.line)
-        if not demands or not kinds:
-            return np.zeros((kinds, count)), np.zeros(demands)
+        shape = len(self.targets), len(self.arcs.line)
+        if not demands or not self.flow_columns:
+            none = np.zeros(self.flow_columns - self.arc_columns)
+            return Flows(np.zeros(shape), none, rate.copy())
         unit = max(float(rate.max(initial=0.0)), 1e-300)
         if cost is None:
             cost = np.concatenate([np.zeros(self.flow_columns), np.ones(demands)])
@@ -157,6 +206,10 @@ class FlowProgram:
         upper = np.concatenate([supply, most])
         rows = np.arange(len(lower), dtype=np.int32)
         solver.changeRowsBounds(len(rows), rows, lower, upper)
+        if limits is not None:
+            rows = np.arange(len(lower), len(lower) + len(limits), dtype=np.int32)
+            least = np.full(len(limits), -highspy.kHighsInf)
+            solver.changeRowsBounds(len(rows), rows, least, np.minimum(limits / unit, 1e9))
         shed_columns = np.arange(self.flow_columns, self.flow_columns + demands, dtype=np.int32)
         solver.changeColsBounds(demands, shed_columns, np.zeros(demands), rate / unit)
         solver.run()
@@ -166,7 +219,11 @@ class FlowProgram:
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverFailure(f"routing within capacities: HiGHS ends with {solver.getModelStatus()}")
         values = np.maximum(np.asarray(solver.getSolution().col_value), 0.0) * unit
-        return values[: self.flow_columns].reshape(kinds, count), values[self.flow_columns :]
+        return Flows(
+            values[: self.arc_columns].reshape(shape),
+            values[self.arc_columns : self.flow_columns],
+            values[self.flow_columns :],
+        )
 
     def price(self, capacity: Floats, rate: Floats) -> tuple[float, Floats]:
         """Return the least total rate that must be shed, and what one more Mbit/s of each link saves, (L,).
@@ -177,14 +234,14 @@ class FlowProgram:
         price = np.zeros(len(capacity))
         if least > 0:
             assert self._highs is not None
-            dual = np.asarray(self._highs.getSolution().row_dual)[self._first_load :]
+            dual = np.asarray(self._highs.getSolution().row_dual)[self._first_load : self.matrix.shape[0]]
             np.add.at(price, self.arcs.row_line, np.maximum(-dual, 0.0))
         return least, price
 
     def shed(self, capacity: Floats, rate: Floats) -> float:
         """Return the least total rate that must be shed, Mbit/s; 0 where it is rounding."""
         total = float(rate.sum())
-        least = float(self.solve(capacity, rate)[1].sum())
+        least = float(self.solve(capacity, rate).shed.sum())
         return least if least > FITS * total else 0.0
 
 
@@ -198,8 +255,11 @@ def capacity_by_year(problem: CapacityPlanning, counts: Floats) -> Floats:
 
 
 def required_rate(problem: CapacityPlanning, year: int, state: int) -> Floats:
-    """Return the rate of each demand that has a path in a state, (D,); state 0 is without failures."""
-    return np.where(problem.cut_off[0] | problem.cut_off[state], 0.0, problem.rate_mbps[year])
+    """Return the rate of each demand that must fit in a state, (D,); state 0 is without failures.
+
+    A demand that a state cuts off need not fit, nor what its class leaves unprotected in failures.
+    """
+    return np.where(problem.cut_off[0], 0.0, problem.rate_mbps[year] * problem.required_share[state])
 
 
 def down_links(problem: CapacityPlanning, state: int) -> Bools:
@@ -224,10 +284,8 @@ def shed_by_state(problem: CapacityPlanning, capacity: Floats, program: FlowProg
     return shed
 
 
-def route_year(
-    problem: CapacityPlanning, program: FlowProgram, capacity: Floats, year: int
-) -> tuple[Floats, Floats]:
-    """Return flows (K, A) and shed rates (D,) without failures: the least shed, then the least cost."""
+def route_year(problem: CapacityPlanning, program: FlowProgram, capacity: Floats, year: int) -> Flows:
+    """Return the flows without failures: the least shed, the lowest priority first, then the least cost."""
     rate = required_rate(problem, year, 0)
     lost = problem.rate_mbps[year] - rate
     routing = problem.routing_cost[program.arcs.line]
@@ -236,13 +294,12 @@ def route_year(
     base = routing if routing.any() else np.maximum(length / max(float(length.max(initial=0.0)), 1e-9), 1e-3)
     price = base + 1e-6 * float(base.max(initial=0.0))
     price = price / max(float(price.max(initial=0.0)), 1e-300)
-    kinds = len(program.targets)
     big = 4.0 * (len(problem.nodes) + 1)  # more than any route without a circle costs
-    cost = np.concatenate([np.tile(price, kinds), np.full(len(rate), big)])
-    flows, shed = program.solve(capacity, rate, cost)
-    if shed.sum() <= FITS * rate.sum():
-        shed = np.zeros_like(shed)
-    return flows, np.where(shed > TRACE * max(float(rate.max(initial=0.0)), 1e-300), shed, 0.0) + lost
+    cost = np.concatenate([program.column_cost(price), np.full(len(rate), big)])
+    flows = program.solve(capacity, rate, cost)
+    shed = flows.shed if flows.shed.sum() > FITS * rate.sum() else np.zeros_like(rate)
+    shed = np.where(shed > TRACE * max(float(rate.max(initial=0.0)), 1e-300), shed, 0.0) + lost
+    return flows._replace(shed=shed)
 
 
 def make_plan(problem: CapacityPlanning, counts: Floats) -> Purchases:
@@ -251,6 +308,7 @@ def make_plan(problem: CapacityPlanning, counts: Floats) -> Purchases:
         purchases=tabulate_purchases(problem, counts),
         flows=pd.DataFrame(columns=list(FLOWS.columns)),
         unserved=pd.DataFrame(columns=list(UNSERVED.columns)),
+        tunnel_flows=None,
     )
     return route(problem, empty, capacity_by_year(problem, counts))
 
@@ -261,9 +319,11 @@ def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purch
     arcs = program.arcs
     flow_rows: list[dict[str, Any]] = []
     shed_rows: list[dict[str, Any]] = []
+    tunnel_rows: list[dict[str, Any]] = []
     node = problem.nodes["node"].tolist()
+    class_name = problem.class_table["class"].astype(str).tolist() if problem.has_classes else [""]
     for place, year in enumerate(problem.year_numbers):
-        flows, shed = route_year(problem, program, capacity[place], place)
+        flows, tunnels, shed = route_year(problem, program, capacity[place], place)
         least = TRACE * max(float(problem.rate_mbps[place].max(initial=0.0)), 1e-300)
         for kind, arc in np.argwhere(flows > least).tolist():
             flow_rows.append(
@@ -275,18 +335,32 @@ def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purch
                     "year": float(year),
                 }
             )
+        if program.tunnels is not None:
+            tunnel_rows += [
+                {
+                    "tunnel": program.tunnels.names[tunnel],
+                    "rate_mbps": float(tunnels[tunnel]),
+                    "year": float(year),
+                }
+                for tunnel in np.flatnonzero(tunnels > least).tolist()
+            ]
         shed_rows += [
             {
                 "source": node[problem.source[demand]],
                 "target": node[problem.target[demand]],
+                "class": class_name[problem.class_of[demand]],
                 "rate_mbps": float(shed[demand]),
                 "year": float(year),
             }
             for demand in np.flatnonzero(shed > 0).tolist()
         ]
     more = [] if problem.years is not None else ["year"]
+    no_class = [] if problem.has_classes else ["class"]
     return replace(
         plan,
         flows=pd.DataFrame(flow_rows, columns=list(FLOWS.columns)).drop(columns=more),
-        unserved=pd.DataFrame(shed_rows, columns=list(UNSERVED.columns)).drop(columns=more),
+        unserved=pd.DataFrame(shed_rows, columns=list(UNSERVED.columns)).drop(columns=more + no_class),
+        tunnel_flows=None
+        if program.tunnels is None
+        else pd.DataFrame(tunnel_rows, columns=list(TUNNEL_FLOWS.columns)).drop(columns=more),
     )

@@ -23,6 +23,8 @@ from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
 from planner_models import globe
 from planner_models.capacity.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.capacity.problem.tunnels import TunnelPaths, read_tunnels
+from planner_models.networks.classes import find_class_faults, order_classes
 from planner_models.networks.nodes import find_bad_ends, find_names, nodes_of_links
 
 EARTH_RADIUS_KM: Final = 6371.0
@@ -84,7 +86,9 @@ class CapacityPlanning:
                 routing_cost, length_km?
     candidates  links that can be built: as links, without capacity; None for none
     modules     module, capacity_mbps, cost, cost_per_km, max_count?, link?
-    demands     source, target, rate_mbps
+    demands     source, target, rate_mbps, growth?, class?
+    classes     class, priority, protected_share; None: every demand must fit under every failure
+    tunnels     path, source?, target?, parallel?, name?; None: demands may take any route
     failures    failure, member, probability?; None: no failure must be survived
     years       year, demand_factor, price_factor; None: one year
     network     one row: direction?, modules_per_link?, budget?; None: undirected links, no budget
@@ -100,6 +104,8 @@ class CapacityPlanning:
     modules: pd.DataFrame
     demands: pd.DataFrame
     candidates: pd.DataFrame | None = None
+    classes: pd.DataFrame | None = None
+    tunnels: pd.DataFrame | None = None
     failures: pd.DataFrame | None = None
     years: pd.DataFrame | None = None
     network: pd.DataFrame | None = None
@@ -112,6 +118,8 @@ class CapacityPlanning:
             faults += self._bad_names()
         if not faults:
             faults += [*self._bad_modules(), *self._bad_members(), *self._missing_lengths()]
+            faults += find_class_faults(self.demands, self.classes)
+            faults += [] if self.tunnels is None else read_tunnels(self)[1]
         if faults:
             raise InputError(*faults)
 
@@ -135,6 +143,10 @@ class CapacityPlanning:
         if self.candidates is not None and len(self.candidates):
             size["candidates"] = len(self.candidates)
         size["demands"] = len(self.demands)
+        if self.has_classes:
+            size["classes"] = len(self.class_table)
+        if self.tunnels is not None and len(self.tunnels):
+            size["tunnels"] = len(self.tunnels)
         if len(self.states.names):
             size["failures"] = len(self.states.names)
         return {**size, "years": len(self.years)} if self.years is not None else size
@@ -285,7 +297,54 @@ class CapacityPlanning:
     @cached_property
     def rate_mbps(self) -> Floats:
         """(Y, D) rate of each demand in each year, Mbit/s."""
-        return np.outer(self.demand_factor, self.demands["rate_mbps"].to_numpy(float))
+        rate = np.outer(self.demand_factor, self.demands["rate_mbps"].to_numpy(float))
+        if "growth" not in self.demands:
+            return rate
+        passed = np.array(self.year_numbers, dtype=float) - self.year_numbers[0]
+        grown: Floats = rate * (1 + self.demands["growth"].fillna(0.0).to_numpy(float)) ** passed[:, None]
+        return grown
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether demands have traffic classes."""
+        return "class" in self.demands
+
+    @cached_property
+    def class_table(self) -> pd.DataFrame:
+        """Class, priority and protected_share of each class, the highest priority first."""
+        known = order_classes(self.demands, self.classes)
+        return known if "protected_share" in known else known.assign(protected_share=1.0)
+
+    @cached_property
+    def class_of(self) -> Ints:
+        """(D,) class of each demand, a row of `class_table`; 0 where there are none."""
+        if not self.has_classes:
+            return np.zeros(len(self.demands), dtype=np.int64)
+        return find_names(pd.Index(self.class_table["class"].astype(str)), self.demands["class"])
+
+    @cached_property
+    def priority(self) -> Ints:
+        """(D,) rank of each demand; 1 is the highest."""
+        if not self.has_classes:
+            return np.ones(len(self.demands), dtype=np.int64)
+        return self.class_table["priority"].to_numpy(np.int64)[self.class_of]
+
+    @cached_property
+    def tunnel_paths(self) -> TunnelPaths | None:
+        """The tunnels of demands; None where no demand has one."""
+        return None if self.tunnels is None else read_tunnels(self)[0]
+
+    @cached_property
+    def required_share(self) -> Floats:
+        """(1 + S, D) share of each demand that must fit in each state; first without failures, where it is 1.
+
+        0 for demands that a state cuts off, whatever is bought.
+        """
+        share = np.ones(self.cut_off.shape)
+        if self.has_classes:
+            share[1:] = self.class_table["protected_share"].to_numpy(float)[self.class_of]
+        share[self.cut_off] = 0.0
+        return share
 
     @cached_property
     def year_numbers(self) -> list[int]:
@@ -365,7 +424,14 @@ class CapacityPlanning:
         """(1 + S, D) whether a demand has no path in a state, whatever is bought; first without failures."""
         states = self.states.link_down
         downs = np.vstack([np.zeros((1, len(self.lines)), dtype=bool), states])
-        return np.array([self._disconnected(self.is_usable & ~down) for down in downs])
+        off = np.array([self._disconnected(self.is_usable & ~down) for down in downs])
+        paths = self.tunnel_paths
+        if paths is not None:
+            bound = paths.pair_of >= 0
+            for state, down in enumerate(downs):
+                up = paths.are_up(self.is_usable & ~down)
+                off[state, bound] = ~up[paths.pair_of[bound]]
+        return off
 
     def _disconnected(self, up: Bools) -> Bools:
         """Return the demands without a path over the links that are up, (D,)."""

@@ -7,7 +7,10 @@ from typing import Final
 import pandera.pandas as pa
 
 from planner.contract.tables import Table, label, number
+from planner_models.networks.classes import CLASSES as NETWORK_CLASSES
+from planner_models.networks.classes import MOST_PRIORITY
 from planner_models.networks.nodes import NODE_COLUMNS
+from planner_models.networks.tunnels import TUNNEL_COLUMNS
 
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-9  # but 0; less has no meaning, and its ratios overflow
@@ -17,6 +20,7 @@ MOST_KM: Final = 1e6
 MOST_FACTOR: Final = 1e6
 MOST_MODULES: Final = 1e6
 MOST_YEAR: Final = 1e5
+MOST_GROWTH: Final = 100.0
 DIRECTIONS: Final = ("undirected", "bidirected", "directed")
 MODULES_PER_LINK: Final = ("any", "one")
 
@@ -132,8 +136,46 @@ DEMANDS: Final = Table(
         "source": label("node where it starts"),
         "target": label("node where it ends"),
         "rate_mbps": _rate("rate, Mbit/s; in the first year, before `years.demand_factor`"),
+        "growth": number(
+            "share by which it grows each year after the first, such as 0.15, beside `years.demand_factor`; "
+            "blank: 0",
+            more_than=-1,
+            at_most=MOST_GROWTH,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "class": label("its traffic class; a pair may have a demand in each", optional=True),
     },
-    key=("source", "target"),
+    key=("source", "target", "class"),
+)
+CLASSES: Final = Table(
+    name="classes",
+    about="a traffic class, named in the column class of demands; without the table, all are protected",
+    columns={
+        "class": NETWORK_CLASSES.columns["class"],
+        "priority": number(
+            "rank; 1 is the highest: what does not fit in a state is taken from the lowest first",
+            at_least=1,
+            at_most=MOST_PRIORITY,
+            whole=True,
+        ),
+        "protected_share": number(
+            "share of each of its demands that must fit under every failure; without failures all must fit; "
+            "blank: 1",
+            at_least=0,
+            at_most=1,
+            optional=True,
+            default=1.0,
+        ),
+    },
+    key=("class",),
+)
+TUNNELS: Final = Table(
+    name="tunnels",
+    about="a path that is configured for the demands from its first node to its last; demands with tunnels "
+    "take no other path. Where links are undirected, it serves both directions",
+    columns=TUNNEL_COLUMNS,
+    may_be_empty=True,
 )
 FAILURES: Final = Table(
     name="failures",
@@ -190,8 +232,8 @@ NETWORK: Final = Table(
     },
     may_be_empty=True,
 )
-TABLES: Final = (NODES, LINKS, CANDIDATES, MODULES, DEMANDS, FAILURES, YEARS, NETWORK)
-OPTIONAL_TABLES: Final = ("nodes", "candidates", "failures", "years", "network")
+TABLES: Final = (NODES, LINKS, CANDIDATES, MODULES, DEMANDS, CLASSES, TUNNELS, FAILURES, YEARS, NETWORK)
+OPTIONAL_TABLES: Final = ("nodes", "candidates", "classes", "tunnels", "failures", "years", "network")
 
 YEAR_COLUMN: Final = number("the year, where there are several", at_least=0, whole=True, optional=True)
 PURCHASES: Final = Table(
@@ -211,7 +253,7 @@ PURCHASES: Final = Table(
 )
 FLOWS: Final = Table(
     name="flows",
-    about="traffic to a target on a link, in the state without failures",
+    about="traffic to a target on a link, in the state without failures; that in tunnels is in tunnel_flows",
     columns={
         "target": label("node where the traffic ends"),
         "link": label("the link"),
@@ -228,10 +270,22 @@ UNSERVED: Final = Table(
     columns={
         "source": label("node where it starts"),
         "target": label("node where it ends"),
+        "class": label("its traffic class, where demands have one", optional=True),
         "rate_mbps": number("rate that is left out, Mbit/s", more_than=0),
         "year": YEAR_COLUMN,
     },
-    key=("source", "target", "year"),
+    key=("source", "target", "class", "year"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (PURCHASES, FLOWS, UNSERVED)
+TUNNEL_FLOWS: Final = Table(
+    name="tunnel_flows",
+    about="traffic of demands with tunnels on each of them, in the state without failures",
+    columns={
+        "tunnel": label("the tunnel, by its name; without one, by its path"),
+        "rate_mbps": number("rate, Mbit/s", more_than=0),
+        "year": YEAR_COLUMN,
+    },
+    key=("tunnel", "year"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (PURCHASES, FLOWS, UNSERVED, TUNNEL_FLOWS)

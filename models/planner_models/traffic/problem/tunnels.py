@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.contract.tables import Table, label, number
 from planner_models.networks.node_lists import LinkNames
-from planner_models.networks.tunnels import Tunnels, read_paths
+from planner_models.networks.tunnels import TUNNEL_COLUMNS, Tunnels, read_paths
 
 if TYPE_CHECKING:
     from planner_models.traffic.problem.problem import Traffic
@@ -19,14 +19,7 @@ TUNNELS: Final = Table(
     name="tunnels",
     about="a path that is configured for a demand; a demand may have several",
     columns={
-        "source": label("node where it starts; blank: as its path", optional=True, may_be_blank=True),
-        "target": label("node where it ends; blank: as its path", optional=True, may_be_blank=True),
-        "path": label("its nodes in order, A > B > C, or as a JSON list"),
-        "parallel": label(
-            "which of parallel links each step takes, as a JSON list; blank: the first that is up",
-            optional=True,
-            may_be_blank=True,
-        ),
+        **{name: column for name, column in TUNNEL_COLUMNS.items() if name != "name"},
         "kind": label(
             "explicit (each step is a link, as in RSVP-TE) or segments (between the nodes listed, traffic "
             "follows the shortest paths by weight, with ECMP); blank: explicit",
@@ -41,7 +34,7 @@ TUNNELS: Final = Table(
             optional=True,
             may_be_blank=True,
         ),
-        "name": label("its name; blank: its path", optional=True, may_be_blank=True),
+        "name": TUNNEL_COLUMNS["name"],
     },
     may_be_empty=True,
 )
