@@ -7,30 +7,32 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from planner_models.capacity import CapacityPlanning
 
 DIRECTIONS = ("undirected", "bidirected", "directed")
 
 
-def problem_of(links: list[Any], demands: list[Any], **tables: Any) -> CapacityPlanning:
+def problem_of(links: list[Any], demands: Any, **tables: Any) -> CapacityPlanning:
     """Return a problem of links (tail, head, capacity, further columns), demands, and further tables."""
     columns = ["tail", "head", "capacity_mbps", "length_km", "setup_cost", "routing_cost"]
     modules = [("m", 10.0, 4.0)]
     given = {
         "links": pd.DataFrame(links, columns=columns[: len(links[0])]),
-        "demands": pd.DataFrame(demands, columns=["source", "target", "rate_mbps"]),
+        "demands": demands
+        if isinstance(demands, pd.DataFrame)
+        else pd.DataFrame(demands, columns=["source", "target", "rate_mbps"]),
         "modules": pd.DataFrame(modules, columns=["module", "capacity_mbps", "cost"]),
         **tables,
     }
     return CapacityPlanning.from_tables(given)
 
 
-def ring(links: list[Any] | None = None, demands: list[Any] | None = None, **tables: Any) -> CapacityPlanning:
+def ring(links: list[Any] | None = None, demands: Any = None, **tables: Any) -> CapacityPlanning:
     """Return a ring of three nodes with one demand, 15 Mbit/s from a to c."""
     ends = [("a", "b", 10.0), ("b", "c", 10.0), ("a", "c", 0.0)]
-    return problem_of(links or ends, demands or [("a", "c", 15.0)], **tables)
+    return problem_of(links or ends, [("a", "c", 15.0)] if demands is None else demands, **tables)
 
 
 def random_problem(seed: int, *, modules: int = 1, years: int = 1) -> CapacityPlanning:
@@ -142,3 +144,148 @@ def least_cost_by_enumeration(problem: CapacityPlanning, most: int, below: float
         if fits_by_oracle(problem, capacity):
             return cost
     return below
+
+
+def restricted_problem(seed: int, *, years: int = 1, routing: bool = False) -> CapacityPlanning:
+    """Return a random problem with three classes, tunnels for about half of the demands, and failures."""
+    rng = np.random.default_rng(seed)
+    base = random_problem(seed, years=years)
+    classes = pd.DataFrame(
+        [("gold", 1.0, 1.0), ("silver", 2.0, 0.5), ("bulk", 3.0, 0.0)],
+        columns=["class", "priority", "protected_share"],
+    )
+    demands = pd.concat(
+        [base.demands.assign(**{"class": name}) for name in ("gold", "silver", "bulk") if rng.random() < 0.7]
+        or [base.demands.assign(**{"class": "gold"})],
+        ignore_index=True,
+    )
+    demands["rate_mbps"] = rng.integers(1, 6, len(demands)).astype(float)
+    links = base.links.assign(routing_cost=rng.integers(0, 2, len(base.links)) * 0.5 * routing)
+    paths = []
+    for source, target in dict.fromkeys(zip(demands["source"], demands["target"], strict=True)):
+        known = simple_paths(base, source, target)
+        if rng.random() < 0.5:
+            chosen = rng.permutation(len(known))[: int(rng.integers(1, 3))]
+            paths += [" > ".join(known[place][0]) for place in chosen.tolist()]
+    tables = base.to_tables() | {"demands": demands, "classes": classes, "links": links}
+    if paths:
+        tables["tunnels"] = pd.DataFrame({"path": paths})
+    problem = CapacityPlanning.from_tables(tables)
+    lines = problem.names if problem.direction != "directed" else problem.names[:5]
+    chosen_lines = [name for name in lines if rng.random() < 0.6]
+    if not chosen_lines:
+        return problem
+    tables["failures"] = pd.DataFrame({"failure": chosen_lines, "member": chosen_lines})
+    return CapacityPlanning.from_tables(tables)
+
+
+def simple_paths(problem: CapacityPlanning, source: str, target: str) -> list[tuple[list[str], list[Any]]]:
+    """Return all paths without a circle: their nodes, and link and direction of each step."""
+    steps: dict[str, list[tuple[str, Any]]] = {}
+    for row, (tail, head) in enumerate(zip(problem.lines["tail"], problem.lines["head"], strict=True)):
+        steps.setdefault(tail, []).append((head, (row, 0)))
+        if problem.direction != "directed":
+            steps.setdefault(head, []).append((tail, (row, 1)))
+    found: list[tuple[list[str], list[Any]]] = []
+    waiting: list[tuple[list[str], list[Any]]] = [([source], [])]
+    while waiting:
+        nodes, links = waiting.pop()
+        if nodes[-1] == target:
+            found.append((nodes, links))
+            continue
+        waiting += [
+            ([*nodes, node], [*links, step]) for node, step in steps.get(nodes[-1], []) if node not in nodes
+        ]
+    return found
+
+
+class _PathProgram:
+    """An integer program of purchases with the traffic on each path of each demand in each state."""
+
+    def __init__(self, problem: CapacityPlanning) -> None:
+        self.problem, lines = problem, problem.lines
+        self.sizes = problem.modules["capacity_mbps"].to_numpy(float)
+        length = lines["length_km"].to_numpy(float)
+        self.cost = [
+            float(module["cost"] + module["cost_per_km"] * length[line])
+            for line in range(len(lines))
+            for _, module in problem.modules.iterrows()
+        ]
+        bought = len(self.cost)
+        self.cost += lines["setup_cost"].tolist()
+        self.upper = [50.0] * bought + [1.0] * len(lines)
+        self.whole = len(self.cost)
+        self.rows: list[dict[int, float]] = []
+        self.limits: list[tuple[float, float]] = []
+        for column in range(bought):
+            self.add({column: 1.0, bought + column // len(self.sizes): -50.0}, -np.inf, 0.0)
+
+    def add(self, row: dict[int, float], low: float, high: float) -> None:
+        self.rows.append(row)
+        self.limits.append((low, high))
+
+    def paths_of(self, source: str, target: str, down: set[int]) -> list[list[Any]]:
+        """Return the paths of a demand that are up, as steps; of its tunnels where it has some."""
+        tunnels = [] if self.problem.tunnels is None else self.problem.tunnels["path"].tolist()
+        mine = [path.split(" > ") for path in tunnels]
+        if self.problem.direction == "undirected":
+            mine += [path[::-1] for path in mine]
+        mine = [path for path in mine if (path[0], path[-1]) == (source, target)]
+        return [
+            steps
+            for nodes, steps in simple_paths(self.problem, source, target)
+            if not any(line in down for line, _ in steps) and (not mine or nodes in mine)
+        ]
+
+    def add_state(self, down: set[int], share: dict[Any, float], *, is_normal: bool) -> None:
+        """Add the traffic of a state: each demand sends its share, where it has a path."""
+        lines = self.problem.lines
+        load: dict[Any, dict[int, float]] = {}
+        for demand in self.problem.demands.to_dict(orient="records"):
+            paths = self.paths_of(demand["source"], demand["target"], down)
+            if not paths:
+                continue
+            columns = range(len(self.cost), len(self.cost) + len(paths))
+            for column, steps in zip(columns, paths, strict=True):
+                price = sum(float(lines["routing_cost"].iloc[line]) for line, _ in steps)
+                self.cost.append(price * is_normal)
+                self.upper.append(np.inf)
+                for line, way in steps:
+                    key = line, way if self.problem.direction == "bidirected" else 0
+                    load.setdefault(key, {})[column] = 1.0
+            part = 1.0 if is_normal else share.get(demand.get("class"), 1.0)
+            self.add(dict.fromkeys(columns, 1.0), demand["rate_mbps"] * part, np.inf)
+        for (line, _), used in load.items():
+            first = line * len(self.sizes)
+            bought = {first + kind: -float(size) for kind, size in enumerate(self.sizes)}
+            self.add(used | bought, -np.inf, float(lines["capacity_mbps"].iloc[line]))
+
+    def solve(self) -> float:
+        matrix = np.zeros((len(self.rows), len(self.cost)))
+        for place, row in enumerate(self.rows):
+            matrix[place, list(row)] = list(row.values())
+        low, high = np.array(self.limits).T
+        done = milp(
+            np.array(self.cost),
+            constraints=LinearConstraint(matrix, low, high),
+            bounds=Bounds(0, self.upper),
+            integrality=(np.arange(len(self.cost)) < self.whole).astype(int),
+            options={"mip_rel_gap": 0.0},
+        )
+        assert done.status == 0
+        return float(done.fun)
+
+
+def least_cost_on_paths(problem: CapacityPlanning) -> float:
+    """Return the least cost of a problem of one year; each failure is of one link.
+
+    One integer program over all paths of each demand in each state; it shares no code with the designs.
+    """
+    program = _PathProgram(problem)
+    share = {}
+    if problem.classes is not None:
+        share = dict(zip(problem.classes["class"], problem.classes["protected_share"], strict=True))
+    program.add_state(set(), share, is_normal=True)
+    for name in [] if problem.failures is None else problem.failures["member"]:
+        program.add_state({problem.names.index(name)}, share, is_normal=False)
+    return program.solve()

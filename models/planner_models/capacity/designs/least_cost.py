@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from planner.arrays import Floats, Ints
 from planner.contract import progress
 from planner.options import Options
-from planner_models.capacity.designs.network_design.instance import Instance, Solution
+from planner_models.capacity.designs.network_design.instance import Instance, Solution, Tunnels
 from planner_models.capacity.problem.problem import CapacityPlanning
 
 
@@ -22,8 +25,12 @@ def buy_at_least_cost(problem: CapacityPlanning, options: Options) -> Solution:
 
 
 def make_instance(problem: CapacityPlanning) -> Instance:
-    """Return the first year of a problem as arrays; demands without a path in a failure are excused in it."""
+    """Return the first year of a problem as arrays, with the share of demands that each failure requires.
+
+    Demands that share tunnels are one demand.
+    """
     modules, price = problem.options, float(problem.price_factor[0])
+    pairs = _join_demands(problem)
     return Instance(
         nodes=len(problem.nodes),
         tail=problem.tail,
@@ -37,9 +44,36 @@ def make_instance(problem: CapacityPlanning) -> Instance:
         module_cost=modules.cost * price,
         module_limit=np.floor(modules.limit),
         explicit=problem.one_module,
-        source=problem.source,
-        target=problem.target,
-        rate=problem.rate_mbps[0],
+        source=pairs.source,
+        target=pairs.target,
+        rate=pairs.rate,
         failures=problem.states.link_down,
-        excused=problem.cut_off[1:],
+        required=pairs.required,
+        tunnels=pairs.tunnels,
     )
+
+
+class _Joined(NamedTuple):
+    """Demands of an instance, of which those with the same tunnels are joined."""
+
+    source: Ints
+    target: Ints
+    rate: Floats
+    required: Floats
+    tunnels: Tunnels | None
+
+
+def _join_demands(problem: CapacityPlanning) -> _Joined:
+    """Return the demands of the first year."""
+    rate, share, paths = problem.rate_mbps[0], problem.required_share[1:], problem.tunnel_paths
+    if paths is None:
+        return _Joined(problem.source, problem.target, rate, share, None)
+    demands = len(rate)
+    key = np.where(paths.pair_of < 0, paths.pairs + np.arange(demands), paths.pair_of)
+    known, first, row = np.unique(key, return_index=True, return_inverse=True)
+    total: Floats = np.bincount(row, weights=rate).astype(float)
+    needed = np.zeros((len(share), len(known)))
+    np.add.at(needed.T, row, (share * rate).T)
+    required = np.divide(needed, total, out=np.zeros_like(needed), where=total > 0)
+    tunnels = Tunnels(demand=np.searchsorted(known, paths.pair), arcs=paths.arcs)
+    return _Joined(problem.source[first], problem.target[first], total, required, tunnels)

@@ -86,7 +86,7 @@ class CutsetSeparator:
         instance, states = self.instance, self.states
         crossing = self.network.crosses(sets)
         demand_crossing = self.network.demand_crosses(sets)
-        demand = (demand_crossing * self.rates(point)) @ states.required.T.astype(float)
+        demand = (demand_crossing * self.rates(point)) @ states.required.T
         capacity = instance.capacity(point[: instance.modules])
         across = (crossing * capacity) @ states.up.T.astype(float)
         added = 0
@@ -118,7 +118,8 @@ class CutsetSeparator:
     def _base_row(self, links: Bools, demands: Bools, state: int) -> tuple[Floats, float]:
         instance, states = self.instance, self.states
         usable = (links & states.up[state]).astype(float)
-        limit = float(instance.rate[demands & states.required[state]].sum() - usable @ instance.installed)
+        needed = instance.rate * states.required[state]
+        limit = float(needed[demands].sum() - usable @ instance.installed)
         return instance.module_size * usable[instance.module_edge], limit
 
     def add_state_row(self, links: Bools, demands: Bools, state: int, point: Floats) -> bool:
@@ -128,7 +129,7 @@ class CutsetSeparator:
         if master.budget is not None:
             usable = links & self.states.up[state]
             row[: master.modules] = self.instance.module_size * usable[self.instance.module_edge]
-            row[master.delivered] = -(demands & self.states.required[state]).astype(float)
+            row[master.delivered] = -(demands * self.states.required[state])
             unit = float(self.instance.module_size.max(initial=1.0))
             return master.add_row(row / unit, -float(self.instance.installed[usable].sum()) / unit)
         coefficients, limit = self._base_row(links, demands, state)

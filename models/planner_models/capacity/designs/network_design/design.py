@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import dijkstra
 
 from planner.contract.proof import Status
 from planner.options import Options
@@ -179,7 +178,7 @@ class _Search:
 
     def _compact_master(self) -> Master:
         """Return the master program with flow where there is one state and few columns, else without."""
-        flows = len(self.network.roots) * self.network.arcs
+        flows = self.network.flow_columns
         if self.master.has_flow or len(self.states) > 1 or flows > MAX_FLOW_COLUMNS:
             return self.master
         compact = Master(self.instance, self.network, self.budget, with_flow=True)
@@ -266,27 +265,25 @@ class _Search:
         return self.instance.capacity(point[: self.instance.modules])
 
     def _unreached(self, capacity: Floats, rates: Floats) -> Iterator[tuple[int, int, Bools]]:
-        """Yield demands without a path in a state: state, demand, and the nodes that its root reaches.
+        """Yield demands without a path in a state: state, demand, and the links of which it needs one (E,).
 
         Solvers take demands that are tiny beside the others for none.
         """
         network, states = self.network, self.states
         for state in range(len(states)):
-            reached = network.reached((capacity > 0) & states.up[state])
-            missed = ~reached[network.commodity, network.target] & states.required[state] & (rates > 0)
-            for demand in np.flatnonzero(missed).tolist():
-                yield state, demand, reached[network.commodity[demand]]
+            for demand, links in network.unreached(capacity > 0, states.up[state]):
+                if states.required[state, demand] > 0 and rates[demand] > 0:
+                    yield state, demand, links
 
     def _separate_unreached(self, point: Floats) -> bool:
-        """Add a row for each set of nodes that demands cannot leave; return whether there was any."""
+        """Add a row for each demand without a path, which needs one of some links; return whether it did."""
         if self.budget is not None:
             return False
         found = False
-        for state, _, nodes in self._unreached(self._capacity(point), self.instance.rate):
+        for _, _, links in self._unreached(self._capacity(point), self.instance.rate):
             found = True
-            across = self.network.crosses(nodes[None, :])[0] & self.states.up[state]
             row = np.zeros(self.master.pooled)
-            row[: self.master.modules] = across[self.instance.module_edge]
+            row[: self.master.modules] = links[self.instance.module_edge]
             self.master.add_row(row, 1.0)
         return found
 
@@ -366,7 +363,7 @@ class _Search:
                 sets.append(found)
         nodes = np.vstack(sets)
         up, required = states.up[state], states.required[state]
-        demand = (network.demand_crosses(nodes) * instance.rate) @ required.astype(float)
+        demand = (network.demand_crosses(nodes) * instance.rate) @ required
         have = (network.crosses(nodes) * self._capacity(point)) @ up.astype(float)
         worst = int((demand - have).argmax())
         if demand[worst] <= have[worst] * (1 + 1e-9):
@@ -488,16 +485,8 @@ class _Search:
         for state, demand, _ in list(self._unreached(capacity, instance.rate)):
             usable = self.states.up[state] & (self.most > 0)
             price = np.where(capacity > 0, 0.0, self.repairing.weights_by_link)[network.arc_edge]
-            graph = network.arc_matrix(price + 1e-9, usable)
-            root, node = int(network.source[demand]), int(network.target[demand])
-            before = dijkstra(graph, indices=root, return_predecessors=True)[1]
-            while node != root and before[node] >= 0:
-                tail, head = int(before[node]), node
-                arcs = (network.arc_tail == tail) & (network.arc_head == head) & usable[network.arc_edge]
-                arc = int(np.flatnonzero(arcs)[price[arcs].argmin()])
-                edge = network.arc_edge[arc]
-                capacity[edge] = max(capacity[edge], 1e-6 * self.most[edge])
-                node = tail
+            links = network.cheapest_links(demand, price + 1e-9, usable)
+            capacity[links] = np.maximum(capacity[links], 1e-6 * self.most[links])
         return capacity
 
     def _plan_within_budget(self, relaxed: Floats) -> None:
@@ -711,8 +700,12 @@ class _Search:
         return delivered
 
     def _flows(self, plan: _Plan) -> sp.csr_array | None:
-        """Return the flow of each original demand in the normal state, None where it was not solved."""
+        """Return the flow of each original demand in the normal state; None where there are tunnels, or it
+        was not solved.
+        """
         master, network, rates = self.master, self.network, self.cutsets.rates(plan.point)
+        if self.instance.tunnels is not None:
+            return None
         if master.has_flow:
             flows = plan.point[master.pooled :].reshape(len(network.roots), network.arcs)
         elif self.oracle.solve(self._capacity(plan.point), rates, FLOW_LIMIT_S) is None:

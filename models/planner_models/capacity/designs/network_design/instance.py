@@ -23,6 +23,19 @@ Direction = Literal["undirected", "bidirected", "directed"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Tunnels:
+    """Tunnels, T of them, of demands that may take nothing else.
+
+    demand  (T,) row of the demand of each
+    arcs    (T, A) 1 where a tunnel takes an arc: a link from tail to head, or, where links have both
+            directions, E + a link from head to tail
+    """
+
+    demand: NDArray[np.int64]
+    arcs: sp.csr_array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Instance:
     """One problem of network design.
 
@@ -43,8 +56,9 @@ class Instance:
                    effect
     rate           (D,) traffic of each demand, at least 0
     failures       (S, E) True where a link is down; the normal state is no row
-    excused        (S, D) True where a demand need not be routed, such as one that ends at a failed node;
-                   None for nowhere
+    required       (S, D) share of each demand that must be routed, 0 for one that ends at a failed node; None
+                   for 1 everywhere; in the normal state it is 1
+    tunnels        the only paths of some demands; None where all may take any routes
     """
 
     nodes: int
@@ -63,7 +77,8 @@ class Instance:
     target: NDArray[np.int64]
     rate: NDArray[np.float64]
     failures: NDArray[np.bool_]
-    excused: NDArray[np.bool_] | None = field(default=None)
+    required: NDArray[np.float64] | None = field(default=None)
+    tunnels: Tunnels | None = field(default=None)
 
     def __post_init__(self) -> None:
         edges, modules, demands = len(self.tail), len(self.module_edge), len(self.rate)
@@ -80,8 +95,8 @@ class Instance:
             "target": (demands,),
             "failures": (states, edges),
         }
-        if self.excused is not None:
-            expected["excused"] = (states, demands)
+        if self.required is not None:
+            expected["required"] = (states, demands)
         for name, shape in expected.items():
             if getattr(self, name).shape != shape:
                 raise ValueError(f"{name} has shape {getattr(self, name).shape}, must be {shape}")

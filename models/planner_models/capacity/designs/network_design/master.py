@@ -1,7 +1,7 @@
 """The master program: modules bought, and rows that they must satisfy, in capacities only.
 
 Columns: `counts` (M,) of modules; `opened` (Y,), whether a link with a setup cost buys; with a budget the
-`delivered` traffic (D,); where routing costs or a budget need it, the flow (K A,) of the normal state.
+`delivered` traffic (D,); where routing costs or a budget need it, the flow (F,) of the normal state.
 The pool holds rows that were separated, over the columns before the flow.
 """
 
@@ -51,9 +51,9 @@ class Master:
         self.opened = slice(self.modules, self.modules + len(self.setup_edges))
         self.delivered = slice(self.opened.stop, self.opened.stop + demands)
         self.pooled = self.delivered.stop
-        flows = len(network.roots) * network.arcs if self.has_flow else 0
+        flows = network.flow_columns if self.has_flow else 0
         self.columns = self.pooled + flows
-        routing = np.tile(instance.routing_cost[network.arc_edge], len(network.roots))
+        routing = network.flow_cost(instance.routing_cost)
         spent = np.r_[
             instance.module_cost,
             instance.setup_cost[self.setup_edges],
@@ -77,6 +77,7 @@ class Master:
         self._known: set[bytes] = set()
         self._matrix: sp.csr_array | None = None
         self._in_program = 0
+        self._needed: set[int] = set()
         self.program = self._load(self._static, self._static_lower, self._static_upper, self.upper)
         for option, value in (("solver", "simplex"), ("presolve", "off")):
             self.program.setOptionValue(option, value)
@@ -198,6 +199,13 @@ class Master:
         matrix, limits = self.pool
         return bool((matrix @ point[: self.pooled] < limits - VIOLATION).any())
 
+    def _need_violated(self, points: list[Floats]) -> None:
+        """Take the rows of the pool that points violate in all later searches."""
+        matrix, limits = self.pool
+        for point in points:
+            violated = matrix @ point[: self.pooled] < limits - VIOLATION
+            self._needed.update(np.flatnonzero(violated).tolist())
+
     def solve_relaxation(self, time_limit_s: float) -> tuple[Floats, float] | None:
         """Return the optimal point and value of the linear relaxation; None where none was found."""
         highs = self.program
@@ -261,6 +269,7 @@ class Master:
                 near = np.ones(len(slack), dtype=bool)
             if around is not None and free is None:
                 near |= matrix @ around[: self.pooled] - limits <= NEAR_ROWS
+            near[list(self._needed)] = True
             matrix, limits = matrix[near], limits[near]
         if self.columns > self.pooled:
             matrix = sp.hstack([matrix, sp.csr_array((len(limits), self.columns - self.pooled))]).tocsr()
@@ -297,5 +306,6 @@ class Master:
         bound = float(highs.getInfo().mip_dual_bound)
         for point in points:
             point[self.integer] = np.round(point[self.integer])
+        self._need_violated(points)
         work = (float(highs.getInfo().simplex_iteration_count) + 100.0) * highs.getNumRow()
         return Search(points[::-1], np.inf if infeasible else bound, infeasible, work)

@@ -30,10 +30,11 @@ def add_metric_row(
     """
     lengths = to_fractions(lengths)
     up, required = states.up[state], states.required[state]
-    distance = network.distances(lengths, up)[network.source, network.target]
-    distance = np.where(required & (instance.rate > 0), distance, 0.0)
+    distance = network.demand_distances(lengths, up)
+    distance = np.where((required > 0) & (instance.rate > 0), distance, 0.0)
     if not np.isfinite(distance).all():
         return False
+    distance = distance * required
     on_edge = np.bincount(network.capacity_edge, weights=lengths, minlength=instance.edges) * up
     coefficients = (on_edge[instance.module_edge]) * instance.module_size
     have = float(on_edge @ instance.installed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +29,8 @@ class Network:
     capacity_edge        (R,) link of each capacity row
     source, target       (D,) ends of demands, turned such that few roots remain
     roots                (K,) nodes in which demands start
+    commodity            (D,) root of each demand, -1 for demands with tunnels
+    tunnelled            (P,) demands with tunnels
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -47,7 +50,24 @@ class Network:
         self.source, self.target = instance.source, instance.target
         if instance.direction == "undirected":
             self.source, self.target = _cover_by_few_roots(instance)
-        self.roots, self.commodity = np.unique(self.source, return_inverse=True)
+        self.tunnelled = np.unique(instance.tunnels.demand) if instance.tunnels else np.zeros(0, np.int64)
+        is_free = np.ones(len(self.source), dtype=bool)
+        is_free[self.tunnelled] = False
+        self.commodity = np.full(len(self.source), -1)
+        self.roots, self.commodity[is_free] = np.unique(self.source[is_free], return_inverse=True)
+
+    @property
+    def flow_columns(self) -> int:
+        """Number of flow variables F: commodity by commodity those of all arcs, then the tunnels."""
+        tunnels = self.instance.tunnels
+        return len(self.roots) * self.arcs + (0 if tunnels is None else len(tunnels.demand))
+
+    def flow_cost(self, price: Floats) -> Floats:
+        """Return the cost of a unit of each flow variable (F,), at a price of each link (E,)."""
+        on_arcs = price[self.arc_edge]
+        commodities = np.tile(on_arcs, len(self.roots))
+        tunnels = self.instance.tunnels
+        return commodities if tunnels is None else np.r_[commodities, tunnels.arcs @ on_arcs]
 
     @property
     def capacities(self) -> int:
@@ -66,28 +86,45 @@ class Network:
 
     @cached_property
     def conservation(self) -> sp.csr_array:
-        """Flow conservation of all commodities, shape (K nodes, K A)."""
-        return sp.csr_array(sp.kron(sp.eye_array(len(self.roots)), self.incidence))
+        """Flow conservation of all commodities, then of demands with tunnels, shape (K nodes + P, F)."""
+        blocks = [self.incidence] * len(self.roots)
+        tunnels = self.instance.tunnels
+        if tunnels is not None:
+            count = len(tunnels.demand)
+            row = np.searchsorted(self.tunnelled, tunnels.demand)
+            shape = len(self.tunnelled), count
+            blocks.append(sp.csr_array((np.ones(count), (row, np.arange(count))), shape=shape))
+        return sp.block_diag(blocks, format="csr")
 
     @cached_property
     def load(self) -> sp.csr_array:
-        """Load of each capacity row by all commodities, shape (R, K A)."""
+        """Load of each capacity row by all flow variables, shape (R, F)."""
         one = sp.csr_array(
             (np.ones(self.arcs), (self.arc_capacity, np.arange(self.arcs))),
             shape=(self.capacities, self.arcs),
         )
-        return sp.csr_array(sp.hstack([one] * len(self.roots)))
+        tunnels = self.instance.tunnels
+        parts = [one] * len(self.roots) + ([] if tunnels is None else [one @ tunnels.arcs.T])
+        return sp.csr_array(sp.hstack(parts))
 
     @cached_property
     def supply(self) -> sp.csr_array:
-        """Net outflow of each commodity at each node per unit of each demand, shape (K nodes, D)."""
-        demands = np.arange(len(self.source))
+        """Right-hand side of `conservation` per unit of each demand, shape (K nodes + P, D)."""
+        demands = np.flatnonzero(self.commodity >= 0)
         ones = np.ones(len(demands))
-        base = self.commodity * self.nodes
-        return sp.csr_array(
-            (np.r_[ones, -ones], (np.r_[base + self.source, base + self.target], np.r_[demands, demands])),
-            shape=(len(self.roots) * self.nodes, len(demands)),
+        base = self.commodity[demands] * self.nodes
+        ends = np.r_[base + self.source[demands], base + self.target[demands]]
+        free = sp.csr_array(
+            (np.r_[ones, -ones], (ends, np.r_[demands, demands])),
+            shape=(len(self.roots) * self.nodes, len(self.source)),
         )
+        if not len(self.tunnelled):
+            return free
+        count = len(self.tunnelled)
+        bound = sp.csr_array(
+            (np.ones(count), (np.arange(count), self.tunnelled)), shape=(count, len(self.source))
+        )
+        return sp.csr_array(sp.vstack([free, bound]))
 
     def distances(self, lengths: Floats, up: Bools) -> Floats:
         """Return the distance between all nodes, shape (nodes, nodes), inf where there is no path.
@@ -104,6 +141,67 @@ class Network:
             np.minimum(distance, distance[:, via, None] + distance[None, via, :], out=distance)
         return distance
 
+    def demand_distances(self, lengths: Floats, up: Bools) -> Floats:
+        """Return the length of the shortest path of each demand (D,), inf where it has none.
+
+        lengths  (R,) of each capacity row
+        up       (E,) links that can be used
+        """
+        distance: Floats = self.distances(lengths, up)[self.source, self.target]
+        if self.instance.tunnels is not None:
+            distance[self.tunnelled] = np.inf
+            along = self.tunnel_lengths(lengths[self.arc_capacity], up)
+            np.minimum.at(distance, self.instance.tunnels.demand, along)
+        return distance
+
+    def tunnel_lengths(self, lengths: Floats, up: Bools) -> Floats:
+        """Return the length of each tunnel (T,) at lengths of arcs (A,), inf where a link is not up (E,)."""
+        assert self.instance.tunnels is not None
+        arcs = self.instance.tunnels.arcs
+        missing: Floats = arcs @ (~up[self.arc_edge]).astype(float)
+        return np.where(missing > 0, np.inf, arcs @ lengths)
+
+    def unreached(self, usable: Bools, up: Bools) -> Iterator[tuple[int, Bools]]:
+        """Yield each demand without a path over usable links (E,), and links of which it needs one more (E,).
+
+        up  (E,) links that work
+        """
+        reached = self.reached(usable & up)
+        free = np.flatnonzero(self.commodity >= 0)
+        for demand in free[~reached[self.commodity[free], self.target[free]]].tolist():
+            yield demand, self.crosses(reached[self.commodity[demand]][None, :])[0] & up
+        tunnels = self.instance.tunnels
+        if tunnels is None:
+            return
+        missing = tunnels.arcs @ (~usable[self.arc_edge]).astype(float)
+        works = np.isfinite(self.tunnel_lengths(np.zeros(self.arcs), up))
+        for demand in np.setdiff1d(self.tunnelled, tunnels.demand[works & (missing == 0)]).tolist():
+            mine = np.flatnonzero(works & (tunnels.demand == demand))
+            used = self.arc_edge[np.unique(tunnels.arcs[mine].indices)]
+            needed = np.zeros(self.instance.edges, dtype=bool)
+            needed[used] = True
+            yield demand, needed & ~usable
+
+    def cheapest_links(self, demand: int, price: Floats, usable: Bools) -> Ints:
+        """Return the links of the path of a demand with the least price of arcs (A,) over links (E,)."""
+        tunnels = self.instance.tunnels
+        if self.commodity[demand] < 0:
+            assert tunnels is not None
+            along = np.where(tunnels.demand == demand, self.tunnel_lengths(price, usable), np.inf)
+            best = int(np.argmin(along))
+            none: Ints = np.zeros(0, dtype=np.int64)
+            return self.arc_edge[tunnels.arcs[[best]].indices] if np.isfinite(along[best]) else none
+        graph = self.arc_matrix(price, usable)
+        root, node = int(self.source[demand]), int(self.target[demand])
+        before = dijkstra(graph, indices=root, return_predecessors=True)[1]
+        links = []
+        while node != root and before[node] >= 0:
+            tail, head = int(before[node]), node
+            arcs = (self.arc_tail == tail) & (self.arc_head == head) & usable[self.arc_edge]
+            links.append(int(self.arc_edge[np.flatnonzero(arcs)[price[arcs].argmin()]]))
+            node = tail
+        return np.array(links, dtype=np.int64)
+
     def arc_matrix(self, lengths: Floats, usable: Bools) -> sp.csr_array:
         """Return the least length of arcs (A,) between nodes over links (E,), shape (nodes, nodes)."""
         order = np.argsort(-lengths, kind="stable")
@@ -119,6 +217,8 @@ class Network:
             (np.ones(int(arcs.sum())), (self.arc_tail[arcs], self.arc_head[arcs])),
             shape=(self.nodes, self.nodes),
         )
+        if not len(self.roots):
+            return np.zeros((0, self.nodes), dtype=bool)
         hops = dijkstra(graph, indices=self.roots, unweighted=True)
         reached: Bools = np.isfinite(hops)
         return reached

@@ -27,8 +27,8 @@ class OverloadProgram:
         self.network = network
         self.weights_by_link = weights
         self.weights = weights[network.capacity_edge]
-        flows, capacities = len(network.roots) * network.arcs, network.capacities
-        self._flow_rows = len(network.roots) * network.nodes
+        flows, capacities = network.flow_columns, network.capacities
+        self._flow_rows = network.conservation.shape[0]
         matrix = sp.csr_array(
             sp.block_array([[network.conservation, None], [network.load, -sp.eye_array(capacities)]])
         )
@@ -73,7 +73,7 @@ class OverloadProgram:
         limits = capacity[network.capacity_edge]
         highs.changeRowsBounds(len(rows), rows, np.full(len(rows), -np.inf), limits)
         if most is not None:
-            columns = np.arange(network.capacities, dtype=np.int32) + len(network.roots) * network.arcs
+            columns = np.arange(network.capacities, dtype=np.int32) + network.flow_columns
             limits = most[network.capacity_edge]
             highs.changeColsBounds(len(columns), columns, np.zeros(len(columns)), limits)
         highs.setOptionValue("time_limit", max(0.0, time_limit_s) + highs.getRunTime())
@@ -89,5 +89,5 @@ class OverloadProgram:
 
     def flows(self) -> Floats:
         """Return the flow of each commodity on each arc in the last solution, shape (K, A)."""
-        values = np.array(self._highs.getSolution().col_value)[: -self.network.capacities]
+        values = np.array(self._highs.getSolution().col_value)[: len(self.network.roots) * self.network.arcs]
         return values.reshape(len(self.network.roots), self.network.arcs)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner_models.capacity.designs.network_design.instance import Instance
-from planner_models.capacity.designs.network_design.network import Bools, Floats, Ints
+from planner_models.capacity.designs.network_design.instance import Instance, Tunnels
+from planner_models.capacity.designs.network_design.network import Floats, Ints
 
 MOST_UNIT = 50.0
 """Most capacity that is one unit, in mean demands: else demands are too small for solvers' tolerances."""
@@ -38,7 +38,7 @@ class Reduction:
 def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
     """Drop modules that another one replaces at no higher cost, and merge demands of equal ends.
 
-    merge  whether demands of equal ends and equal excuses become one
+    merge  whether demands of equal ends become one, but for those with tunnels
     """
     explicit = instance.explicit
     setup, module_cost = instance.setup_cost, instance.module_cost
@@ -47,7 +47,7 @@ def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
         module_cost, setup = module_cost + setup[instance.module_edge], np.zeros(instance.edges)
         most = np.minimum(most, 1.0)
     kept = _undominated(instance, module_cost, most, explicit)
-    pair, source, target, rate, excused = _merge_demands(instance, merge)
+    pair, source, target, rate, required = _merge_demands(instance, merge)
     sizes = instance.module_size[kept]
     mean = float(rate[rate > 0].mean()) if (rate > 0).any() else 1.0
     unit = min(float(np.median(sizes)), MOST_UNIT * mean) if len(sizes) else mean
@@ -66,7 +66,8 @@ def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
             source=source,
             target=target,
             rate=rate / unit,
-            excused=excused,
+            required=required,
+            tunnels=_move_tunnels(instance, pair),
         ),
         kept=kept,
         pair=pair,
@@ -94,14 +95,14 @@ def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool)
     return np.flatnonzero(alive)
 
 
-def _merge_demands(instance: Instance, merge: bool) -> tuple[Ints, Ints, Ints, Floats, Bools | None]:
+def _merge_demands(instance: Instance, merge: bool) -> tuple[Ints, Ints, Ints, Floats, Floats | None]:
     source, target = instance.source, instance.target
     if instance.direction == "undirected":
         source, target = np.minimum(source, target), np.maximum(source, target)
-    excused = instance.excused
-    if excused is None:
-        excused = np.zeros((len(instance.failures), len(source)), dtype=bool)
-    key = np.column_stack([source, target, excused.T])
+    bound = np.full(len(source), -1)
+    if instance.tunnels is not None:
+        bound[instance.tunnels.demand] = instance.tunnels.demand
+    key = np.column_stack([source, target, bound])
     if not merge:
         key = np.column_stack([key, np.arange(len(source))])
     real = (instance.rate > 0) & (source != target)
@@ -113,5 +114,18 @@ def _merge_demands(instance: Instance, merge: bool) -> tuple[Ints, Ints, Ints, F
     rate = np.zeros(len(first))
     np.add.at(rate, pair[real], instance.rate[real])
     first = np.flatnonzero(real)[first]
-    lean = None if instance.excused is None else excused[:, first]
-    return pair, source[first], target[first], rate, lean
+    if instance.required is None:
+        return pair, source[first], target[first], rate, None
+    required = np.zeros((len(instance.failures), len(first)))
+    kept = np.flatnonzero(real)
+    np.add.at(required.T, pair[kept], (instance.required[:, kept] * instance.rate[kept]).T)
+    return pair, source[first], target[first], rate, required / rate
+
+
+def _move_tunnels(instance: Instance, pair: Ints) -> Tunnels | None:
+    """Return the tunnels of the reduced demands; None where no demand that is left has one."""
+    if instance.tunnels is None:
+        return None
+    demand = pair[instance.tunnels.demand]
+    kept = np.flatnonzero(demand >= 0)
+    return Tunnels(demand=demand[kept], arcs=instance.tunnels.arcs[kept]) if len(kept) else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from planner_models.capacity.designs.network_design.network import Floats
@@ -17,6 +15,9 @@ MAX_DIVISORS = 8
 def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats, float]:
     """Return the row `a x >= b` that rounding with the best divisor gives at a point, a (n,) and b.
 
+    Where no rounded row is violated more, it is the row itself, scaled: with modules of several sizes a whole
+    point may violate a row and none of its rounded ones.
+
     coefficients  (n,) at least 0
     limit         right-hand side, greater than 0
     point         (n,) at which the rounded row should be violated most
@@ -24,7 +25,9 @@ def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats
     divisors = np.unique(np.round(coefficients[coefficients > 0], 9))
     if len(divisors) > MAX_DIVISORS:
         divisors = divisors[np.linspace(0, len(divisors) - 1, MAX_DIVISORS).astype(int)]
-    best, best_row = -math.inf, (coefficients, limit)
+    scale = max(float(coefficients.max(initial=0.0)), 1e-12)
+    best_row = coefficients / scale, limit / scale
+    best = (limit - float(coefficients @ point)) / max(float(np.linalg.norm(coefficients)), 1e-12)
     for divisor in divisors[divisors > 0]:
         row, rhs = round_with(coefficients, limit, float(divisor))
         violation = (rhs - float(row @ point)) / max(float(np.linalg.norm(row)), 1e-12)

@@ -152,7 +152,7 @@ def test_excused_demands_need_no_route_in_a_failure() -> None:
     down = np.array([[True, True, False, False, False]])
     instance = ring({(0, 1): 5.0}, failures=down)
     assert solve(instance).status is Status.INFEASIBLE
-    solution = solve(replace(instance, excused=np.array([[True]])))
+    solution = solve(replace(instance, required=np.array([[0.0]])))
     assert solution.cost == 7.0
 
 
