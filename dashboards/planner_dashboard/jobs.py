@@ -34,7 +34,7 @@ class Workers:
         self._lock = threading.Lock()
         self._pool = self._new_pool()
         self._jobs: weakref.WeakSet[Job] = weakref.WeakSet()
-        self._spare: Job | None = None
+        self._spare: weakref.WeakSet[Job] = weakref.WeakSet()
 
     def _new_pool(self) -> ProcessPool:
         # workers are forks of one process that has loaded everything: a stopped one is replaced at
@@ -56,8 +56,9 @@ class Workers:
         job = self._schedule(function, arguments, time_limit_s)
         with self._lock:
             self._jobs.add(job)
-            if self._spare is not None and len(self._pending()) >= self.count:
-                self._spare.cancel()
+            if len(self._pending()) >= self.count:
+                for spare in list(self._spare):
+                    spare.cancel()
         return job
 
     def submit_spare(
@@ -67,8 +68,10 @@ class Workers:
         with self._lock:
             if self.is_closed or self._pending():
                 return None
-        self._spare = self._schedule(function, arguments, time_limit_s)
-        return self._spare
+        job = self._schedule(function, arguments, time_limit_s)
+        with self._lock:
+            self._spare.add(job)
+        return job
 
     def _pending(self) -> list[Job]:
         return [job for job in self._jobs if job.is_pending]

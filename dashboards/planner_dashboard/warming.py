@@ -8,6 +8,7 @@ from typing import Final
 from planner.errors import PlannerError
 from planner.scenarios.catalogue import find_system, system_names
 from planner_dashboard.jobs import Workers
+from planner_dashboard.question import FIRST_SCENARIO
 
 WARM: Final = "PLANNER_DASHBOARD_WARM"
 PAUSE_S: Final = 0.5
@@ -15,20 +16,27 @@ PAUSE_S: Final = 0.5
 
 
 def warm_workers(workers: Workers) -> None:
-    """Start the workers, and let them compile the kernels of every design, one after another.
+    """Start the workers; one of them compiles the kernels of a design, then all load them, and so on.
 
-    A design whose turn a visitor's question interrupts is taken again later.
+    The system of the first page comes first. A design whose turn a visitor's question interrupts is taken
+    again later.
     """
-    waiting = [(system, design.name) for system in system_names() for design in find_system(system).designs]
-    while waiting and not workers.is_closed:
-        system, design = waiting[0]
-        job = workers.submit_spare(compile_design, system, design)
-        while job is not None and job.is_pending:
+    first = FIRST_SCENARIO.partition("/")[0]
+    for name in sorted(system_names(), key=lambda name: name != first):
+        for design in find_system(name).designs:
+            for count in (1, workers.count):
+                _run_spare(workers, count, name, design.name)
+
+
+def _run_spare(workers: Workers, count: int, system: str, design: str) -> None:
+    """Let that many workers compile or load a design at a time when no visitor needs them."""
+    while not workers.is_closed:
+        jobs = [workers.submit_spare(compile_design, system, design) for _ in range(count)]
+        while any(job is not None and job.is_pending for job in jobs):
             time.sleep(PAUSE_S / 10)
-        if job is None or job.future.cancelled():
-            time.sleep(PAUSE_S)
-            continue
-        waiting.pop(0)
+        if all(job is not None and not job.future.cancelled() for job in jobs):
+            return
+        time.sleep(PAUSE_S)
 
 
 def compile_design(system_name: str, design_name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import signal
 import sys
@@ -112,6 +113,24 @@ def test_a_worker_that_keeps_much_memory_is_replaced(workers: Workers) -> None:
     assert finished(workers, sleep, 0.0) == first
     assert finished(workers, keep, int(worker.KEPT_MB) + 50) == first
     assert finished(workers, sleep, 0.0) != first
+
+
+def reserve(gigabytes: int) -> int:
+    reserved.append(mmap.mmap(-1, gigabytes << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    return os.getpid()
+
+
+reserved: list[mmap.mmap] = []
+
+
+def test_a_worker_that_only_reserves_memory_stays() -> None:
+    pool = Workers(1, 0)
+    try:
+        first = finished(pool, sleep, 0.0)
+        assert finished(pool, reserve, 1) == first
+        assert finished(pool, sleep, 0.0) == first
+    finally:
+        pool.close()
 
 
 def finished(workers: Workers, function: Callable[..., int], *arguments: float) -> int:
