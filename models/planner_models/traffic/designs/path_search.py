@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.plan.binary_heap import pop_heap, rise
 
 PathChoice = Literal["shortest", "disjoint", "most_disjoint"]
 DEMANDS_PER_CALL: Final = 20_000  # between two of which Ctrl-C is heard
@@ -222,7 +223,7 @@ def _search_most_disjoint(backward, forward, weight, source, target, count):  # 
 
 
 @numba.njit(cache=True)
-def _astar(forward, weight, potential, source, target, limit, work):  # type: ignore[no-untyped-def]  # noqa: C901
+def _astar(forward, weight, potential, source, target, limit, work):  # type: ignore[no-untyped-def]
     """Find the shortest path without closed nodes and banned links; return its length, inf for none.
 
     Nodes from which the target is out of reach, or only at a length above `limit`, are left out.
@@ -233,28 +234,12 @@ def _astar(forward, weight, potential, source, target, limit, work):  # type: ig
     work.distance[source] = 0.0
     work.stamp[source] = now
     key[source] = potential[source]
-    heap[0], place[source], size = source, 0, 1
+    heap[0], size = source, 1
     while size > 0:
-        v = heap[0]
-        if v == target:
-            return work.distance[v]
+        if heap[0] == target:
+            return work.distance[target]
+        v, size = pop_heap(heap, key, place, size)
         work.done[v] = now
-        size -= 1
-        if size > 0:  # the last entry sinks from the top
-            last, i = heap[size], 0
-            while True:
-                child = 2 * i + 1
-                if child >= size:
-                    break
-                if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
-                    child += 1
-                if key[heap[child]] >= key[last]:
-                    break
-                heap[i] = heap[child]
-                place[heap[i]] = i
-                i = child
-            heap[i] = last
-            place[last] = i
         for j in range(forward.first[v], forward.first[v + 1]):
             arc = forward.leaving[j]
             u = forward.head[arc]
@@ -274,15 +259,7 @@ def _astar(forward, weight, potential, source, target, limit, work):  # type: ig
             work.distance[u] = length
             work.parent[u] = arc
             key[u] = length + potential[u]
-            while i > 0:  # rises to its place
-                up = (i - 1) // 2
-                if key[heap[up]] <= key[u]:
-                    break
-                heap[i] = heap[up]
-                place[heap[i]] = i
-                i = up
-            heap[i] = u
-            place[u] = i
+            rise(heap, key, place, i, u)
     return np.inf
 
 
@@ -453,32 +430,16 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
         # Dijkstra on reduced lengths: weight + potential(head) - potential(tail), at least 0 but for rounding
         work.distance[source], key[source] = 0.0, 0.0
         work.stamp[source] = now
-        heap[0], place[source], size, done = source, 0, 1, 0
+        heap[0], size, done = source, 1, 0
         reached = False
         while size > 0:
-            v = heap[0]
+            v, size = pop_heap(heap, key, place, size)
             work.done[v] = now
             settled[done] = v
             done += 1
             if v == target:
                 reached = True
                 break
-            size -= 1
-            if size > 0:
-                last, i = heap[size], 0
-                while True:
-                    child = 2 * i + 1
-                    if child >= size:
-                        break
-                    if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
-                        child += 1
-                    if key[heap[child]] >= key[last]:
-                        break
-                    heap[i] = heap[child]
-                    place[heap[i]] = i
-                    i = child
-                heap[i] = last
-                place[last] = i
             first = forward.first[v]
             degree = forward.first[v + 1] - first
             for j in range(degree + flows):
@@ -506,15 +467,7 @@ def _suurballe(forward, weight, potential, source, target, count, work):  # type
                 key[u] = length
                 work.parent[u] = arc
                 backward[u] = turn
-                while i > 0:
-                    up = (i - 1) // 2
-                    if key[heap[up]] <= length:
-                        break
-                    heap[i] = heap[up]
-                    place[heap[i]] = i
-                    i = up
-                heap[i] = u
-                place[u] = i
+                rise(heap, key, place, i, u)
         if not reached:
             break
         most = key[target]

@@ -1,49 +1,85 @@
-"""Binary heap of numbers by their keys, compiled: the queue of all shortest-path searches."""
+"""Binary heap of numbers by their keys, compiled: the queue of all searches for shortest paths.
+
+A heap is an array of numbers, of which the first `size` are in it. `key` has the key of each number; of equal
+keys the one with the smaller `tie` comes first, where this is given. `place` has the place of each number in
+the heap, -1 where it is not in it, so that a number whose key falls can rise; None where keys do not fall.
+
+All are inlined and do without reference counts, which take a fifth of the time of a search otherwise.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Final
+
 import numba
 
+OPTIONS: Final[dict[str, Any]] = {"cache": True, "forceinline": True, "_nrt": False}
+inlined: Final[Callable[[Any], Any]] = numba.njit(**OPTIONS)
 
-@numba.njit(cache=True, nogil=True)
-def push_heap(heap, key, place, size, node):  # type: ignore[no-untyped-def]
-    """Insert a node into the heap by its key, or move it up where it is in it."""
-    i = place[node]
-    if i < 0:
-        i = size
+
+@inlined
+def push_heap(heap, key, place, size, number, tie=None):  # type: ignore[no-untyped-def]
+    """Insert a number by its key, or move it up where it is in the heap; return the new size."""
+    i = size
+    if place is not None and place[number] >= 0:
+        i = place[number]
+    else:
         size += 1
-    while i > 0:
-        above = (i - 1) // 2
-        if key[heap[above]] <= key[node]:
-            break
-        heap[i] = heap[above]
-        place[heap[i]] = i
-        i = above
-    heap[i] = node
-    place[node] = i
+    rise(heap, key, place, i, number, tie)
     return size
 
 
-@numba.njit(cache=True, nogil=True)
-def pop_heap(heap, key, place, size):  # type: ignore[no-untyped-def]
-    """Take the node with the smallest key out of the heap."""
+@inlined
+def rise(heap, key, place, i, number, tie=None):  # type: ignore[no-untyped-def]
+    """Put a number at place i, or as far above as it comes before the entries there."""
+    while i > 0:
+        above = heap[(i - 1) // 2]
+        if not _is_before(number, above, key, tie):
+            break
+        heap[i] = above
+        if place is not None:
+            place[above] = i
+        i = (i - 1) // 2
+    heap[i] = number
+    if place is not None:
+        place[number] = i
+
+
+@inlined
+def pop_heap(heap, key, place, size, tie=None):  # type: ignore[no-untyped-def]
+    """Take out the number with the smallest key; return it and the new size."""
     top = heap[0]
-    place[top] = -1
+    if place is not None:
+        place[top] = -1
     size -= 1
-    if size:
-        moved = heap[size]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= size:
-                break
-            if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
-                child += 1
-            if key[heap[child]] >= key[moved]:
-                break
-            heap[i] = heap[child]
-            place[heap[i]] = i
-            i = child
-        heap[i] = moved
-        place[moved] = i
+    if size > 0:
+        sink(heap, key, place, 0, size, heap[size], tie)
     return top, size
+
+
+@inlined
+def sink(heap, key, place, i, size, number, tie=None):  # type: ignore[no-untyped-def]
+    """Put a number at place i, or as far below as entries there come before it."""
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and _is_before(heap[child + 1], heap[child], key, tie):
+            child += 1
+        if not _is_before(heap[child], number, key, tie):
+            break
+        heap[i] = heap[child]
+        if place is not None:
+            place[heap[i]] = i
+        i = child
+    heap[i] = number
+    if place is not None:
+        place[number] = i
+
+
+@inlined
+def _is_before(one, other, key, tie):  # type: ignore[no-untyped-def]
+    if tie is None:
+        return key[one] < key[other]
+    return key[one] < key[other] or (key[one] == key[other] and tie[one] < tie[other])

@@ -23,6 +23,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import SolverFailure
 from planner_models.traffic.plan import plan
+from planner_models.traffic.plan.binary_heap import pop_heap, sink
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -157,7 +158,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
             key[e] = capacity[e] / rising[e]
             size += 1
     for i in range(size // 2 - 1, -1, -1):
-        _sift_down(heap, key, i, size)
+        sink(heap, key, None, i, size, heap[i])
 
     level, next_cap = 0.0, 0
     while True:
@@ -169,9 +170,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
         while size:
             e = heap[0]
             if count[e] == 0:
-                size -= 1
-                heap[0] = heap[size]
-                _sift_down(heap, key, 0, size)
+                _, size = pop_heap(heap, key, None, size)
                 continue
             if rising[e] < 1e-3 * exact[e]:  # subtractions cost precision: sum the rest afresh
                 rising[e] = 0.0
@@ -182,7 +181,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
             now = max(capacity[e] - fixed[e], 0.0) / rising[e]
             if now > key[e]:
                 key[e] = now
-                _sift_down(heap, key, 0, size)
+                sink(heap, key, None, 0, size, e)
                 if heap[0] != e:
                     continue
             full = e
@@ -212,24 +211,6 @@ def _fix_rate(f, rate, start, link, amount, weight, fixed, rising, count):  # ty
             fixed[e] += rate * amount[j]
             rising[e] -= weight[f] * amount[j]
             count[e] -= 1
-
-
-@numba.njit(cache=True)
-def _sift_down(heap, key, i, size):  # type: ignore[no-untyped-def]
-    """Move the entry at place i of the heap down until its children are no smaller."""
-    moved = heap[i]
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
-            child += 1
-        if key[heap[child]] >= key[moved]:
-            break
-        heap[i] = heap[child]
-        i = child
-    if size:
-        heap[i] = moved
 
 
 # --- proportional fairness ----------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
+from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 
 
 class Graph(NamedTuple):
@@ -150,7 +151,7 @@ def allocate(nodes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]  # noqa: C901
+def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
     """Find the shortest tree towards `root` with a binary heap; return the number of nodes that reach it.
 
     Writes `parent` (N,) and the workspace.
@@ -161,32 +162,12 @@ def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
         parent[v] = -1
         place[v] = -1
     distance[root] = 0.0
-    heap[0] = root
-    place[root] = 0
-    size, done = 1, 0
+    size, done = push_heap(heap, distance, place, 0, root), 0
     while size > 0:
-        v = heap[0]
+        v, size = pop_heap(heap, distance, place, size)
         place[v] = -2
         order[done] = v
         done += 1
-        size -= 1
-        if size > 0:  # the last entry sinks from the top
-            last = heap[size]
-            key = distance[last]
-            i = 0
-            while True:
-                child = 2 * i + 1
-                if child >= size:
-                    break
-                if child + 1 < size and distance[heap[child + 1]] < distance[heap[child]]:
-                    child += 1
-                if distance[heap[child]] >= key:
-                    break
-                heap[i] = heap[child]
-                place[heap[i]] = i
-                i = child
-            heap[i] = last
-            place[last] = i
         for j in range(graph.first[v], graph.first[v + 1]):
             arc = graph.entering[j]
             u = graph.tail[arc]
@@ -196,19 +177,7 @@ def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
             if candidate < distance[u]:
                 distance[u] = candidate
                 parent[u] = arc
-                i = place[u]
-                if i < 0:
-                    i = size
-                    size += 1
-                while i > 0:  # rises to its place
-                    up = (i - 1) // 2
-                    if distance[heap[up]] <= candidate:
-                        break
-                    heap[i] = heap[up]
-                    place[heap[i]] = i
-                    i = up
-                heap[i] = u
-                place[u] = i
+                size = push_heap(heap, distance, place, size, u)
     return done
 
 

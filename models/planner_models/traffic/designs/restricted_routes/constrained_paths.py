@@ -22,6 +22,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.restricted_routes.limits import Conditions, RouteLimits
+from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_LABELS: Final = 50_000  # of one path under conditions, after which only its bound is known
@@ -295,22 +296,9 @@ def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_
     for v in range(len(shortest)):
         shortest[v] = np.inf  # least delay of the labels that have left the heap
     node[0], link[0], before[0], spent[0], time[0], key[0] = s, -1, -1, 0.0, 0.0, to_go[s]
-    heap[0], size, labels = 0, 1, 1
+    size, labels = push_heap(heap, key, None, 0, 0, time), 1
     while size > 0:
-        top = heap[0]
-        size -= 1
-        last, i = heap[size], 0
-        while True:
-            child = 2 * i + 1
-            if child >= size:
-                break
-            if child + 1 < size and _is_before(heap[child + 1], heap[child], key, time):
-                child += 1
-            if not _is_before(heap[child], last, key, time):
-                break
-            heap[i] = heap[child]
-            i = child
-        heap[i] = last
+        top, size = pop_heap(heap, key, None, size, time)
         v = node[top]
         if time[top] >= shortest[v]:
             continue
@@ -343,21 +331,8 @@ def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_
             node[new], link[new], before[new] = u, e, top
             spent[new], time[new] = spent[top] + length[e], later
             key[new] = max(key[top], spent[new] + to_go[u])
-            i = size
-            size += 1
-            while i > 0:
-                up = (i - 1) // 2
-                if not _is_before(new, heap[up], key, time):
-                    break
-                heap[i] = heap[up]
-                i = up
-            heap[i] = new
+            size = push_heap(heap, key, None, size, new, time)
     return 0, np.inf
-
-
-@numba.njit(cache=True)
-def _is_before(one, other, key, time):  # type: ignore[no-untyped-def]
-    return key[one] < key[other] or (key[one] == key[other] and time[one] < time[other])
 
 
 @numba.njit(cache=True)
