@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks.common import machine, parser_of
 from planner.arrays import Floats, Ints
 from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.failure_analysis import Reconvergence
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.reconvergence.network import admission_order
+from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.failure_sets import FailureSet, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
@@ -118,11 +118,11 @@ def compare(name: str, *, doubles: bool, peak: float = 1.2) -> None:
     single = build_failure_set(problem, "links")
     size = problem.size()
     print(f"{name}: {size['nodes']} nodes, {len(single)} lines, {size['demands']:,} demands; {machine()}")
-    analysis = Reconvergence(problem=problem, failures=single)
+    analysis = ShortestPathRouting(problem=problem)
     analysis.solve(single.select(np.arange(1)), with_loads=True)  # compiles
 
     def fresh() -> Any:
-        return Reconvergence(problem=problem, failures=single).solve(single, with_loads=True)
+        return ShortestPathRouting(problem=problem).solve(single, with_loads=True)
 
     seconds, found = user_seconds(fresh)
     print(f"  single failures: planner {seconds:.2f} s for loads, delivered and admitted traffic")

@@ -10,9 +10,9 @@ from planner.backends.registry import name_faults
 from planner.errors import InputError, did_you_mean
 
 Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
-Restoration = Literal["none", "local", "reconverge", "reoptimize"]
+Restoration = Literal["none", "local", "reconverge", "reroute", "reoptimize"]
 """The reaction of the network to a failure: nothing; traffic moves to the routes of its demand that survive;
-routing protocols find new shortest paths; a controller decides again."""
+routing protocols find new shortest paths; a controller routes again what a plan sends, or decides again."""
 Service = Literal["best", "all"]
 
 

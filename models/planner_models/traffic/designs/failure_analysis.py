@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import scipy.sparse as sp
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.failure_analysis import (
     FailureAnalysis,
     FailureOutcome,
@@ -19,19 +18,20 @@ from planner.contract.failure_analysis import (
     PossibleFailures,
 )
 from planner.contract.studies import Section
-from planner.errors import InputError, SolverFailure
 from planner.options import Options, Restoration
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
-from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
-from planner_models.traffic.plan.delivery import delivered_rates
-from planner_models.traffic.plan.failed_links import survive
-from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes, require_links
+from planner_models.traffic.plan.check import TOLERANCE
+from planner_models.traffic.plan.failure_outcomes import (
+    Aftermath,
+    PlanInFailures,
+    find_restoration,
+    weights_of,
+)
+from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.reconvergence.admission import admit_flows
-from planner_models.traffic.plan.reconvergence.drops import MOST_STEPS
-from planner_models.traffic.plan.reconvergence.evaluation import Outcomes, evaluate
-from planner_models.traffic.plan.reconvergence.network import Network, admission_order, network_of
-from planner_models.traffic.plan.reconvergence.shortest_paths import Trees, find_trees
+from planner_models.traffic.plan.reconvergence.network import admission_order
+from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
 from planner_models.traffic.problem.failure_sets import (
     FailureSet,
     FailureSource,
@@ -45,7 +45,12 @@ SETS: Final = {"table": "failure", "links": "link", "nodes": "node", "double_lin
 RECONVERGING: Final = {"ecmp": False, "packet_scatter": False, "shortest_path": True}
 """Designs on shortest paths by link weights, and whether they take a single one."""
 MOST_TREE_ENTRIES: Final = 60_000_000  # targets times links; larger trees do not fit the memory
-PRECISION: Final = 1e-9  # of shares of links that overload leaves
+ABOUT: Final[Mapping[Restoration, str]] = {
+    "none": "what would ride a failed link is lost",
+    "local": "traffic of a lost route moves to those of its demand that survive, in proportion",
+    "reroute": "a controller routes again what the plan sends",
+}
+"""Restoration of a fixed plan, in one sentence."""
 
 
 def default_sets(problem: Traffic) -> tuple[str, ...]:
@@ -104,100 +109,68 @@ def analyse_failures(
 ) -> FailureAnalysis | None:
     """Return the analysis of the failures, see `FailureStudy.analyse`."""
     data: FailureSet = failures.data
-    if restoration is None and design is not None:
-        is_plain = parameters.get("rates", "given") == "given" and options.service != "all"
-        fits = len(problem.targets) * len(problem.links) <= MOST_TREE_ENTRIES
-        if design not in RECONVERGING or not is_plain or not fits:
-            return None
-        restoration = "reconverge"
-    if restoration is None:
-        by_itself: Restoration = "none" if plan.routes is None else "local"
-        restoration = by_itself if plan.weights is None else "reconverge"
     if restoration == "reoptimize":
         return Reoptimization(problem=problem, failures=data, options=options)
-    if restoration in ("none", "local"):
-        if restoration == "local" and plan.routes is None:
-            raise InputError("restoration local: the plan has no table routes, between which traffic moves")
-        return FixedPlan(problem=problem, plan=plan, failures=data, is_local=restoration == "local")
-    weight = None
-    if plan.weights is not None:
-        table = plan.weights
-        place = require_links(problem, table["tail"], table["head"], table["parallel"], "weights")
-        weight = np.empty(len(problem.links))
-        weight[place] = table["weight"].to_numpy(float)
-    return Reconvergence(
-        problem=problem, failures=data, weight=weight, is_single=RECONVERGING.get(design or "", False)
-    )
+    if design in RECONVERGING and restoration in (None, "reconverge"):
+        is_plain = parameters.get("rates", "given") == "given" and options.service != "all"
+        fits = len(problem.targets) * len(problem.links) <= MOST_TREE_ENTRIES
+        if restoration is None and not (is_plain and fits):
+            return None
+        return Reconvergence.of(problem, data, is_single=RECONVERGING[design])
+    if restoration is None:
+        if design is not None and plan.weights is None and plan.guarantees is None:
+            return None
+        restoration = find_restoration(problem, plan)
+        if design is None and restoration == "reconverge":
+            paths = PlanInFailures(problem=problem, plan=plan, restoration=restoration)
+            return Reconvergence(paths=paths.shortest_paths, failures=data, problem=problem)
+    if restoration == "reconverge":
+        return Reconvergence.of(problem, data, weight=weights_of(problem, plan))
+    return FixedPlan.of(problem, plan, data, restoration)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reconvergence:
     """Analysis where routing protocols find new shortest paths after a failure.
 
-    weight     (E,) link weights; None: those of the problem
-    is_single  whether all traffic takes one of equally short paths, not equal parts
+    problem  what is offered; `paths` may have less, where a plan sheds some
     """
 
     problem: Traffic
     failures: FailureSet
-    weight: Floats | None = None
-    is_single: bool = False
+    paths: ShortestPathRouting
+
+    @classmethod
+    def of(
+        cls, problem: Traffic, failures: FailureSet, *, weight: Floats | None = None, is_single: bool = False
+    ) -> Reconvergence:
+        """Return the analysis of all traffic of a problem; see `ShortestPathRouting`."""
+        paths = ShortestPathRouting(problem=problem, weight=weight, is_single=is_single)
+        return cls(problem=problem, failures=failures, paths=paths)
 
     @property
     def about(self) -> str:
         """Restoration after a failure, in one sentence."""
-        how = "one path for each demand" if self.is_single else "split evenly over equally short ones (ECMP)"
-        return f"traffic follows the shortest paths that are left, {how}"
-
-    @cached_property
-    def network(self) -> Network:
-        """The problem as arrays."""
-        return network_of(self.problem, weight=self.weight, is_single=self.is_single)
-
-    @cached_property
-    def trees(self) -> Trees:
-        """The shortest paths without failures."""
-        return Trees(*find_trees(self.network))
+        own = "" if self.paths.weight is None else " by the plan's weights, which stay as they are"
+        how = (
+            "one path for each demand"
+            if self.paths.is_single
+            else "split evenly over equally short ones (ECMP)"
+        )
+        return f"traffic follows the shortest paths that are left{own}, {how}"
 
     def busiest_first(self) -> Ints:
         """Return the failures by row, those that hit most traffic first."""
-        failures, load = self.failures, self.trees.load.sum(axis=0)
+        failures, load = self.failures, self.paths.trees.load.sum(axis=0)
         rows = np.repeat(np.arange(len(failures)), np.diff(failures.start))
         hit = sum_by_index(rows, load[failures.link], len(failures))
         return np.argsort(-hit, kind="stable")
 
-    def solve(
-        self, failures: FailureSet, *, with_loads: bool = False, with_demands: bool = False
-    ) -> Outcomes:
-        """Return the outcomes of failures.
-
-        raises  SolverFailure where the shares that links pass do not converge
-        """
-        probability = np.zeros(0) if failures.probability is None else failures.probability
-        found = evaluate(
-            self.network,
-            self.trees,
-            failures.start,
-            failures.link,
-            probability,
-            with_loads,
-            with_demands,
-            True,
-        )
-        found = Outcomes(*found)
-        error = float(found.error.max(initial=0.0))
-        if error > PRECISION:
-            name = failures.names[int(np.argmax(found.error))]
-            raise SolverFailure(
-                f"delivered traffic after the failure of {name}: {MOST_STEPS} steps leave an "
-                f"error of {error:.1e}"
-            )
-        return found
-
     def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
         """Return the outcomes of some failures, and sums over them for each demand: see `Outcomes`."""
-        found = self.solve(self.failures.select(rows))
+        found = self.paths.solve(self.failures.select(rows))
         offered = float(self.problem.rate_mbps.sum())
+        kept_back = self._kept_back
         labels = self.problem.link_labels
         outcomes = []
         for s in range(len(rows)):
@@ -208,7 +181,7 @@ class Reconvergence:
                     offered=offered,
                     delivered=delivered,
                     lost=sent - delivered,
-                    shed=float(found.disconnected[s]),
+                    shed=float(found.disconnected[s]) + float(kept_back.sum()),
                     admitted=float(found.admitted[s]),
                     overloaded_links=int(found.overloaded_links[s]),
                     fullest=fullest,
@@ -227,125 +200,89 @@ class Reconvergence:
         nothing = FailureSet.of_rows(
             ["nothing"], [np.zeros(0, dtype=np.int64)], self.failures.links, np.array([none])
         )
-        calm = self.solve(nothing)
-        lost = calm.lost + np.sum([part[0] for part in parts], axis=0)
+        calm = self.paths.solve(nothing)
+        lost = calm.lost + np.sum([part[0] for part in parts], axis=0) + self._kept_back
         served = calm.served + np.sum([part[1] for part in parts], axis=0)
-        return availability_tables(self.problem, lost, served)
+        is_whole = self._kept_back <= TOLERANCE * self.problem.rate_mbps
+        return availability_tables(self.problem, lost, np.where(is_whole, served, 0.0))
+
+    @property
+    def _kept_back(self) -> Floats:
+        """Traffic of each demand that is not sent even without failures, (K,), Mbit/s."""
+        missing = self.problem.rate_mbps - self.paths.problem.rate_mbps
+        return np.where(missing > 1e-12 * self.problem.rate_mbps, missing, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FixedPlan:
-    """Analysis of a plan that stays as it is after a failure.
+    """Analysis of a plan that stays as it is after a failure, see `PlanInFailures`."""
 
-    Traffic that would ride a failed link is lost and loads no link, as its source finds no route. With
-    `is_local` it moves to the routes of its demand that survive, in proportion to their rates; only where
-    none survives it is lost.
-    """
-
-    problem: Traffic
-    plan: Routing
+    plan: PlanInFailures
     failures: FailureSet
-    is_local: bool
+
+    @classmethod
+    def of(cls, problem: Traffic, plan: Routing, failures: FailureSet, restoration: Restoration) -> FixedPlan:
+        """Return the analysis of a plan."""
+        fixed = PlanInFailures(problem=problem, plan=plan, restoration=restoration)
+        return cls(plan=fixed, failures=failures)
 
     @property
     def about(self) -> str:
         """Restoration after a failure, in one sentence."""
-        if self.is_local:
-            return "traffic of a lost route moves to those of its demand that survive, in proportion"
-        return "what would ride a failed link is lost"
-
-    @cached_property
-    def flow(self) -> VerifiedFlow:
-        """The flow of the plan without failures."""
-        return verify_flow(self.problem, self.plan)
+        return ABOUT[self.plan.restoration]
 
     @cached_property
     def order(self) -> Ints:
         """The demands in the order of admission."""
-        return admission_order(self.problem)
-
-    @cached_property
-    def routes(self) -> tuple[sp.csr_array, Ints, Floats]:
-        """Share of each route's traffic on links, (R, E), its demand and its rate, (R,)."""
-        routes = self.plan.routes
-        assert routes is not None
-        uses = links_of_routes(self.problem, routes, list_routes(self.problem, routes))
-        return uses, self.problem.find_demands(routes), routes["rate_mbps"].to_numpy(float)
+        return admission_order(self.plan.problem)
 
     def busiest_first(self) -> Ints:
         """Return the failures by row, those that hit most traffic first."""
         failures = self.failures
         rows = np.repeat(np.arange(len(failures)), np.diff(failures.start))
-        hit = sum_by_index(rows, self.flow.load_mbps[failures.link], len(failures))
+        hit = sum_by_index(rows, self.plan.flow.load_mbps[failures.link], len(failures))
         return np.argsort(-hit, kind="stable")
-
-    def flow_after(self, down: Ints) -> VerifiedFlow:
-        """Return the flow where some links, by row, have failed."""
-        flow = self.flow
-        if not (flow.load_mbps[down] > 0).any():
-            return flow
-        is_down = np.zeros(len(self.problem.links), dtype=bool)
-        is_down[down] = True
-        if self.is_local:
-            uses, demand, rate = self.routes
-            demands = len(self.problem.demands)
-            is_alive = np.asarray(uses[:, is_down].sum(axis=1)).ravel() == 0
-            before = sum_by_index(demand, rate, demands)
-            left = sum_by_index(demand, np.where(is_alive, rate, 0.0), demands)
-            grows = np.divide(before, left, out=np.zeros(demands), where=left > 0)
-            moved = np.where(is_alive, rate * grows[demand], 0.0)
-            spread = sp.csr_array((moved, (demand, np.arange(len(rate)))), shape=(demands, len(rate)))
-            amount = sp.csr_array(spread @ uses)
-            served = np.where(left > 0, flow.served_mbps, 0.0)
-            row, by_demand = np.arange(demands), True
-        else:
-            amount, served = survive(self.problem, flow, is_down)
-            row, by_demand = flow.commodity, flow.by_demand
-        return VerifiedFlow(
-            load_mbps=np.asarray(amount.sum(axis=0)).ravel(),
-            link_row=flow.link_row,
-            served_mbps=served,
-            flow_mbps=amount,
-            commodity=row,
-            by_demand=by_demand,
-        )
 
     def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
         """Return the outcomes of some failures, and sums over them for each demand: see `Outcomes`."""
-        demands, probability = len(self.problem.demands), self.failures.probability
-        outcomes, sums = [], (np.zeros(demands), np.zeros(demands))
-        for row in rows.tolist():
-            down = self.failures.link[self.failures.start[row] : self.failures.start[row + 1]]
-            outcomes.append(self._outcome(down, sums, 0.0 if probability is None else probability[row]))
-        return outcomes, sums
+        probability = self.failures.probability
+        return self._outcomes(
+            self.failures.link_down[rows], np.zeros(len(rows)) if probability is None else probability[rows]
+        )
 
-    def _outcome(self, down: Ints, sums: tuple[Floats, Floats], probability: float) -> FailureOutcome:
-        """Return the outcome of one failure; add what each demand loses, and whether all of it arrives."""
-        problem, flow = self.problem, self.flow_after(down)
-        delivered = delivered_rates(problem, flow)
-        rate, sent = problem.rate_mbps, self.flow.served_mbps
-        sums[0][:] += probability * (rate - delivered)
-        sums[1][:] += probability * (delivered >= rate * (1 - TOLERANCE))
-        use = flow.load_mbps / problem.capacity_mbps
+    def _outcomes(
+        self, down: Bools, probability: Floats
+    ) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
+        """Return the outcomes of failures of links, (S, E), and expected losses and availabilities, (K,)."""
+        rate = self.plan.problem.rate_mbps
+        outcomes, lost, served = [], np.zeros(len(rate)), np.zeros(len(rate))
+        for share, after in zip(probability, self.plan.simulate(down, with_flow=True), strict=True):
+            outcomes.append(self._outcome(after))
+            lost += share * (rate - after.delivered_mbps)
+            served += share * (after.delivered_mbps >= rate * (1 - TOLERANCE))
+        return outcomes, (lost, served)
+
+    def _outcome(self, after: Aftermath) -> FailureOutcome:
+        problem = self.plan.problem
+        rate, sent = problem.rate_mbps, self.plan.flow.served_mbps
+        use = after.load_mbps / problem.capacity_mbps
         busiest = int(np.argmax(use)) if len(use) else -1
-        cut = float((sent - flow.served_mbps).sum())
-        lost = float((flow.served_mbps - delivered).sum())
         shed = np.where(rate - sent > 1e-12 * rate, rate - sent, 0.0)
         admitted = None
-        if flow.by_demand:
-            matrix = flow.flow_mbps
+        if after.flow is not None and after.flow.by_demand:
+            matrix = after.flow.flow_mbps
             admitted = admit_flows(
                 matrix.indptr.astype(np.int64),
                 matrix.indices.astype(np.int64),
                 matrix.data,
-                flow.served_mbps,
+                after.sent_mbps,
                 problem.capacity_mbps.copy(),
                 self.order,
             )
         return outcome_of(
             offered=float(rate.sum()),
-            delivered=float(delivered.sum()),
-            lost=lost + cut,
+            delivered=float(after.delivered_mbps.sum()),
+            lost=float((sent - after.delivered_mbps).sum()),
             shed=float(shed.sum()),
             admitted=admitted,
             overloaded_links=int((use > 1 + TOLERANCE).sum()),
@@ -358,10 +295,9 @@ class FixedPlan:
         none = self.failures.probability_of_none
         if none is None:
             return ()
-        calm = np.zeros(len(self.problem.demands)), np.zeros(len(self.problem.demands))
-        self._outcome(np.zeros(0, dtype=np.int64), calm, none)
+        calm = self._outcomes(np.zeros((1, self.failures.links), dtype=bool), np.array([none]))[1]
         lost, served = (np.sum([calm[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
-        return availability_tables(self.problem, lost, served)
+        return availability_tables(self.plan.problem, lost, served)
 
 
 FAILURES: Final = FailureStudy[Traffic](

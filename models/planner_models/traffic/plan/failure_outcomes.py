@@ -1,43 +1,59 @@
-"""What arrives in each of many failures, while nobody plans again.
+"""Simulation of a plan in failures, while nobody plans again: for metrics, checks and analyses.
 
-Traffic that a failure takes off its routes is restored in one of three ways, which follows from the plan:
+Traffic that a failure takes off its routes is restored in one of these ways:
 
-- reroute: a controller routes all traffic again that the plan sends, for the largest total; of plans that say
-  so in their table `guarantees`
-- igp: routers find the shortest paths again, with ECMP; of plans whose traffic is all on shortest paths
-- split: the source of a demand sends over those of its routes that survive, in their shares, on each at most
-  what is reserved there; of all other plans. Routes are those of the table `routes`, else paths that make up
-  the flows; a list of segments is lost with any of its links
+- none: it is lost at its source
+- local: the source of a demand sends over those of its routes that survive, in their shares, on each at most
+  what is reserved there. Routes are those of the table `routes`, else paths that make up the flows; a list of
+  segments is lost with any of its links
+- reconverge: routers find the shortest paths again, see `reconvergence`
+- reroute: a controller routes all traffic again that the plan sends, for the largest total
 
-Links then drop what overloads them, by the rule of `delivery`.
+The plan says which: its table `guarantees`, routes or weights; traffic that is all on shortest paths
+reconverges. Links then drop what overloads them, by the rule of `delivery`.
 """
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numba
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.errors import SolverFailure
+from planner.options import Restoration
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
-from planner_models.traffic.plan.delivery import PRECISION, delivered_rates
-from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes
-from planner_models.traffic.plan.reconvergence.evaluation import Outcomes, evaluate
-from planner_models.traffic.plan.reconvergence.network import network_of
-from planner_models.traffic.plan.reconvergence.shortest_paths import Trees, find_trees
+from planner_models.traffic.plan.delivery import delivered_rates
+from planner_models.traffic.plan.failed_links import survive
+from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes, require_links
+from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
 from planner_models.traffic.plan.rerouting import Rerouting
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
 
-Restoration = Literal["reroute", "igp", "split"]
 MAX_ENTRIES: Final = 4_000_000  # of routes times failures, which are simulated at a time
 SMALLEST_FLOW: Final = 1e-9  # of a demand; smaller parts of a flow are no path
+
+
+class Aftermath(NamedTuple):
+    """Traffic after a failure.
+
+    sent_mbps       (K,) what sources of demands send
+    delivered_mbps  (K,) what of it arrives
+    load_mbps       (E,) what would load links if none dropped any
+    flow            traffic on links; None where it is not known of each demand
+    """
+
+    sent_mbps: Floats
+    delivered_mbps: Floats
+    load_mbps: Floats
+    flow: VerifiedFlow | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,16 +104,18 @@ class SplitRoutes:
             return False
         return bool((self.uses.T @ self.most_mbps <= problem.capacity_mbps * (1 + TOLERANCE)).all())
 
-    def deliver(self, problem: Traffic, sent_mbps: Floats, down: Bools) -> Floats:
-        """Return what arrives of each demand in each failure, (S, K) Mbit/s; down (S, E) links that fail."""
+    def simulate(
+        self, problem: Traffic, sent_mbps: Floats, down: Bools, *, with_flow: bool = False
+    ) -> Iterator[Aftermath]:
+        """Yield the traffic after each failure; sent (K,) without failures, down (S, E) links that fail."""
         count, demands = len(self.demand), len(problem.demands)
         touches = self.touches
         of_demand = sp.csr_array((np.ones(count), (self.demand, np.arange(count))), shape=(demands, count))
-        found = np.zeros((len(down), demands))
+        limit = problem.capacity_mbps[:, None] * (1 + TOLERANCE)
         size = max(1, MAX_ENTRIES // max(count, 1))
         for first in range(0, len(down), size):
-            part = slice(first, first + size)
-            is_lost = touches @ down[part].T.astype(float) > 0
+            part = down[first : first + size]
+            is_lost = touches @ part.T.astype(float) > 0
             weight = np.where(is_lost, 0.0, self.weight[:, None])
             total = of_demand @ weight
             most = of_demand @ np.where(
@@ -107,17 +125,20 @@ class SplitRoutes:
             share = np.divide(sent, total, out=np.zeros(sent.shape), where=total > 0)
             rate = share[self.demand] * weight
             load = self.uses.T @ rate
-            found[part] = sent.T
-            over = (load > problem.capacity_mbps[:, None] * (1 + TOLERANCE)).any(axis=0)
-            for place in np.flatnonzero(over).tolist():
-                flow = sp.csr_array(of_demand @ (sp.diags_array(rate[:, place]) @ self.uses))
-                found[first + place] = _deliver(problem, flow, sent[:, place])
-        return found
+            over = (load > limit).any(axis=0)
+            for place in range(len(part)):
+                flow, delivered = None, sent[:, place]
+                if with_flow or over[place]:
+                    amount = sp.csr_array(of_demand @ (sp.diags_array(rate[:, place]) @ self.uses))
+                    flow = _flow_of_demands(problem, amount, sent[:, place])
+                if flow is not None and over[place]:
+                    delivered = delivered_rates(problem, flow)
+                yield Aftermath(sent[:, place], delivered, load[:, place], flow)
 
 
-def _deliver(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Floats) -> Floats:
-    """Return what arrives of each demand, (K,), of a flow of each on each link, (K, E), all in Mbit/s."""
-    flow = VerifiedFlow(
+def _flow_of_demands(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Floats) -> VerifiedFlow:
+    """Return the flow of each demand on each link, (K, E), all in Mbit/s."""
+    return VerifiedFlow(
         load_mbps=np.asarray(flow_mbps.sum(axis=0)).ravel(),
         link_row=np.arange(len(problem.links)),
         served_mbps=sent_mbps,
@@ -125,25 +146,119 @@ def _deliver(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Floats) -> Fl
         commodity=np.arange(len(problem.demands)),
         by_demand=True,
     )
-    return delivered_rates(problem, flow)
 
 
-def find_restoration(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Restoration:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlanInFailures:
+    """A plan that stays as it is in failures, and how its traffic is restored."""
+
+    problem: Traffic
+    plan: Routing
+    restoration: Restoration
+
+    @classmethod
+    def of(cls, problem: Traffic, plan: Routing) -> PlanInFailures:
+        """Return the plan with the restoration that it says or that its routes imply."""
+        return cls(problem=problem, plan=plan, restoration=find_restoration(problem, plan))
+
+    @cached_property
+    def flow(self) -> VerifiedFlow:
+        """The flow without failures."""
+        return verify_flow(self.problem, self.plan)
+
+    @cached_property
+    def routes(self) -> SplitRoutes:
+        """The routes of demands."""
+        return SplitRoutes.of(self.problem, self.plan, self.flow)
+
+    @cached_property
+    def rerouting(self) -> Rerouting:
+        """The program that routes the traffic of the plan again."""
+        return Rerouting(self.problem, self.flow.served_mbps)
+
+    @cached_property
+    def shortest_paths(self) -> ShortestPathRouting:
+        """The traffic of the plan on shortest paths, by the plan's weights where it has some."""
+        problem, flow = self.problem, self.flow
+        is_single = self.plan.weights is None and _takes_one_path(problem, flow)
+        return ShortestPathRouting(
+            problem=problem.with_rates(flow.served_mbps),
+            weight=weights_of(problem, self.plan),
+            is_single=is_single,
+        )
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process needs: a solver session stays here."""
+        return {name: value for name, value in self.__dict__.items() if name != "rerouting"}
+
+    def simulate(self, down: Bools, *, with_flow: bool = False) -> Iterator[Aftermath]:
+        """Yield the traffic after each failure, of links (S, E); `with_flow`: on links too, where known.
+
+        raises  ValueError for shortest paths, which `deliver` and `shortest_paths` follow
+        """
+        if self.restoration == "local":
+            yield from self.routes.simulate(self.problem, self.flow.served_mbps, down, with_flow=with_flow)
+        elif self.restoration == "reroute":
+            for one in down:
+                delivered, load = self.rerouting.reroute(np.flatnonzero(one))
+                yield Aftermath(delivered, delivered, load, None)
+        elif self.restoration == "none":
+            for one in down:
+                flow = self.flow
+                if (flow.load_mbps[one] > 0).any():
+                    left = survive(self.problem, flow, one)
+                    flow = replace(
+                        flow,
+                        load_mbps=np.asarray(left.flow_mbps.sum(axis=0)).ravel(),
+                        served_mbps=left.served_mbps,
+                        flow_mbps=left.flow_mbps,
+                    )
+                delivered = delivered_rates(self.problem, flow)
+                yield Aftermath(flow.served_mbps, delivered, flow.load_mbps, flow)
+        else:
+            raise ValueError(f"{self.restoration}: shortest paths are not followed one failure at a time")
+
+    def deliver(self, failures: FailureSet) -> Floats:
+        """Return what arrives of each demand in each failure, shape (S, K), Mbit/s."""
+        count = len(failures), len(self.problem.demands)
+        if self.restoration != "reconverge":
+            found = [one.delivered_mbps for one in self.simulate(failures.link_down)]
+            return np.array(found).reshape(count)
+        if not len(self.shortest_paths.problem.targets):
+            return np.zeros(count)
+        bare = replace(failures, probability=None)
+        return np.asarray(self.shortest_paths.solve(bare, with_demands=True, with_admission=False).by_demand)
+
+
+def find_restoration(problem: Traffic, plan: Routing) -> Restoration:
     """Return how the traffic of a plan is restored after a failure."""
     claims = plan.guarantees
     if claims is not None and (claims["restoration"] == "reroute").any():
         return "reroute"
-    if plan.routes is not None:
-        return "split"
     if plan.weights is not None:
-        return "igp"
+        return "reconverge"
+    if plan.routes is not None:
+        return "local"
+    flow = verify_flow(problem, plan)
     used = flow.flow_mbps.tocoo()
     target = problem.target[flow.commodity] if flow.by_demand else flow.commodity % len(problem.nodes)
     row = np.searchsorted(problem.targets, target[used.row])
     shortest = np.zeros((len(problem.targets), len(problem.links)), dtype=bool)
     entries = split_ratios.shortest_path_links(problem)
     shortest[entries.row, entries.col] = True
-    return "igp" if shortest[np.minimum(row, len(shortest) - 1), used.col].all() else "split"
+    is_shortest = bool(shortest[np.minimum(row, len(shortest) - 1), used.col].all())
+    return "reconverge" if is_shortest else "local"
+
+
+def weights_of(problem: Traffic, plan: Routing) -> Floats | None:
+    """Return the link weights of a plan, (E,); None where it has none."""
+    if plan.weights is None:
+        return None
+    table = plan.weights
+    place = require_links(problem, table["tail"], table["head"], table["parallel"], "weights")
+    weight = problem.weight.copy()
+    weight[place] = table["weight"].to_numpy(float)
+    return weight
 
 
 _outcomes: weakref.WeakKeyDictionary[Routing, tuple[weakref.ref[Traffic], FailureSet, Floats]]
@@ -158,41 +273,9 @@ def deliver_in_failures(problem: Traffic, plan: Routing, failures: FailureSet) -
     known = _outcomes.get(plan)
     if known is not None and known[0]() is problem and np.array_equal(known[1].link_down, failures.link_down):
         return known[2]
-    flow = verify_flow(problem, plan)
-    sent = flow.served_mbps
-    restoration = find_restoration(problem, plan, flow)
-    if restoration == "reroute":
-        rerouting = Rerouting(problem, sent)
-        found = np.array([rerouting.deliver(np.flatnonzero(down)) for down in failures.link_down])
-    elif restoration == "igp":
-        found = _deliver_by_igp(problem, plan, flow, failures)
-    else:
-        found = SplitRoutes.of(problem, plan, flow).deliver(problem, sent, failures.link_down)
-    found = found.reshape(len(failures), len(problem.demands))
+    found = PlanInFailures.of(problem, plan).deliver(failures)
     _outcomes[plan] = weakref.ref(problem), failures, found
     return found
-
-
-def _deliver_by_igp(problem: Traffic, plan: Routing, flow: VerifiedFlow, failures: FailureSet) -> Floats:
-    """Return what arrives in each failure, (S, K) Mbit/s, once routers have found shortest paths again."""
-    weight = None
-    if plan.weights is not None:
-        given = plan.weights
-        tail, head = problem.find_nodes(given["tail"]), problem.find_nodes(given["head"])
-        link = problem.find_links(tail, head, given["parallel"].to_numpy(np.int64))
-        weight = problem.weight.copy()
-        weight[link] = given["weight"].to_numpy(float)
-    sent = problem.with_rates(flow.served_mbps)
-    if not len(sent.targets):
-        return np.zeros((len(failures), len(problem.demands)))
-    network = network_of(sent, weight=weight, is_single=_takes_one_path(problem, flow))
-    trees = Trees(*find_trees(network))
-    found = Outcomes(
-        *evaluate(network, trees, failures.start, failures.link, np.zeros(0), False, True, False)
-    )
-    if found.error.max(initial=0.0) > PRECISION:
-        raise SolverFailure("delivered traffic after a failure: the shares that links pass do not converge")
-    return np.asarray(found.by_demand)
 
 
 def _takes_one_path(problem: Traffic, flow: VerifiedFlow) -> bool:

@@ -149,7 +149,8 @@ def _find_broken(
         rerouting = Rerouting(problem, claim.rate_mbps)
         arrives = np.array([rerouting.deliver(np.flatnonzero(one)) for one in down])
     else:
-        arrives = routes.deliver(problem, flow.served_mbps, down)
+        found = routes.simulate(problem, flow.served_mbps, down)
+        arrives = np.array([one.delivered_mbps for one in found])
     arrives = arrives.reshape(len(combinations), len(problem.demands))
     missing = claim.rate_mbps * (1 - TOLERANCE) - arrives
     for row in np.flatnonzero((missing > 0).any(axis=1)).tolist():

@@ -6,6 +6,7 @@ changes the capacities of its links, and the simplex method goes on from the bas
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
 import numpy as np
@@ -60,7 +61,8 @@ class Rerouting:
         self._first_left_out = targets * links
         self._session = highs.load(program, Options())
         self._session.setOptionValue("solver", "ipm" if program.shape[0] > highs.SMALL_ROWS else "simplex")
-        self._left_out = self._solve()
+        self._lock = threading.Lock()
+        self._left_out, self._load = self._solve()
         self._session.setOptionValue("solver", "simplex")
         self._basis = self._session.getBasis()
 
@@ -69,26 +71,33 @@ class Rerouting:
 
         down  links that have failed, by row
         """
-        if not len(down):
-            return self._divide(self._left_out)
-        for link in down.tolist():
-            self._session.changeRowBounds(self._first_row + link, -np.inf, 0.0)
-        self._session.setBasis(self._basis)
-        left_out = self._solve()
-        for link in down.tolist():
-            self._session.changeRowBounds(self._first_row + link, -np.inf, float(self._capacity[link]))
-        return self._divide(left_out)
+        return self.reroute(down)[0]
 
-    def _solve(self) -> Floats:
-        """Return what is left out of each pair, shape of `merged.demands`, Mbit/s."""
+    def reroute(self, down: Ints) -> tuple[Floats, Floats]:
+        """Return what `deliver` does, and the loads of the links, (E,) Mbit/s; one thread at a time."""
+        with self._lock:
+            if not len(down):
+                return self._divide(self._left_out), self._load
+            for link in down.tolist():
+                self._session.changeRowBounds(self._first_row + link, -np.inf, 0.0)
+            self._session.setBasis(self._basis)
+            left_out, load = self._solve()
+            for link in down.tolist():
+                self._session.changeRowBounds(self._first_row + link, -np.inf, float(self._capacity[link]))
+        return self._divide(left_out), load
+
+    def _solve(self) -> tuple[Floats, Floats]:
+        """Return what is left out of each pair, shape of `merged.demands`, and loads, (E,), in Mbit/s."""
         status = self._highs.run(self._session, self._highs.NAME)
         if status is not Status.OPTIMAL:
             raise SolverFailure(f"{self._highs.NAME}: {status}")
-        values = np.array(self._session.getSolution().col_value)[self._first_left_out :]
+        values = np.array(self._session.getSolution().col_value)
+        load = values[: self._first_left_out].reshape(-1, len(self._capacity)).sum(axis=0) * self._unit
+        values = values[self._first_left_out :]
         known = self._wanted > 0
         left_out = np.zeros(len(self._wanted))
         left_out[known] = values[self._place[known]] * self._unit
-        return np.where(left_out > NONE_LEFT_OUT * self._wanted, left_out, 0.0)
+        return np.where(left_out > NONE_LEFT_OUT * self._wanted, left_out, 0.0), np.maximum(load, 0.0)
 
     def _divide(self, left_out: Floats) -> Floats:
         """Return what arrives of each demand, given what is left out of each pair."""

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.errors import InputError
 from planner_models.traffic.designs import ecmp, optimum, tunnels
 from planner_models.traffic.designs.failure_analysis import FixedPlan, Reconvergence
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
@@ -37,7 +36,7 @@ def outcomes(problem: Traffic, *, is_local: bool) -> dict[str, dict[str, float |
     plan = tunnels.route(problem).plan
     assert plan is not None
     failures = build_failure_set(problem, "links")
-    analysis = FixedPlan(problem=problem, plan=plan, failures=failures, is_local=is_local)
+    analysis = FixedPlan.of(problem, plan, failures, "local" if is_local else "none")
     found, _ = analysis.evaluate(np.arange(len(failures)))
     return {name: {**one.metrics, **one.figures} for name, one in zip(failures.names, found, strict=True)}
 
@@ -77,7 +76,7 @@ def test_the_check_of_a_plan_on_the_failed_network_says_the_same(
     if not len(failed.links):
         return
     read = read_routing(failed, plan.to_tables())
-    analysis = FixedPlan(problem=problem, plan=plan, failures=failures, is_local=False)
+    analysis = FixedPlan.of(problem, plan, failures, "none")
     outcome = analysis.evaluate(np.array([row]))[0][0]
     metrics = measure(failed, read, None)
     for name in ("delivered_mbps", "lost_mbps", "shed_mbps", "max_utilization", "overloaded_links"):
@@ -100,9 +99,12 @@ def test_what_rides_failed_links_is_said() -> None:
     assert "failed_links" in set(check(failed, read).frame["limit"])
 
 
-def test_routes_are_needed_to_move_traffic() -> None:
-    with pytest.raises(InputError, match="restoration local: the plan has no table routes"):
-        planner.failures(square(), design="optimum", restoration="local")
+def test_flows_without_routes_move_to_the_paths_that_make_them_up() -> None:
+    problem = Traffic.from_tables({"links": LINKS, "demands": DEMANDS})
+    result = planner.failures(problem, design="optimum", failures="links", restoration="local")
+    assert "moves to those of its demand that survive" in result.restoration
+    lost = {one.element: one.metrics["lost_mbps"] for one in result.failures}
+    assert lost["c<->d"] == pytest.approx(5.0)  # of 15 Mbit/s that share b->d, and c->d has no other path
 
 
 def test_a_plan_made_elsewhere_is_examined() -> None:
@@ -121,7 +123,7 @@ def test_a_plan_made_elsewhere_is_examined() -> None:
 @given(problems())
 def test_fewer_failures_have_no_worse_worst_case(problem: Traffic) -> None:
     failures = build_failure_set(problem, "links")
-    analysis = Reconvergence(problem=problem, failures=failures)
+    analysis = Reconvergence.of(problem, failures)
     delivered = [one.metrics["delivered_mbps"] for one in analysis.evaluate(np.arange(len(failures)))[0]]
     fewer = np.arange(0, len(failures), 2)
     part = replace(analysis, failures=failures.select(fewer))

@@ -27,7 +27,7 @@ EVEN = both_ways([("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 10.0), ("c", "d
 
 
 def restoration_of(problem: Traffic, plan: Routing) -> str:
-    return find_restoration(problem, plan, verify_flow(problem, plan))
+    return find_restoration(problem, plan)
 
 
 def arrives_in(problem: Traffic, plan: Routing) -> dict[str, list[float]]:
@@ -40,9 +40,9 @@ def test_sources_split_over_the_paths_of_flows_that_survive() -> None:
     problem = network(SQUARE, [("a", "d", 12.0)])
     plan = optimum.route(replace(problem, links=problem.links.assign(weight=[1.0, 1, 2, 2] * 2))).plan
     assert plan is not None
-    assert restoration_of(problem, plan) == "igp"  # equal weights here: all of it is on shortest paths
+    assert restoration_of(problem, plan) == "reconverge"  # equal weights here: all of it is on shortest paths
     uneven = replace(problem, links=problem.links.assign(weight=[1.0, 1, 2, 2] * 2))
-    assert restoration_of(uneven, plan) == "split"
+    assert restoration_of(uneven, plan) == "local"
     # 12 Mbit/s on one path of 10 or of 6
     assert arrives_in(uneven, plan) == {"a<->b": [6.0], "b<->d": [6.0], "a<->c": [10.0], "c<->d": [10.0]}
 
@@ -52,7 +52,7 @@ def test_tunnels_share_what_lost_tunnels_carried() -> None:
     problem = replace(network(SQUARE, [("a", "d", 8.0)]), tunnels=paths)
     plan = tunnels.route(problem).plan
     assert plan is not None
-    assert restoration_of(problem, plan) == "split"
+    assert restoration_of(problem, plan) == "local"
     assert arrives_in(problem, plan) == {"a<->b": [6.0], "b<->d": [6.0], "a<->c": [8.0], "c<->d": [8.0]}
 
 
@@ -63,7 +63,7 @@ def test_a_plan_with_link_weights_finds_shortest_paths_by_them() -> None:
     assert plan is not None
     weights = plan.links[["tail", "head", "parallel"]].assign(weight=heavy.weight)
     plan = replace(plan, weights=weights)
-    assert restoration_of(problem, plan) == "igp"
+    assert restoration_of(problem, plan) == "reconverge"
     assert arrives_in(problem, plan) == {"a<->b": [6.0], "b<->d": [6.0], "a<->c": [8.0], "c<->d": [8.0]}
 
 

@@ -15,6 +15,7 @@ from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import flow_by_demand
 from planner_models.traffic.plan.reconvergence.network import admission_order
+from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
 from planner_models.traffic.problem.failure_sets import FailureSet, build_failure_set, join_sets
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import topohub
@@ -48,8 +49,9 @@ def admit(problem: Traffic, flow: Floats) -> float:
 
 
 def compare_with_design(problem: Traffic, failures: FailureSet, *, is_single: bool) -> None:
-    analysis = Reconvergence(problem=problem, failures=failures, is_single=is_single)
-    found = analysis.solve(failures, with_loads=True, with_demands=True)
+    found = ShortestPathRouting(problem=problem, is_single=is_single).solve(
+        failures, with_loads=True, with_demands=True
+    )
     scale = float(problem.rate_mbps.sum())
     for s in range(len(failures)):
         up = ~failures.link_down[s]
@@ -115,7 +117,7 @@ def test_probabilities_sum_up_what_each_demand_loses() -> None:
         [("direct", "a->c", 0.1), ("first", "a->b", 0.2)], columns=["failure", "member", "probability"]
     )
     problem = Traffic.from_tables({"links": links, "demands": demands, "failures": failures})
-    analysis = Reconvergence(problem=problem, failures=build_failure_set(problem))
+    analysis = Reconvergence.of(problem, build_failure_set(problem))
     _, sums = analysis.evaluate(np.array([0, 1]))
     table = analysis.conclude([sums])[0].frame.set_index("demand")
     # a->c is 1 above its direct link without a failure, fits on a->b->c, and is 1 above again
