@@ -47,7 +47,8 @@ def failures(
         typer.Option(
             "--restoration",
             help="After a failure: none, local (to routes that survive), reconverge (new shortest paths), "
-            "reoptimize; default: the design decides again.",
+            "reroute (what the plan sends), reoptimize (all demands); default: what the design is made for, "
+            "else it decides again.",
         ),
     ] = None,
     plan: Annotated[

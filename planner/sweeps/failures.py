@@ -420,8 +420,9 @@ def failures(
     failures      sets of failures, such as "links", "double_links" or "table", see `planner list SYSTEM`;
                   default: the problem's table of failures where it has one, else each element alone
     restoration   what happens after a failure: "none", "local" (traffic moves to the routes of its demand
-                  that survive), "reconverge" (new shortest paths) or "reoptimize"; default: what the design
-                  does, which decides again
+                  that survive), "reconverge" (new shortest paths), "reroute" (a controller routes again what
+                  the plan sends) or "reoptimize" (all demands); default: what the design is made for, such
+                  as shortest paths, else it decides again
     plan          a plan, or a folder of plan tables, that is examined instead of a design's
     kinds         kinds of elements, such as "link" or ["link", "node"]; default: all that can fail
     limit         largest number of failures to try, the busiest elements first; default: all

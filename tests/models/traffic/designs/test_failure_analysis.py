@@ -119,6 +119,29 @@ def test_a_plan_made_elsewhere_is_examined() -> None:
     assert "shortest paths" in again.restoration
 
 
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        ("ffc", "moves to those of its demand that survive"),
+        ("robust", "a controller routes again what the plan sends"),
+        ("weights", "by the plan's weights, which stay as they are"),
+    ],
+)
+def test_a_design_is_restored_as_it_is_made_for(design: str, words: str) -> None:
+    """What arrives in each failure is at least what the plan guarantees, and as its metrics say."""
+    problem = Traffic.from_tables({"links": LINKS, "demands": DEMANDS})
+    result = planner.failures(problem, design=design, failures="links")
+    assert words in result.restoration
+    assert result.run.plan is not None
+    again = planner.failures(problem, plan=result.run.plan, failures="links")
+    assert again.to_frame()["delivered_mbps"].tolist() == result.to_frame()["delivered_mbps"].tolist()
+    worst = result.metrics.get("worst_delivered_mbps")
+    if worst is not None:
+        least = min(one.metrics["delivered_mbps"] or 0.0 for one in result.failures)
+        assert least == pytest.approx(worst, rel=1e-6)
+        assert worst >= (result.metrics["guaranteed_mbps"] or 0.0) - 1e-6
+
+
 @settings(max_examples=10)
 @given(problems())
 def test_fewer_failures_have_no_worse_worst_case(problem: Traffic) -> None:
