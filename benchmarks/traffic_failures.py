@@ -30,6 +30,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import topohub
 
 SCALE = 1e9  # of weights, as ngraph's costs are whole numbers
+PAIRS = 100  # double failures that are re-optimised
 SAMPLE = 12  # failures that the slower ones try: their time is extrapolated
 
 
@@ -140,26 +141,33 @@ def compare(name: str, *, doubles: bool, peak: float = 1.2) -> None:
     print(f"                   ngraph {took * scale:.1f} s for admitted traffic")
     worst = int(np.argmin(found.delivered))
     print(f"  worst: {single.names[worst]}, {found.delivered[worst]:,.0f} Mbit/s delivered")
-    reoptimize(problem, single, rows, scale)
+    reoptimize(problem, single, rows)
     if doubles:
         pairs = build_failure_set(problem, "double_links")
         seconds, found = user_seconds(lambda: analysis.solve(pairs))
         worst = int(np.argmin(found.delivered))
         print(f"  {len(pairs):,} double failures: planner {seconds:.1f} s for delivered and admitted traffic")
         print(f"  worst: {pairs.names[worst]}, {found.delivered[worst]:,.0f} Mbit/s delivered")
+        again = Reoptimization(problem=problem, failures=pairs)
+        busiest = again.busiest_first()[:PAIRS]
+        took, (best, _) = user_seconds(lambda: again.evaluate(busiest))
+        print(f"  the {PAIRS} busiest double failures, re-optimised: planner {took / PAIRS:.3f} s each")
+        delivered = np.array([one.metrics["delivered_mbps"] for one in best])
+        assert (delivered >= found.delivered[busiest] * (1 - 1e-9)).all()  # shortest paths are routes too
 
 
-def reoptimize(problem: Traffic, single: FailureSet, rows: Ints, scale: float) -> None:
+def reoptimize(problem: Traffic, single: FailureSet, rows: Ints) -> None:
     """Print the seconds where a controller routes again, and assert its answers for some failures."""
     analysis = Reoptimization(problem=problem, failures=single)
-    analysis.evaluate(rows[:1])  # compiles, and finds the plan without failures
-    took, (found, _) = user_seconds(lambda: analysis.evaluate(rows))
-    print(f"  single failures, re-optimised: planner {took * scale:.1f} s (from {len(rows)} failures)")
-    for row, one in zip(rows[:3].tolist(), found[:3], strict=True):
+    analysis.evaluate(rows[:1])  # compiles
+    analysis = Reoptimization(problem=problem, failures=single)
+    took, (found, _) = user_seconds(lambda: analysis.evaluate(np.arange(len(single))))
+    print(f"  single failures, re-optimised: planner {took:.1f} s, {took / len(single):.3f} s each")
+    for row in rows[:3].tolist():
         decision = optimum.route(adjust(problem, fail_links=(single.names[row],)), objective="delivered")
         assert decision.proof.objective is not None
-        delivered, offered = one.metrics["delivered_mbps"] or 0.0, problem.rate_mbps.sum()
-        assert abs(delivered - decision.proof.objective) <= 1e-4 * offered
+        delivered, offered = found[row].metrics["delivered_mbps"] or 0.0, problem.rate_mbps.sum()
+        assert abs(delivered - decision.proof.objective) <= 1e-5 * offered
     gaps = [one.figures["bound_mbps"] / max(one.metrics["delivered_mbps"] or 0.0, 1e-9) - 1 for one in found]
     print(f"  largest gap to the bound: {max(gaps):.1e}")
 

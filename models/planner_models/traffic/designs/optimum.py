@@ -673,6 +673,12 @@ def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats)
     return rate / sent[demand] * wanted[demand]
 
 
+def solves_total_over_paths(problem: Traffic, options: Options) -> bool:
+    """Return whether the largest total flow over all routes is found by generated paths."""
+    is_free = RouteLimits.of(problem) is None and not problem.has_classes and options.service != "all"
+    return is_free and _is_column_generation_faster(problem, options, TOTAL_COLUMN_GENERATION_FLOWS)
+
+
 def _is_column_generation_faster(problem: Traffic, options: Options, least: int) -> bool:
     """Return whether column generation is faster than the linear program, as measured.
 

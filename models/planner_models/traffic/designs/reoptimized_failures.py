@@ -1,17 +1,20 @@
 """Analysis of failures after which a controller routes again for the most delivered traffic.
 
-The best plan without failures is the start of all: a failure of links without load changes nothing. Else the
-traffic that rode the failed links is routed over what is left of the capacities, each demand over shortest
-paths with free capacity. Where that reaches the bound, it is optimal: no failure delivers more than the
-network without it, nor traffic that has no path. Only the other failures need the design's own search.
+The best plan without failures is the start of all: a failure of links without load changes nothing. On large
+networks the simplex method over paths goes on from the basis of that plan, with the failed links at a price
+that no traffic pays. On small ones, and under limits of routes, the traffic that rode the failed links is
+routed over what is left of the capacities, each demand over shortest paths with free capacity. Where that
+reaches the bound, it is optimal: no failure delivers more than the network without it, nor traffic that has
+no path. Only the other failures need the design's own search.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numba
 import numpy as np
@@ -23,6 +26,10 @@ from planner.contract.studies import Section
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs.path_flows import total_flow
+from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
+from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
+from planner_models.traffic.designs.path_flows.total_flow import MAX_SIMPLEX_LINKS, PASSES_BEFORE_SIMPLEX
 from planner_models.traffic.plan.availability_tables import availability_tables, outcome_of
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
@@ -88,6 +95,14 @@ def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-u
     return routed
 
 
+class _Outcome(NamedTuple):
+    """Delivered traffic of demands after a failure, (K,), loads of links, (E,), and a bound on the total."""
+
+    delivered_mbps: Floats
+    load_mbps: Floats
+    bound_mbps: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reoptimization:
     """Analysis where a controller routes again after a failure, for the most delivered traffic."""
@@ -100,6 +115,44 @@ class Reoptimization:
     def about(self) -> str:
         """Restoration after a failure, in one sentence."""
         return "a controller routes again for the most delivered traffic"
+
+    @cached_property
+    def basis(self) -> LeastCostFlow | None:
+        """The largest total flow without failures; None where the design finds it by another way."""
+        problem = self.problem
+        is_small = len(problem.links) <= MAX_SIMPLEX_LINKS and len(problem.routable.targets) > 0
+        if not is_small or not optimum.solves_total_over_paths(problem, self.options):
+            return None
+        search = TotalFlow(problem.routable)
+        for state in search.run(gap=total_flow.DEFAULT_GAP, until=self._until()):
+            if state.passes >= PASSES_BEFORE_SIMPLEX:
+                break
+        simplex = LeastCostFlow(problem.routable)
+        return simplex if simplex.deliver_most(self._until(), search.path_flow()) else None
+
+    def _until(self) -> float | None:
+        """Return when a search that starts now has to end."""
+        limit = self.options.time_limit_s
+        return None if limit is None else time.perf_counter() + limit
+
+    @cached_property
+    def calm(self) -> _Outcome:
+        """The most delivered traffic without failures.
+
+        raises  InputError where no plan was found
+        """
+        if self.basis is not None:
+            return self._outcome_of(self.basis)
+        flow = self.flow
+        proof = self.decision.proof
+        known = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf
+        bound = float(min(known, self.problem.rate_mbps.sum()))
+        return _Outcome(delivered_rates(self.problem, flow), flow.load_mbps, bound)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process needs: the plan without failures is found once, here."""
+        _ = self.calm
+        return self.__dict__
 
     @cached_property
     def decision(self) -> Decision[Routing]:
@@ -120,13 +173,6 @@ class Reoptimization:
         return verify_flow(self.problem, plan)
 
     @cached_property
-    def bound(self) -> float:
-        """The most traffic that any plan delivers without failures, Mbit/s."""
-        proof = self.decision.proof
-        known = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf
-        return float(min(known, self.problem.rate_mbps.sum()))
-
-    @cached_property
     def network(self) -> Network:
         """The problem as arrays."""
         return network_of(self.problem)
@@ -136,7 +182,7 @@ class Reoptimization:
         failures = self.failures
         rows = np.repeat(np.arange(len(failures)), np.diff(failures.start))
         return np.argsort(
-            -sum_by_index(rows, self.flow.load_mbps[failures.link], len(failures)), kind="stable"
+            -sum_by_index(rows, self.calm.load_mbps[failures.link], len(failures)), kind="stable"
         )
 
     def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
@@ -146,10 +192,10 @@ class Reoptimization:
         for row in rows.tolist():
             down = np.zeros(len(self.problem.links), dtype=bool)
             down[self.failures.link[self.failures.start[row] : self.failures.start[row + 1]]] = True
-            outcomes.append(self._outcome(down, sums, 0.0 if probability is None else probability[row]))
+            outcomes.append(self._describe(down, sums, 0.0 if probability is None else probability[row]))
         return outcomes, sums
 
-    def _outcome(self, down: Bools, sums: tuple[Floats, Floats], probability: float) -> FailureOutcome:
+    def _describe(self, down: Bools, sums: tuple[Floats, Floats], probability: float) -> FailureOutcome:
         delivered, load, bound = self._solve(down)
         rate, capacity = self.problem.rate_mbps, self.problem.capacity_mbps
         sums[0][:] += probability * (rate - delivered)
@@ -169,15 +215,32 @@ class Reoptimization:
         )
         return replace(found, figures={**found.figures, "bound_mbps": max(bound, arrives)})
 
-    def _solve(self, down: Bools) -> tuple[Floats, Floats, float]:
-        """Return delivered traffic, (K,), loads, (E,), and a bound on all delivered traffic, Mbit/s."""
+    def _solve(self, down: Bools) -> _Outcome:
+        """Return the most delivered traffic without some links, (E,)."""
+        if not (self.calm.load_mbps[down] > 0).any():
+            return self.calm
+        if self.basis is not None:
+            search = self.basis.without_links(down)
+            if search.continue_search(self._until()):
+                return self._outcome_of(search)
+        return self._solve_again(down)
+
+    def _outcome_of(self, search: LeastCostFlow) -> _Outcome:
+        """Return the outcome that the simplex method over paths found."""
+        found, problem = search.path_flow(), self.problem
+        order = search.order[found.demand]
+        delivered = sum_by_index(order, found.flow, len(problem.demands))
+        hops = found.end - found.start
+        at = np.arange(hops.sum()) + np.repeat(found.start - np.cumsum(hops) + hops, hops)
+        load = sum_by_index(found.link[at], np.repeat(found.flow, hops), len(problem.links))
+        return _Outcome(np.minimum(delivered, problem.rate_mbps), load, search.total_bound_mbps())
+
+    def _solve_again(self, down: Bools) -> _Outcome:
+        """Return the outcome after the traffic of failed links, (E,), is routed again, or all traffic."""
         problem, flow = self.problem, self.flow
-        before = delivered_rates(problem, flow)
         offered = float(problem.rate_mbps.sum())
-        if not (flow.load_mbps[down] > 0).any():
-            return before, flow.load_mbps, self.bound
         lost = problem.disconnected_demands(~down)
-        bound = min(self.bound, float(problem.rate_mbps[~lost].sum()))
+        bound = min(self.calm.bound_mbps, float(problem.rate_mbps[~lost].sum()))
         left = survive(problem, flow, down)
         load = np.asarray(left.flow_mbps.sum(axis=0)).ravel()
         missing = np.where(lost, 0.0, problem.rate_mbps - left.served_mbps)
@@ -190,26 +253,27 @@ class Reoptimization:
         delivered[moved] += routed
         load = load + free - residual
         if bound - float(delivered.sum()) <= GAP * offered:
-            return delivered, load, bound
-        again, full, proven = self._decide_again(down)
-        if float(again.sum()) < float(delivered.sum()):
-            return delivered, load, min(bound, proven)
-        return again, full, min(bound, proven)
+            return _Outcome(delivered, load, bound)
+        again = self._decide_again(down)
+        bound = min(bound, again.bound_mbps)
+        if float(again.delivered_mbps.sum()) < float(delivered.sum()):
+            return _Outcome(delivered, load, bound)
+        return again._replace(bound_mbps=bound)
 
-    def _decide_again(self, down: Bools) -> tuple[Floats, Floats, float]:
-        """Return delivered traffic, loads and bound of the design on the failed network."""
+    def _decide_again(self, down: Bools) -> _Outcome:
+        """Return the outcome of the design on the failed network."""
         load = np.zeros(len(down))
         if down.all():
-            return np.zeros(len(self.problem.demands)), load, 0.0
+            return _Outcome(np.zeros(len(self.problem.demands)), load, 0.0)
         failed = remove_failed(self.problem, down, np.ones(len(down)), "shed")
         decision = optimum.route(failed, objective="delivered", options=self.options)
         proof = decision.proof
         bound = proof.bound if proof.metric == "delivered_mbps" and proof.bound is not None else np.inf
         if decision.plan is None:
-            return np.zeros(len(self.problem.demands)), load, bound
+            return _Outcome(np.zeros(len(self.problem.demands)), load, bound)
         flow = verify_flow(failed, decision.plan)
         load[~down] = flow.load_mbps
-        return delivered_rates(failed, flow), load, bound
+        return _Outcome(delivered_rates(failed, flow), load, bound)
 
     def conclude(self, parts: Sequence[tuple[Floats, Floats]]) -> Sequence[Section]:
         """Return expected losses and availabilities where failures have probabilities."""
@@ -217,6 +281,6 @@ class Reoptimization:
         if none is None:
             return ()
         calm = np.zeros(len(self.problem.demands)), np.zeros(len(self.problem.demands))
-        self._outcome(np.zeros(len(self.problem.links), dtype=bool), calm, none)
+        self._describe(np.zeros(len(self.problem.links), dtype=bool), calm, none)
         lost, served = (np.sum([calm[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
         return availability_tables(self.problem, lost, served)

@@ -16,7 +16,7 @@ from planner_models.traffic.plan.check import check
 from planner_models.traffic.plan.failed_links import read_routing
 from planner_models.traffic.plan.metrics import measure
 from planner_models.traffic.problem.adjustments import adjust
-from planner_models.traffic.problem.failure_sets import build_failure_set
+from planner_models.traffic.problem.failure_sets import build_failure_set, join_sets
 from planner_models.traffic.problem.problem import Traffic
 from tests.models.traffic.networks import problems
 
@@ -154,13 +154,19 @@ def test_fewer_failures_have_no_worse_worst_case(problem: Traffic) -> None:
     assert min(some, default=0.0) >= min(delivered) - 1e-9
 
 
-@settings(max_examples=10)
-@given(problems(max_nodes=5))
-def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic) -> None:
+@pytest.mark.parametrize("is_warm", [False, True])
+@settings(max_examples=8)
+@given(problem=problems(max_nodes=5))
+def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic, is_warm: bool) -> None:
+    """Small problems are solved again; here also from the basis without failures, as large ones are."""
     problem = problem.scale_demands(1.5)
-    failures = build_failure_set(problem, "links")
+    failures = join_sets([build_failure_set(problem, source) for source in ("links", "nodes")])
+    failures = failures.select(np.unique(np.linspace(0, len(failures) - 1, 5).astype(int)))
     analysis = Reoptimization(problem=problem, failures=failures)
-    whole = analysis.flow.served_mbps.sum()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optimum, "solves_total_over_paths", lambda *_: is_warm)
+        assert (analysis.basis is not None) == (is_warm and problem.routable.rate_mbps.any())
+    whole = analysis.calm.delivered_mbps.sum()
     found, _ = analysis.evaluate(np.arange(len(failures)))
     for name, one in zip(failures.names, found, strict=True):
         delivered = one.metrics["delivered_mbps"]
@@ -168,7 +174,8 @@ def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic) -> None:
         assert delivered <= whole + 1e-6  # a failure never helps
         assert delivered <= one.figures["bound_mbps"] + 1e-6
         assert one.metrics["max_utilization"] <= 1 + 1e-6  # type: ignore[operator]
-        failed = adjust(problem, fail_links=(name,))
+        kind = "fail_nodes" if name in set(problem.nodes["node"].astype(str)) else "fail_links"
+        failed = adjust(problem, **{kind: (name,)})
         if len(failed.links):
             expected = optimum.route(failed, objective="delivered").proof.objective
             assert delivered == pytest.approx(expected, rel=1e-5, abs=1e-6)

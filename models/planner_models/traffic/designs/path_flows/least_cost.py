@@ -10,12 +10,14 @@ leaves out as little costs less than
 
 from __future__ import annotations
 
+import copy
 import time
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.contract.proof import Proof, Status, relative_gap
@@ -27,7 +29,12 @@ from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_flows.path_pool import Demands, order_demands
-from planner_models.traffic.designs.path_flows.simplex import GivenPaths, PathSimplex, Stop, order_paths
+from planner_models.traffic.designs.path_flows.simplex import (
+    GivenPaths,
+    PathSimplex,
+    Stop,
+    order_paths,
+)
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -36,6 +43,7 @@ SAME_FLOW: Final = 1e-9  # of the offered traffic: differences of what is left o
 FIRST_PENALTY: Final = 4.0  # M, times the cost of the longest of the cheapest paths
 PENALTY_FACTOR: Final = 8.0  # by which M rises
 MAX_PENALTY: Final = 1e9  # times the cost of the longest of the cheapest paths
+DOWN_COST: Final = 2.0  # of a link that is down, where leaving out a unit of traffic costs 1
 BACKEND: Final = "primal simplex over paths"
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
 
@@ -73,6 +81,7 @@ class LeastCostFlow:
         self.best: PathFlow | None = None
         self.bound: float | None = None
         self.leaves_out = True
+        self.down: Bools | None = None
 
     def deliver_most(self, until: float | None = None, start: PathFlow | None = None) -> bool:
         """Find the largest total flow; return False where the time comes first.
@@ -87,6 +96,23 @@ class LeastCostFlow:
             self._run(until, None)
             simplex.given = allowed
         return self._run(until, "delivered_mbps")
+
+    def without_links(self, down: Bools) -> LeastCostFlow:
+        """Return a search for the largest total flow without some links, (A,), that starts from this optimum.
+
+        Its basis stays a solution, as capacities do: links that are down cost more than to leave traffic out.
+        """
+        other = copy.copy(self)
+        state = copy.deepcopy(self.simplex.state)
+        state.cost[:-1] = np.where(down, DOWN_COST, 0.0)
+        state.cost[-1] = other.penalty = 1.0
+        other.simplex = replace(self.simplex, state=state)
+        other.down = down
+        return other
+
+    def continue_search(self, until: float | None = None) -> bool:
+        """Go on from the present basis; return False where the time comes first."""
+        return self._run(until, None)
 
     def minimize_cost(self, until: float | None = None, price: Floats | None = None) -> bool:
         """Find the least cost of all flows that leave out the least; return False where time is up.
@@ -156,6 +182,8 @@ class LeastCostFlow:
         state, capacity = self.simplex.state, self.capacity_mbps
         used, flow = self.simplex.flows()
         is_sent = state.link[state.start[used]] < len(capacity)
+        if self.down is not None:  # rounding may leave some traffic there
+            is_sent &= self.simplex.lengths(used, np.r_[self.down, False]) == 0
         used, flow = used[is_sent], flow[is_sent] * self.unit
         hops = state.end[used] - state.start[used]
         at = np.arange(hops.sum()) + np.repeat(state.start[used] - np.cumsum(hops) + hops, hops)

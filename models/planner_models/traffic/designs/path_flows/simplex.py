@@ -30,6 +30,7 @@ from planner_models.traffic.designs.column_generation.shortest_path_trees import
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_search import take
+from planner_models.traffic.problem.problem import sum_by_index
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
 FEASIBILITY: Final = 1e-12  # of a capacity, or of a demand's traffic: what may be missing in the ratio test
@@ -262,6 +263,14 @@ class PathSimplex:
         _list_flows(state, flow)
         used = np.flatnonzero(flow > 0)
         return used, flow[used]
+
+    def lengths(self, paths: Ints, length: Floats) -> Floats:
+        """Return the sum of a length of links, (A + 1,), over each path."""
+        state = self.state
+        hops = (state.end - state.start)[paths]
+        row = np.repeat(np.arange(len(paths)), hops)
+        at = np.arange(hops.sum()) + np.repeat(state.start[paths] - np.cumsum(hops) + hops, hops)
+        return sum_by_index(row, length[state.link[at]], len(paths))
 
     def distances(self) -> Floats:
         """Return the length of the shortest path of each demand under the prices, (K,)."""
@@ -784,7 +793,7 @@ def _enter_rise(demands, state, change, rate, seen):  # type: ignore[no-untyped-
             return 1
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _run(graph, demands, given, state, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     links, nodes = len(state.price), graph.nodes
     work, parent = allocate(nodes), np.empty(nodes, np.int32)
