@@ -25,7 +25,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.instance import Instance, Shortage, Solution
-from planner_models.capacity.designs.network_design.master import Master
+from planner_models.capacity.designs.network_design.master import Master, Search
 from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
@@ -41,14 +41,18 @@ OVERLOAD_TOLERANCE = 1e-6
 NUMERICAL_GAP = 4e-6
 """Relative gap that rounding of the solvers leaves, at which a plan counts as optimal in any case."""
 
-MAX_NODES = 10_000_000
-"""Nodes of a branch and bound after which the search ends, which no larger one would change."""
+MAX_SEARCHES = 16
+"""Branch and bounds on the whole master program; the nodes of the last one are enough for any."""
 
 FLOW_LIMIT_S = 60.0
 """Time limit of the flow of the final plan, which a plan was feasible with before."""
 
 MAX_FLOW_COLUMNS = 12000
 """Flow columns up to which a network without failures is searched with its flow, too."""
+
+MAX_STEADY_COLUMNS = 3000
+"""Flow columns up to which one branch and bound with flow runs to the end: it has many nodes a second, and
+a new one would begin again at its root."""
 
 FIRST_NODES = 200
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
@@ -58,25 +62,33 @@ LEAST_NEIGHBOURHOODS = 4
 """Neighbourhoods that are searched between two branch and bounds on the whole master program; more where
 they take less work."""
 
-MOST_NEIGHBOURHOODS = 60
-NEIGHBOURHOOD_NODES = {False: 400, True: 60}
+NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 """Nodes of the branch and bound on one neighbourhood, without and with flow."""
 
 EXPLORED_SHARE = 0.25
 """Share of neighbourhoods for which chance chooses the model."""
 
 IDLE_SHARE = 0.3
-"""Work of neighbourhoods per work of a branch and bound on the whole program, where the last ones gained
-nothing; else 1."""
+"""Work of neighbourhoods per work that the next branch and bound on the whole program is expected to take,
+where the last ones gained nothing; else 1."""
+
+ITERATIONS_PER_NODE = 0.25
+"""Simplex iterations per row that a node of a branch and bound with flow takes, before one was seen."""
 
 MEMORY = 0.8
 """Share of the past that counts in what a model gained and what work it took."""
 
-NEIGHBOURHOOD_ROUNDS = 25
+NEIGHBOURHOOD_ROUNDS = 10
 """Candidates that one neighbourhood tries before the best of them is repaired."""
 
 FIRST_FREE_LINKS = 14
 LEAST_FREE_LINKS = 6
+FREE_LINKS_GROWTH = 1.2
+"""Growth of neighbourhoods that hold no better plan."""
+
+FREE_LINKS_DECREASE = 0.9
+"""Decrease of neighbourhoods that are too large to search."""
+
 STALL_ROUNDS = 4
 """Rounds of cutset separation without a row after which the search for them ends."""
 
@@ -169,11 +181,11 @@ class _Search:
         self.step = self._cost_step()
         self.recent = np.zeros(len(self.states))
         self.free_links = {False: FIRST_FREE_LINKS, True: FIRST_FREE_LINKS}
-        self.work: dict[bool | None, float] = {None: 0.0, False: 0.0, True: 0.0}
+        self.work = {False: 0.0, True: 0.0}
         self.gained = {False: 0.0, True: 0.0}
         self.neighbourhood_work = 0.0
         self.is_improving = True
-        self.last_bounds = {False: math.inf, True: math.inf}
+        self.last_searches: dict[bool, Search | None] = {False: None, True: None}
         self.most = instance.capacity(self._most_counts())
 
     def _compact_master(self) -> Master:
@@ -199,16 +211,29 @@ class _Search:
             return Solution(status=Status.INFEASIBLE)
         if relaxed is not None:
             self._round_up(relaxed)
-        nodes = FIRST_NODES
-        if relaxed is not None and not self._is_done() and self._search_all(20, relaxed):
+        if relaxed is None or self._is_done() or self._search_all(20, relaxed):
             return self._answer()
-        while relaxed is not None and not self._is_done() and nodes < MAX_NODES:
-            self._search_neighbourhoods(relaxed)
+        for count in range(MAX_SEARCHES):
+            nodes = None if count and self._is_steady() else int(FIRST_NODES * NODE_GROWTH**count)
+            self._search_neighbourhoods(relaxed, nodes)
             if self._is_done() or self._search_all(nodes, relaxed):
                 break
             relaxed = self._tighten_relaxation(rounds=2)
-            nodes = int(nodes * NODE_GROWTH)
+            if relaxed is None or self._is_done():
+                break
         return self._answer()
+
+    def _whole_program(self) -> Master:
+        """Return the program with the better last bound, with flow or without; an untried one is better."""
+        last = {
+            kind: math.inf if search is None else search.bound for kind, search in self.last_searches.items()
+        }
+        return self.compact if last[True] > last[False] else self.master
+
+    def _is_steady(self) -> bool:
+        """Return whether one branch and bound should run to its end: it is small and needs no more rows."""
+        master = self._whole_program()
+        return len(self.states) == 1 and 0 < master.columns - master.pooled <= MAX_STEADY_COLUMNS
 
     def _left_s(self) -> float:
         return self.deadline - time.perf_counter()
@@ -513,10 +538,22 @@ class _Search:
         value = self.best.value
         return value - max(self.step * 0.5, max(self.gap * 0.5, 1e-7) * abs(value), 1e-9)
 
-    def _search_neighbourhoods(self, relaxed: Floats) -> None:
-        """Search neighbourhoods of the best plan, of a size at which they are neither empty nor hard."""
+    def _expected_work(self, nodes: int | None) -> float:
+        """Return the work that the next branch and bound on the whole program is expected to take."""
+        master = self._whole_program()
+        last = self.last_searches[master.has_flow]
+        if last is None:
+            return (nodes or FIRST_NODES) * ITERATIONS_PER_NODE * float(master.static_rows) ** 2
+        most = NODE_GROWTH * last.nodes
+        return last.work / last.nodes * min(most, nodes or most)
+
+    def _search_neighbourhoods(self, relaxed: Floats, nodes: int | None) -> None:
+        """Search neighbourhoods of the best plan, of a size at which they are neither empty nor hard.
+
+        nodes  of the branch and bound on the whole program that comes next
+        """
         least = LEAST_NEIGHBOURHOODS if self.is_improving else 1
-        enough = self.work[None] * (1.0 if self.is_improving else IDLE_SHARE)
+        enough = self._expected_work(nodes) * (1.0 if self.is_improving else IDLE_SHARE)
         self.is_improving = False
         self.neighbourhood_work = 0.0
         for count in itertools.count():
@@ -524,17 +561,16 @@ class _Search:
                 return
             if count >= least and self.neighbourhood_work > enough:
                 return
-            if count >= MOST_NEIGHBOURHOODS:
-                return
             with_flow = self._choose_model()
             edges = self._choose_links(relaxed, self.free_links[with_flow])
             before, value = self.neighbourhood_work, self.best.value
             outcome = self._search_neighbourhood(edges, relaxed, with_flow=with_flow)
             self.is_improving |= self.best.value < value
+            links = self.free_links[with_flow]
             if outcome == "none":
-                self.free_links[with_flow] = min(self.instance.edges, self.free_links[with_flow] + 1)
+                self.free_links[with_flow] = min(self.instance.edges, math.ceil(FREE_LINKS_GROWTH * links))
             elif outcome == "limit":
-                self.free_links[with_flow] = max(LEAST_FREE_LINKS, self.free_links[with_flow] - 2)
+                self.free_links[with_flow] = max(LEAST_FREE_LINKS, int(FREE_LINKS_DECREASE * links))
             self.work[with_flow] = MEMORY * self.work[with_flow] + self.neighbourhood_work - before
             self.gained[with_flow] = MEMORY * self.gained[with_flow] + value - self.best.value
 
@@ -606,13 +642,12 @@ class _Search:
         elif point is not None:
             self._offer(point)
 
-    def _search_all(self, nodes: int, relaxed: Floats) -> bool:
-        """Search the whole master program; return whether it is finished."""
+    def _search_all(self, nodes: int | None, relaxed: Floats) -> bool:
+        """Search the whole master program within nodes, None for any; return whether it is finished."""
         gap = self.gap
-        if self.best is not None:
+        if self.best is not None and nodes is not None:
             gap = max(gap, 0.3 * (self.best.value - self.bound) / max(abs(self.best.value), 1e-9))
-        with_flow = self.last_bounds[True] > self.last_bounds[False]
-        master = self.compact if with_flow else self.master
+        master = self._whole_program()
         result = master.search(
             time_limit_s=self._left_s(),
             nodes=nodes,
@@ -620,10 +655,7 @@ class _Search:
             around=None if self.best is None else self.best.point,
             relaxed=relaxed,
         )
-        self.work[None] = result.work
-        self.last_bounds[with_flow] = result.bound
-        if self.compact is self.master:
-            self.last_bounds[True] = -math.inf
+        self.last_searches[master.has_flow] = result
         if result.is_infeasible:
             if self.best is None:
                 self.bound = math.inf
