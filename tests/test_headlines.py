@@ -22,6 +22,7 @@ SCENARIOS = {
     "brokering/own_data": {},
     "brokering/learning_market": {},
     "capacity/backbone": {},
+    "capacity/national": {},
     "capacity/own_data": {},
     "circuitflows/strobe": {},
     "circuits/exact_8": {},

@@ -129,6 +129,8 @@ class Studies:
     coordination  comparison of the designs by coordination mechanism
     failures      sets of failures, and their analysis without a run of the design for each
     targets       the tables and figures of papers that this system reproduces
+    instead       what answers a user's question in place of a verb that the system does not have, by the
+                  verb's name: {"upgrades": "its designs find what to buy: planner solve"}
     """
 
     what_if: Explain | None = None
@@ -139,6 +141,11 @@ class Studies:
     coordination: Coordination | None = None
     failures: FailureStudy[Any] | None = None
     targets: tuple[Target, ...] = ()
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+    def hint(self, verb: str) -> str:
+        """Return what to use in place of a verb that the system does not have, to end a sentence."""
+        return f"; {self.instead[verb]}" if verb in self.instead else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -178,7 +178,8 @@ def simulate(
     system = loaded.system
     simulation = system.studies.simulation
     if simulation is None:
-        raise InputError(f"{system.name}: this system has no simulation in time")
+        hint = system.studies.hint("simulate")
+        raise InputError(f"{system.name}: this system has no simulation in time{hint}")
     chosen = _controllers(loaded, simulation, labels_of(designs))
     what = f"the simulation of {system.name}"
     _, faults = check_parameters(

@@ -230,7 +230,8 @@ def kinds_of(system: System, role: Role, names: Kinds | None) -> list[ElementKin
     what = {"failure": "can fail", "upgrade": "can be upgraded", "other": "can be changed"}[role]
     able = {kind.name: kind for kind in system.problem.elements if kind.with_role(role)}
     if not able:
-        raise InputError(f"{system.name}: declares no elements that {what}")
+        hint = system.studies.hint({"failure": "failures", "upgrade": "upgrades", "other": "explain"}[role])
+        raise InputError(f"{system.name}: declares no elements that {what}{hint}")
     if names is None:
         return list(able.values())
     chosen = split_names(names) if isinstance(names, str) else [str(name) for name in names]

@@ -12,6 +12,7 @@ from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
 from planner.options import Options
 from planner_models.capacity.plan.check import evaluate
+from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.problem.drawing import LINK
 from planner_models.capacity.problem.problem import CapacityPlanning
 
@@ -31,8 +32,7 @@ def describe_link(
 ) -> ElementReport:
     """Return capacity, purchases, costs and load of a link, and the traffic on it by target."""
     line = problem.names.index(LINKS.require(problem, name))
-    plan = decided.decision.plan
-    assert plan is not None
+    plan: Purchases = decided.decision.plan  # type: ignore[assignment]
     done = evaluate(problem, plan)
     capacity, installed = float(done.capacity[-1, line]), float(problem.installed_mbps[line])
     load = done.load[-1][done.row_line == line]
@@ -58,10 +58,12 @@ def describe_link(
     on_it = flows[flows["link"] == name]
     if "year" in on_it and len(on_it):
         on_it = on_it[on_it["year"] == on_it["year"].max()]
-    users = on_it.groupby("target", sort=False)["rate_mbps"].sum().sort_values(ascending=False, kind="stable")
+    users = on_it.groupby("target", sort=False)["rate_mbps"].sum()
     frame = pd.DataFrame(
         {"demands": [f"all to {node}" for node in users.index], "load_mbps": users.to_numpy(float)}
     )
+    frame = pd.concat([frame, _tunnels_on(problem, plan, line)], ignore_index=True)
+    frame = frame.sort_values("load_mbps", ascending=False, kind="stable", ignore_index=True)
     sections = (
         Section(
             title="What is bought for it",
@@ -71,6 +73,18 @@ def describe_link(
         Section(title="Traffic on it", frame=frame.head(MOST_USERS), units={"load_mbps": "Mbit/s"}),
     )
     return ElementReport(facts=tuple(facts), sections=tuple(one for one in sections if len(one.frame)))
+
+
+def _tunnels_on(problem: CapacityPlanning, plan: Purchases, line: int) -> pd.DataFrame:
+    """Return the tunnels that use a link, with their traffic in the last year."""
+    frame, paths = plan.tunnel_flows, problem.tunnel_paths
+    if frame is None or paths is None:
+        return pd.DataFrame({"demands": [], "load_mbps": []})
+    if "year" in frame and len(frame):
+        frame = frame[frame["year"] == frame["year"].max()]
+    names = {paths.names[tunnel] for tunnel in paths.uses[:, [line]].nonzero()[0].tolist()}
+    mine = frame[frame["tunnel"].isin(names)]
+    return pd.DataFrame({"demands": "tunnel " + mine["tunnel"], "load_mbps": mine["rate_mbps"]})
 
 
 def _rate(label: str, value: float) -> Fact:

@@ -10,6 +10,7 @@ import pandas as pd
 from planner.contract.metrics import Headline, Metric
 from planner.contract.plan import Breakdown
 from planner_models.capacity.plan.check import Evaluation, evaluate
+from planner_models.capacity.plan.classes import break_down_classes
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import FITS
 from planner_models.capacity.problem.problem import CapacityPlanning
@@ -30,8 +31,9 @@ METRICS: Final = (
     _more(
         "delivered_mbps",
         "Mbit/s",
-        "demand that fits in the worst state and year; a state is a failure, or none. Demands that a failure "
-        "cuts off whatever is bought do not count against it",
+        "demand that fits in the worst state and year; a state is a failure, or none. What need not fit in a "
+        "failure does not count against it: demands that it cuts off whatever is bought, and the share that "
+        "a class leaves unprotected",
     ),
     _more("offered_mbps", "Mbit/s", "demand of the year with the most"),
     _less("unserved_mbps", "Mbit/s", "demand that does not fit in the worst state and year"),
@@ -60,10 +62,31 @@ METRICS: Final = (
         "without probabilities",
     ),
     _less("cut_off_mbps", "Mbit/s", "demand that the worst failure cuts off, whatever is bought"),
+    _more(
+        "delivered_normally_mbps",
+        "Mbit/s",
+        "demand that is delivered without failures, in the year with the most",
+    ),
+    _more(
+        "protected_mbps",
+        "Mbit/s",
+        "demand that must fit under every failure, in the year with the most; unknown without classes",
+    ),
+    _more(
+        "delivered_in_failure_mbps",
+        "Mbit/s",
+        "demand of a class that is delivered in its worst failure, where all demands are offered in full and "
+        "classes are served in the order of their priority; by class only",
+    ),
+    _less(
+        "unprotected_mbps",
+        "Mbit/s",
+        "demand that need not fit in a failure, as its class is not protected, in the year with the most",
+    ),
 )
 HEADLINE: Final = Headline(
     metric="delivered_mbps",
-    verb="delivers {} in the worst case",
+    verb="delivers {} of required demand in the worst case",
     total="offered_mbps",
     then="total_cost",
     then_words="at a cost of",
@@ -130,12 +153,27 @@ def measure(
         if probability is None
         else float(done.shed[:, 1:].max(axis=0) @ probability),
         "cut_off_mbps": float(cut.max(initial=0.0)) if states else None,
+        "delivered_normally_mbps": float(done.sent[int(np.argmax(problem.rate_mbps.sum(axis=1)))].sum()),
+        "protected_mbps": offered - _unprotected(problem) if states and problem.has_classes else None,
+        "delivered_in_failure_mbps": None,
+        "unprotected_mbps": _unprotected(problem) if states and problem.has_classes else None,
     }
 
 
+def _unprotected(problem: CapacityPlanning) -> float:
+    """Return the rate that classes leave unprotected in failures, in the year with the most, Mbit/s."""
+    share = problem.class_table["protected_share"].to_numpy(float)[problem.class_of]
+    return float((problem.rate_mbps @ (1 - share)).max(initial=0.0))
+
+
 def break_down(problem: CapacityPlanning, plan: Purchases) -> Breakdown | None:
-    """Return what does not fit under each failure, the worst first; None where all fits."""
+    """Return what each class gets; without classes what does not fit under each failure, the worst first.
+
+    None where there are no classes and all fits.
+    """
     done = evaluate(problem, plan)
+    if problem.has_classes:
+        return break_down_classes(problem, done)
     frame = tabulate_failures(problem, done)
     if frame is None or not len(frame):
         return None

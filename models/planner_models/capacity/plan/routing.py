@@ -119,7 +119,11 @@ class FlowProgram:
             load = sp.hstack([*[arcs.shares] * kinds, arcs.shares @ self.tunnels.arcs.T, none])
         self.matrix = sp.csr_array(sp.vstack([conserve, load]))
         self._first_load = conserve.shape[0]
+        self.levels = np.unique(problem.priority)
         self._limits: sp.csr_array | None = None
+        if len(self.levels) > 1:
+            levels = [problem.priority == level for level in self.levels]
+            self._limits = sp.csr_array(np.array([np.ones(demands, dtype=bool), *levels], dtype=float))
         self._highs: highspy.Highs | None = None
 
     def _tunnel_rows(self, tunnels: TunnelPaths) -> tuple[sp.csr_array, sp.csr_array]:
@@ -174,10 +178,6 @@ class FlowProgram:
         """Return what leaves each node for each target, a row of conservation each, in the unit of rates."""
         return np.asarray(self._of_demand @ rate)
 
-    def limit_shed(self, groups: sp.csr_array) -> None:
-        """Add a limit to what groups of demands shed together, (G, D); `solve` takes the limits."""
-        self._limits = groups
-
     def solve(
         self, capacity: Floats, rate: Floats, cost: Floats | None = None, *, limits: Floats | None = None
     ) -> Flows:
@@ -186,7 +186,7 @@ class FlowProgram:
         capacity  (L,) of the links, Mbit/s
         rate      (D,) of the demands, Mbit/s
         cost      (flow_columns + D,) of the variables; None: only what is shed counts
-        limits    (G,) most that each group of `limit_shed` may shed, Mbit/s
+        limits    (1 + P,) most that all demands may shed, and those of each priority, Mbit/s; None for any
         raises    SolverFailure where the solver fails
         """
         import highspy
@@ -206,10 +206,11 @@ class FlowProgram:
         upper = np.concatenate([supply, most])
         rows = np.arange(len(lower), dtype=np.int32)
         solver.changeRowsBounds(len(rows), rows, lower, upper)
-        if limits is not None:
+        if self._limits is not None:
+            if limits is None:
+                limits = np.full(self._limits.shape[0], np.inf)
             rows = np.arange(len(lower), len(lower) + len(limits), dtype=np.int32)
-            least = np.full(len(limits), -highspy.kHighsInf)
-            solver.changeRowsBounds(len(rows), rows, least, np.minimum(limits / unit, 1e9))
+            solver.changeRowsBounds(len(rows), rows, np.full(len(rows), -highspy.kHighsInf), limits / unit)
         shed_columns = np.arange(self.flow_columns, self.flow_columns + demands, dtype=np.int32)
         solver.changeColsBounds(demands, shed_columns, np.zeros(demands), rate / unit)
         solver.run()
@@ -297,9 +298,30 @@ def route_year(problem: CapacityPlanning, program: FlowProgram, capacity: Floats
     big = 4.0 * (len(problem.nodes) + 1)  # more than any route without a circle costs
     cost = np.concatenate([program.column_cost(price), np.full(len(rate), big)])
     flows = program.solve(capacity, rate, cost)
+    if len(program.levels) > 1 and flows.shed.sum() > FITS * rate.sum():
+        limits = limit_by_priority(program, capacity, rate, most=float(flows.shed.sum()))
+        flows = program.solve(capacity, rate, cost, limits=limits)
     shed = flows.shed if flows.shed.sum() > FITS * rate.sum() else np.zeros_like(rate)
     shed = np.where(shed > TRACE * max(float(rate.max(initial=0.0)), 1e-300), shed, 0.0) + lost
     return flows._replace(shed=shed)
+
+
+def limit_by_priority(
+    program: FlowProgram, capacity: Floats, rate: Floats, *, most: float = np.inf
+) -> Floats:
+    """Return the least that all demands shed within `most`, and those of each priority, (1 + P,), Mbit/s.
+
+    The highest priority sheds the least that it can, then the next.
+    """
+    limits = np.full(1 + len(program.levels), np.inf)
+    slack = 1e-9 * max(float(rate.max(initial=0.0)), 1e-300)
+    limits[0] = most + slack
+    for place, level in enumerate(program.levels.tolist()):
+        of_level = program.problem.priority == level
+        cost = np.concatenate([np.zeros(program.flow_columns), of_level.astype(float)])
+        flows = program.solve(capacity, rate, cost, limits=limits)
+        limits[1 + place] = float(flows.shed[of_level].sum()) + slack
+    return limits
 
 
 def make_plan(problem: CapacityPlanning, counts: Floats) -> Purchases:

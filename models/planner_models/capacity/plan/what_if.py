@@ -16,7 +16,7 @@ from planner.errors import PlannerError
 from planner.formatting import amount
 from planner.options import Options
 from planner_models.capacity.plan.check import Evaluation, evaluate
-from planner_models.capacity.plan.metrics import measure, tabulate_failures
+from planner_models.capacity.plan.metrics import MOST_FAILURES, measure, tabulate_failures
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.purchase_search import PurchaseSearch, purchase_cost
 from planner_models.capacity.plan.routing import FITS, FlowProgram, capacity_by_year, shed_by_state
@@ -52,6 +52,7 @@ def explain(
     for section, sentence in (
         _climb_ladder(problem, done, steps),
         _list_failures(problem, done),
+        _list_cut_off(problem),
         _try_budgets(problem, decided, done, budgets, options),
         *([] if decided.baseline is None else [_compare(problem, done, decided)]),
     ):
@@ -171,13 +172,48 @@ def _list_failures(problem: CapacityPlanning, done: Evaluation) -> Part:
     offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
     lost = int((done.shed[:, 1:].max(axis=0) > FITS * offered).sum())
     if not lost:
-        return None, f"All demands fit under each of {count:,} failures, checked one by one."
+        share = problem.required_share[1:][~problem.cut_off[1:]]
+        what = "All demands fit" if share.all() and (share == 1).all() else "What must fit does fit"
+        return None, f"{what} under each of {count:,} failures, checked one by one."
     section = Section(
         title="Failures that leave most unserved",
         frame=frame,
         units={"unserved_mbps": "Mbit/s", "delivered_mbps": "Mbit/s"},
     )
     return section, f"Under {lost:,} of {count:,} failures not all demands fit."
+
+
+def _list_cut_off(problem: CapacityPlanning) -> Part:
+    """Report the failures that cut demands off, whatever is bought."""
+    cut = problem.cut_off[1:] & ~problem.cut_off[0]
+    rate = problem.rate_mbps.max(axis=0, initial=0.0)
+    order = np.argsort(-(cut @ rate), kind="stable")
+    order = order[cut[order].any(axis=1)]
+    if not len(order):
+        return None, ""
+    ends = problem.demands["source"] + " to " + problem.demands["target"]
+    paths = problem.tunnel_paths
+    bound = np.zeros(len(ends), dtype=bool) if paths is None else paths.pair_of >= 0
+    rows = []
+    for state in order[:MOST_FAILURES].tolist():
+        mine = cut[state]
+        names = list(dict.fromkeys(ends[mine]))
+        why = "no tunnel is left" if bound[mine].all() else "no path is left"
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        rows.append(
+            {
+                "failure": problem.states.names[state],
+                "cut_off_mbps": float(rate[mine].sum()),
+                "demands": shown,
+                "reason": why,
+            }
+        )
+    section = Section(
+        title="Demands that a failure cuts off, whatever is bought",
+        frame=pd.DataFrame(rows),
+        units={"cut_off_mbps": "Mbit/s"},
+    )
+    return section, f"{len(order):,} failures cut demands off, whatever is bought."
 
 
 def _budget_values(problem: CapacityPlanning, done: Evaluation, budgets: int) -> Iterator[float]:

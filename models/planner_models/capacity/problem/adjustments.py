@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.tables import file_name
 from planner.errors import InputError, did_you_mean
 from planner_models.capacity.problem.failures import FailureSet, list_failures
 from planner_models.capacity.problem.problem import CapacityPlanning, Direction
@@ -90,6 +91,11 @@ def adjust(
         changed = replace(changed, years=frame)
     elif growth or price_change or discount_rate:
         raise InputError("growth, price_change and discount_rate need years")
+    elif changed.years is None and changed.demands.get("growth", pd.Series(dtype=float)).fillna(0.0).any():
+        raise InputError(
+            f"{file_name(changed.demands, 'demands')}: column 'growth' needs several years: give "
+            "the table years, or problem.years"
+        )
     if forbid_links:
         changed = forbid_purchases(changed, forbid_links)
     if fail_links:
@@ -136,9 +142,13 @@ def forbid_purchases(problem: CapacityPlanning, names: Sequence[str]) -> Capacit
 
 
 def remove_links(problem: CapacityPlanning, names: Sequence[str]) -> CapacityPlanning:
-    """Return the problem without some links; failures of nothing else are left out."""
+    """Return the problem without some links; failures of nothing else are left out.
+
+    Where there are tunnels, the links stay, without capacity, so that tunnels over them are down.
+    """
     rows = _find_links(problem, names, "fail_links")
-    lost = {problem.names[row] for row in rows}
+    if problem.tunnels is not None:
+        return _switch_off(problem, rows)
     is_kept = ~np.isin(np.arange(len(problem.lines)), rows)
     count = len(problem.links)
     named = problem.lines.assign(link=problem.names)  # numbers of parallel links stay
@@ -153,10 +163,23 @@ def remove_links(problem: CapacityPlanning, names: Sequence[str]) -> CapacityPla
     if "link" in problem.modules:
         own = [problem.find_line(name) if name else -1 for name in problem.modules["link"]]
         changes["modules"] = problem.modules[[row not in rows for row in own]].reset_index(drop=True)
-    if problem.failures is not None:
-        members = [problem.find_line(name) for name in problem.failures["member"]]
-        names_kept = [row not in rows for row in members]
-        left = problem.failures[names_kept].reset_index(drop=True)
-        changes["failures"] = left if len(left) else None
-    assert lost
+    changes["failures"] = _without_members(problem, rows)
     return replace(problem, **changes)
+
+
+def _switch_off(problem: CapacityPlanning, rows: list[int]) -> CapacityPlanning:
+    """Return the problem in which some links have no capacity and can get none."""
+    is_off = np.isin(np.arange(len(problem.links)), rows)
+    off = {name: problem.links[name].mask(is_off, 0.0) for name in ("capacity_mbps", "installed_cost")}
+    links = problem.links.assign(**off)
+    changed = forbid_purchases(problem, [problem.names[row] for row in rows])
+    return replace(changed, links=links, failures=_without_members(problem, rows))
+
+
+def _without_members(problem: CapacityPlanning, rows: Sequence[int]) -> pd.DataFrame | None:
+    """Return the failures without members that are some links; None where there is none left."""
+    if problem.failures is None:
+        return None
+    kept = [problem.find_line(name) not in rows for name in problem.failures["member"]]
+    left = problem.failures[kept].reset_index(drop=True)
+    return left if len(left) else None
