@@ -89,12 +89,14 @@ def write_tables(tables: Mapping[str, pd.DataFrame], folder: Path, table_format:
 
 
 def read_plan(system: System, problem: Any, folder: Path) -> Any:
-    """Read a plan from the tables in a folder.
+    """Read a plan from the tables in a folder, or in `plan/` there, as `planner solve --out` writes them.
 
     raises  InputError where no table of the system is there, PlanRejected if the tables are no plan
     """
     names = [table.name for table in system.plan.tables]
     found = find_tables(system.plan.tables, folder, names)
+    if not found and (folder / "plan").is_dir():
+        found = find_tables(system.plan.tables, folder / "plan", names)
     if not found:
         raise InputError(f"{folder}: has no table of a plan; {system.name} has {', '.join(names)}")
     return system.plan.from_tables(problem, read_tables(system.plan.tables, found))

@@ -31,7 +31,7 @@ def break_down_classes(problem: CapacityPlanning, done: Evaluation) -> Breakdown
     columns: dict[str, Any] = {
         "class": table["class"].astype(str),
         "offered_mbps": offered,
-        "delivered_normally_mbps": np.bincount(problem.class_of, weights=sent, minlength=count),
+        "no_failure_mbps": np.bincount(problem.class_of, weights=sent, minlength=count),
     }
     states = len(problem.states.names)
     if states and states * problem.class_table["priority"].nunique() <= MOST_PROGRAMS:
@@ -41,7 +41,7 @@ def break_down_classes(problem: CapacityPlanning, done: Evaluation) -> Breakdown
         )
         got = np.where(offered - got <= FITS * rate.sum(), offered, got)
         columns["protected_mbps"] = offered * table["protected_share"].to_numpy(float)
-        columns["delivered_in_failure_mbps"] = got.min(axis=0)
+        columns["worst_failure_mbps"] = got.min(axis=0)
     title = "Traffic by class, the highest priority first"
     return Breakdown(title=title, group="class", frame=pd.DataFrame(columns))
 

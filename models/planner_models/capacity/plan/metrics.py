@@ -63,7 +63,7 @@ METRICS: Final = (
     ),
     _less("cut_off_mbps", "Mbit/s", "demand that the worst failure cuts off, whatever is bought"),
     _more(
-        "delivered_normally_mbps",
+        "no_failure_mbps",
         "Mbit/s",
         "demand that is delivered without failures, in the year with the most",
     ),
@@ -73,7 +73,7 @@ METRICS: Final = (
         "demand that must fit under every failure, in the year with the most; unknown without classes",
     ),
     _more(
-        "delivered_in_failure_mbps",
+        "worst_failure_mbps",
         "Mbit/s",
         "demand of a class that is delivered in its worst failure, where all demands are offered in full and "
         "classes are served in the order of their priority; by class only",
@@ -153,9 +153,9 @@ def measure(
         if probability is None
         else float(done.shed[:, 1:].max(axis=0) @ probability),
         "cut_off_mbps": float(cut.max(initial=0.0)) if states else None,
-        "delivered_normally_mbps": float(done.sent[int(np.argmax(problem.rate_mbps.sum(axis=1)))].sum()),
+        "no_failure_mbps": float(done.sent[int(np.argmax(problem.rate_mbps.sum(axis=1)))].sum()),
         "protected_mbps": offered - _unprotected(problem) if states and problem.has_classes else None,
-        "delivered_in_failure_mbps": None,
+        "worst_failure_mbps": None,
         "unprotected_mbps": _unprotected(problem) if states and problem.has_classes else None,
     }
 

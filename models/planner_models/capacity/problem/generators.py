@@ -22,6 +22,10 @@ DETOUR: Final = 1.2
 """Length of fibre over the great circle."""
 STEPS_MBPS: Final = (10_000.0, 100_000.0)
 """Capacities of the modules."""
+CLASSES: Final = (("gold", 1.0, 1.0), ("silver", 2.0, 1.0), ("best effort", 3.0, 0.4))
+"""Classes, their priorities, and the shares of them that are protected."""
+CLASS_SHARES: Final = (0.2, 0.3)
+"""Shares of gold and silver in each demand."""
 
 
 def backbone(
@@ -35,13 +39,21 @@ def backbone(
     headroom: Annotated[
         float, Field(gt=0, le=1, description="utilization up to which links are filled today")
     ] = 0.7,
+    classes: Annotated[
+        bool,
+        Field(description="three classes: gold and silver are protected, best effort to 40% in failures"),
+    ] = False,
+    tunnels: Annotated[
+        int, Field(ge=0, description="largest demands without a link of their own that get two tunnels each")
+    ] = 0,
 ) -> CapacityPlanning:
     """Build a national backbone between a country's largest cities, as it is filled today, and its prices.
 
     Links are those of the Gabriel graph, and more so that no single failure cuts a city off. Demands follow
     gravity: the product of the populations. Each link has the modules that today's demands need on their
     shortest paths. Modules of 10 and 100 Gbit/s cost 1 and 5, and 0.002 and 0.01 for each kilometre; a new
-    link costs 0.05 for each kilometre.
+    link costs 0.05 for each kilometre. The two tunnels of a demand have no link in common, and are the
+    shortest two of such paths.
     """
     places = _largest_cities(country, cities)
     at = places[["latitude", "longitude"]].to_numpy(float)
@@ -87,7 +99,63 @@ def backbone(
     }
     if others:
         tables["candidates"] = pd.DataFrame({**ends(others), "setup_cost": 2.0, "setup_cost_per_km": 0.05})
+    if tunnels:
+        lengths = {pair: float(length[pair]) for pair in links}
+        tables["tunnels"] = _choose_tunnels(lengths, tables["demands"], names, tunnels)
+    if classes:
+        tables["demands"] = _split_into_classes(tables["demands"])
+        tables["classes"] = pd.DataFrame(CLASSES, columns=["class", "priority", "protected_share"])
     return CapacityPlanning.from_tables(tables)
+
+
+def _split_into_classes(demands: pd.DataFrame) -> pd.DataFrame:
+    """Return each demand as three, of the classes gold, silver and best effort."""
+    rate = demands["rate_mbps"].to_numpy(float)
+    parts = [np.round(share * rate) for share in CLASS_SHARES]
+    parts.append(rate - sum(parts))
+    frames = [
+        demands.assign(rate_mbps=part, **{"class": name})
+        for part, (name, *_) in zip(parts, CLASSES, strict=True)
+    ]
+    split = pd.concat(frames).sort_index(kind="stable", ignore_index=True)
+    return split[["source", "target", "class", "rate_mbps"]]
+
+
+def _choose_tunnels(
+    lengths: dict[tuple[int, int], float], demands: pd.DataFrame, names: list[str], count: int
+) -> pd.DataFrame:
+    """Return two disjoint tunnels for each of the largest demands without a link of their own."""
+    direct = {frozenset((names[a], names[b])) for a, b in lengths}
+    is_direct = [frozenset(ends) in direct for ends in zip(demands["source"], demands["target"], strict=True)]
+    others = demands[~np.array(is_direct)]
+    largest = others.sort_values("rate_mbps", ascending=False, kind="stable").head(count).sort_index()
+    rows = []
+    for source, target in zip(largest["source"], largest["target"], strict=True):
+        ends = names.index(source), names.index(target)
+        rows += [
+            (source, target, " > ".join(names[a] for a in path)) for path in _disjoint_paths(lengths, *ends)
+        ]
+    return pd.DataFrame(rows, columns=["source", "target", "path"])
+
+
+def _disjoint_paths(lengths: dict[tuple[int, int], float], source: int, target: int) -> list[list[int]]:
+    """Return the two paths without a common link that are shortest together, by a flow of 2."""
+    import networkx as nx
+
+    graph: nx.DiGraph = nx.DiGraph()
+    for (a, b), length in lengths.items():
+        graph.add_edge(a, b, weight=round(length), capacity=1)
+        graph.add_edge(b, a, weight=round(length), capacity=1)
+    graph.nodes[source]["demand"], graph.nodes[target]["demand"] = -2, 2
+    flow = nx.min_cost_flow(graph)
+    following: dict[int, list[int]] = {a: [b for b in flow[a] if flow[a][b] > flow[b][a]] for a in flow}
+    paths = []
+    for _ in range(2):
+        path = [source]
+        while path[-1] != target:
+            path.append(following[path[-1]].pop(0))
+        paths.append(path)
+    return paths
 
 
 def _largest_cities(country: str, count: int) -> pd.DataFrame:
