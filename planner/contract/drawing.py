@@ -55,7 +55,8 @@ class NetworkMap:
                   element  name of the element that a click selects, "" for none; default: the node
     links         tail, head, value; the two directions between two nodes are drawn side by side; optionally
                   element  name of the element that a click selects; default: none
-                  width    such as the capacity, in `width_unit`; default: all alike
+                  width    such as the capacity, in `width_unit`; default: all alike; 0: not built
+                  added    the part of the width that the plan buys
                   lost     what the link drops, in `lost_unit`
                   note     further words for a pointer over it
     value         what colours the links, in words, and its unit
@@ -63,6 +64,8 @@ class NetworkMap:
     link_kind     kind of the elements that links are (`ElementKind.name`); "" for none, such as flows: one
                   that only the plan before has is left out then, not shown as failed
     node_kind     kind of the elements that nodes are, see `nodes`; "" for none
+    directed      whether a link is from its tail to its head; else it is for both directions
+    widest        width that is drawn widest; None: the largest
     one_scale     whether the values of nodes are of the same quantity as those of links
     whole         the same network without its failures: links and nodes that only it has are drawn as failed
     """
@@ -77,6 +80,8 @@ class NetworkMap:
     lost_unit: str = ""
     link_kind: str = ""
     node_kind: str = ""
+    directed: bool = True
+    widest: float | None = None
     one_scale: bool = False
     whole: NetworkMap | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -52,12 +52,19 @@ class Decided:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Section:
-    """One table of an explanation, with the units of its numeric columns."""
+    """One table of an explanation, with the units of its numeric columns.
+
+    role  "purchases": a row without any, then one for each purchase of a plan, in order: its name, then
+          `cost` so far, `step_cost`, and the system's headline metric so far;
+          "budgets": `budget`, `spent`, the headline metric and, in a column `at_most...`, its bound;
+          "" for all other tables
+    """
 
     title: str
     frame: pd.DataFrame
     units: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    role: Literal["", "purchases", "budgets"] = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -126,6 +126,8 @@ class Studies:
     practice_name that design in words, such as "equal-cost multipath"
     simulation    simulation of problems in time
     trade_off     two metrics that are drawn against each other
+    budget        where plans are purchases: the adjustment that limits what they cost; what_if then has
+                  sections of purchases and budgets (`Section.role`)
     coordination  comparison of the designs by coordination mechanism
     failures      sets of failures, and their analysis without a run of the design for each
     targets       the tables and figures of papers that this system reproduces
@@ -138,6 +140,7 @@ class Studies:
     practice_name: str = ""
     simulation: Simulation | None = None
     trade_off: tuple[str, str] | None = None
+    budget: str | None = None
     coordination: Coordination | None = None
     failures: FailureStudy[Any] | None = None
     targets: tuple[Target, ...] = ()

@@ -260,14 +260,15 @@ class _Picture:
             arrows = "".join(
                 self._arrow(i) for i in links if self.length[i] > 46 and self.values.iloc[i] != 0
             )
-            if arrows:
+            if arrows and self.network.last.directed:
                 self.parts.append(f'<path d="{arrows}" fill="{colour}"/>')
 
     def _facts(self, link: int) -> str:
         drawing = self.network.last
         row = self.network.links.iloc[link]
         value = self.values.iloc[link]
-        words = [f"{self.labels[self.tail[link]]} → {self.labels[self.head[link]]}"]
+        sign = "→" if drawing.directed else "–"
+        words = [f"{self.labels[self.tail[link]]} {sign} {self.labels[self.head[link]]}"]
         words.append(f"{drawing.value} {'unknown' if pd.isna(value) else _with_unit(value, drawing.unit)}")
         if "lost" in row and row["lost"] > 0:
             words.append(f"lost {amount_or_number(float(row['lost']), drawing.lost_unit)}")

@@ -30,7 +30,7 @@ from planner.contract.metrics import SIGNALLING_METRICS, Metric
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.ranking import compare_ranks
 from planner.contract.simulation import Simulation
-from planner.contract.studies import Decided
+from planner.contract.studies import Decided, Section
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError
@@ -369,9 +369,24 @@ def _check_shown(runs: _Runs, name: str) -> None:
         baseline=run.plan,
     )
     if system.studies.what_if is not None:
-        assert system.studies.what_if(observed, decided, options=runs.options).sentences
+        explanation = system.studies.what_if(observed, decided, options=runs.options)
+        assert explanation.sentences
+        for section in explanation.sections:
+            _check_role(system, section)
     for kind in system.problem.elements:
         _check_reports(kind, observed, decided, runs.options)
+
+
+def _check_role(system: System[Any, Any], section: Section) -> None:
+    """Check that sections of purchases and budgets have the columns that `Section.role` names."""
+    known = {
+        "purchases": {"cost", "step_cost", system.ranks[0].name},
+        "budgets": {"budget", "spent", system.ranks[0].name},
+        "": set(),
+    }
+    missing = known[section.role] - set(section.frame.columns)
+    assert not missing, f"section '{section.title}' of role {section.role!r} lacks {sorted(missing)}"
+    assert not section.role or system.studies.budget, "a system with purchases names its budget"
 
 
 def _check_reports(kind: ElementKind, observed: Any, decided: Decided, options: Options) -> None:

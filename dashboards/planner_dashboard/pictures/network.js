@@ -54,7 +54,9 @@ class NetworkPicture extends Board {
     this.legend.replaceChildren();
     const item = make("li", {}, this.legend);
     const bands = make("div", { className: "bands" }, item);
-    data.labels.forEach((label, i) => {
+    const isColoured = this.state.nodeBand || this.state.values.some((value) => value !== null);
+    const labels = isColoured ? data.labels : [];
+    labels.forEach((label, i) => {
       const one = make("span", { className: "band" }, bands);
       const bar = make("span", { className: "bar" }, one);
       bar.style.height = `${3 + 1.25 * i}px`;
@@ -65,6 +67,9 @@ class NetworkPicture extends Board {
     });
     const goneLinks = this.state.isDifference || this.scene.geometry.linkKind ? this.state.gone : [];
     if (goneLinks.length || this.state.frame.goneNodes.length) this.sign(this.state.isDifference ? "gone" : "failed", "⊗", this.palette.ink);
+    if (this.state.added.size) this.sign("bought", "━", this.palette.bought);
+    if (this.state.frame.built?.length) this.sign("bought, a new link", "╍", this.palette.bought);
+    if (this.scene.tails.some((_, i) => this.state.isUnbuilt(i))) this.sign("can be built", "┈", this.palette.muted);
     if (data.new?.length) this.sign("new", "━", this.palette.ink);
     const isOtherScale = this.state.nodeBand && String(this.state.frame.nodeEdges) !== String(data.edges);
     if (isOtherScale && !this.state.isDifference) this.sign("nodes by load: under 40, 60, 80, 100 %, over", "●", this.palette.bands[2]);

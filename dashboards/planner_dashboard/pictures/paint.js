@@ -91,12 +91,20 @@ class Painter {
     const layers = new Map(); // strips of one colour and width are drawn together
     const arrows = new Map();
     const emphasis = [];
+    const bought = [];
+    const unbuilt = new Path2D();
     for (let i = 0; i < scene.tails.length; i++) {
       if (state.isGone[i]) continue;
       const strip = this.strip(i);
       if (!this.isSeen(strip)) continue;
       const colour = state.colour(palette, i);
       const width = state.width(i) * this.thickness;
+      if (state.isUnbuilt(i) && !this.look.isHot(scene.targetOf[i], i)) {
+        unbuilt.moveTo(strip[0], strip[1]);
+        unbuilt.lineTo(strip[2], strip[3]);
+        continue;
+      }
+      if (state.added.has(i)) bought.push({ strip, width, isBuilt: state.isBuilt[i] });
       const key = `${String(state.drawingOrder(i)).padStart(2, "0")}|${width.toFixed(1)}|${colour}`;
       if (!layers.has(key)) layers.set(key, { colour, width, path: new Path2D() });
       layers.get(key).path.moveTo(strip[0], strip[1]);
@@ -108,6 +116,20 @@ class Painter {
       if (this.look.isHot(scene.targetOf[i], i)) emphasis.push({ strip, width });
     }
     c.lineCap = "butt";
+    c.strokeStyle = palette.muted;
+    c.lineWidth = 1;
+    c.setLineDash([2, 5]);
+    c.stroke(unbuilt);
+    for (const { strip, width, isBuilt } of bought) {
+      c.strokeStyle = palette.bought;
+      c.lineWidth = width + 5 * this.thickness;
+      c.setLineDash(isBuilt ? [9, 4] : []);
+      c.beginPath();
+      c.moveTo(strip[0], strip[1]);
+      c.lineTo(strip[2], strip[3]);
+      c.stroke();
+    }
+    c.setLineDash([]);
     for (const { strip, width } of emphasis) {
       c.strokeStyle = palette.ink;
       c.lineWidth = width + 4;

@@ -157,10 +157,11 @@ def _common(network: JoinedNetwork, scale: Scale, drawing: NetworkMap, selected:
         "selected": selected,
         "height": height,
         "leftOut": network.left_out,
+        "directed": drawing.directed,
     }
     if "width" in network.links:
         codes, different = pd.factorize(network.links["width"].fillna(0.0).clip(lower=0.0))
-        largest = float(different.max()) or 1.0
+        largest = drawing.widest or float(different.max()) or 1.0
         data |= {
             "width": ",".join(map(str, codes.tolist())),
             "widths": _rounded(np.sqrt(np.asarray(different, float) / largest), 3),
@@ -180,6 +181,8 @@ def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
         "gone": network.absent_links(drawing),
         "goneNodes": network.absent_nodes(drawing),
         "lost": _amounts(links.get("lost"), drawing.lost_unit),
+        "added": _amounts(links.get("added"), drawing.width_unit),
+        "built": _built_links(links),
         "notes": _notes(links.get("note")),
         "nodeLost": _amounts(nodes.get("lost"), drawing.lost_unit),
         "nodeNotes": _notes(nodes.get("note")),
@@ -187,6 +190,14 @@ def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
     if "value" in nodes:
         data |= {"nodeValues": _figures(nodes["value"]), "nodeEdges": list(node_scale(drawing).edges)}
     return data
+
+
+def _built_links(links: pd.DataFrame) -> list[int]:
+    """Return the places of links that a plan builds: all of their width is added."""
+    if "added" not in links:
+        return []
+    added, width = (links[name].fillna(0.0).to_numpy(float) for name in ("added", "width"))
+    return np.flatnonzero((added > 0) & (added >= width)).tolist()
 
 
 def _figures(column: pd.Series) -> str:

@@ -29,6 +29,8 @@ class State extends Elements {
     this.band = this.values.map((value) => band(value, data.edges));
     this.nodeBand = this.nodeValues ? this.nodeValues.map((value) => band(value, frame.nodeEdges ?? data.nodeEdges)) : null;
     this.lost = numbered(frame.lost);
+    this.added = numbered(frame.added); // what a plan buys, by link
+    this.isBuilt = flags(frame.built ?? [], links);
     this.nodeLost = numbered(frame.nodeLost);
     this.limit = data.hasLimit && !this.isDifference ? data.edges[data.edges.length - 1] : Infinity;
     this.asides = scene.asides((i) => this.width(i));
@@ -40,6 +42,11 @@ class State extends Elements {
   width(i) {
     const share = this.widthCode ? this.data.widths[this.widthCode[i]] : PLAIN_WIDTH;
     return 1.3 + 2.4 * share + (this.isEmphasised(i) ? 1.2 : 0);
+  }
+
+  // Links that could be built, and are not.
+  isUnbuilt(i) {
+    return this.widthCode !== null && this.data.widths[this.widthCode[i]] === 0 && this.values[i] === null;
   }
 
   // Links that are overloaded, or that change much.
@@ -105,7 +112,7 @@ class State extends Elements {
   }
 
   hasDirection(i) {
-    return this.values[i] === null || this.values[i] !== 0;
+    return this.data.directed && this.values[i] !== 0;
   }
 
   colour(palette, i) {
@@ -124,7 +131,7 @@ class State extends Elements {
     const { labels, tails, heads } = this.scene;
     if (target.kind === "node") return labels[target.node];
     const [first] = target.links;
-    const isOneWay = target.links.every((i) => tails[i] === tails[first]);
+    const isOneWay = this.data.directed && target.links.every((i) => tails[i] === tails[first]);
     return `${labels[tails[first]]} ${isOneWay ? "→" : "–"} ${labels[heads[first]]}`;
   }
 
@@ -159,7 +166,7 @@ class State extends Elements {
     const { scene, data } = this;
     const rows = [];
     for (const i of target.links) {
-      const to = `→ ${scene.labels[scene.heads[i]]}`;
+      const to = data.directed ? `→ ${scene.labels[scene.heads[i]]}` : data.value;
       const was = this.was?.[i] ?? null;
       if (this.isGone[i]) rows.push([to, this.isDifference || !scene.geometry.linkKind ? "gone" : "failed", true]);
       else if (this.isNew[i]) rows.push([to, `new, ${this.amount(this.now[i])}`, false]);
@@ -167,6 +174,7 @@ class State extends Elements {
       else if (this.values[i] !== null) rows.push([to, this.amount(this.values[i]), this.isOver(i)]);
       if (!this.isDifference && was !== null && was !== this.values[i]) rows.push(["before", this.amount(was), false]);
       if (this.lost.has(i)) rows.push(["lost", this.lost.get(i), true]);
+      if (this.added.has(i)) rows.push([this.isBuilt[i] ? "bought, a new link" : "bought", this.added.get(i), false]);
     }
     if (this.widthCode) {
       const texts = [...new Set(target.links.map((i) => data.widthTexts[this.widthCode[i]]))];

@@ -20,12 +20,17 @@ def curve_html(points: Sequence[BudgetPoint], chosen: int, across: str, up: str)
     across  label of the costs; `up` of the values
     """
     values, most = [one.value for one in points], max(one.cost for one in points) or 1.0
-    low, high = min(values), max(values)
+    bounds = [one.value if one.bound is None else one.bound for one in points]
+    low, high = min(values + bounds), max(values + bounds)
     span = (high - low) or 1.0
     # values may be better where they are less: then the curve falls
     heights = [100 * (SPACE + (1 - SPACE) * (value - low) / span) for value in values]
     places = [100 * one.cost / most for one in points]
     parts = []
+    for one, place, end in zip(points, places, [*places[1:], 100.0], strict=True):
+        if one.bound is not None:
+            top = 100 * (SPACE + (1 - SPACE) * (one.bound - low) / span)
+            parts.append(_box("planner-bound", left=place, bottom=top, width=end - place))
     for count, (place, height) in enumerate(zip(places, heights, strict=True)):
         end = places[count + 1] if count + 1 < len(points) else 100.0
         parts.append(_box("planner-level", left=place, bottom=height, width=end - place))
@@ -37,7 +42,7 @@ def curve_html(points: Sequence[BudgetPoint], chosen: int, across: str, up: str)
     for count, (place, height) in enumerate(zip(places, heights, strict=True)):
         kind = "planner-chosen" if count == chosen else "planner-point"
         parts.append(_box(kind, left=place, bottom=height))
-    top, bottom = heights[values.index(high)], heights[values.index(low)]
+    top, bottom = 100.0, 100 * SPACE
     beside, below = "right:calc(100% + 6px)", "top:calc(100% + 3px)"
     scale = [
         _text(short_number(high, 4), f"{beside};bottom:calc({top:.2f}% - 8px)"),

@@ -67,7 +67,7 @@ def _show_partial() -> None:
     """Show the steps found so far, while the search runs."""
     found: FoundUpgrades | None = SEARCH.partial()
     if found is not None:
-        st.html(_steps_html(found))
+        st.html(list_steps(found.steps, found.before))
 
 
 def _show_found(found: FoundUpgrades, on_apply: Apply) -> None:
@@ -75,7 +75,7 @@ def _show_found(found: FoundUpgrades, on_apply: Apply) -> None:
         st.markdown(session.escape_markdown(found.verdict))
         return
     st.caption("Each step is the upgrade that gains most once the steps above it are bought.")
-    st.html(_steps_html(found))
+    st.html(list_steps(found.steps, found.before))
     st.html(f"<p class='planner-sum'>{escape(_sum_words(found))}</p>")
     st.button(
         "Apply the list",
@@ -113,11 +113,14 @@ def _sum_words(found: FoundUpgrades) -> str:
     return f"{head}: {percent(share)} of demand fits."
 
 
-def _steps_html(found: FoundUpgrades) -> str:
-    """Return the steps with a track for each: grey before it, blue gained, green beyond all demand."""
-    before = 0.0 if found.before is None else found.before
+def list_steps(steps: Sequence[BoughtStep], before: float | None) -> str:
+    """Return the steps with a track for each: grey before it, blue gained, green beyond all demand.
+
+    before  place of the track before the first step, 0 to 1; None for its start
+    """
+    before = before or 0.0
     rows = []
-    for step in found.steps:
+    for step in steps:
         now = step.part if step.share is None else step.share
         rows.append(_step_html(step, before, now))
         before = now

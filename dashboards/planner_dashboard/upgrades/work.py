@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from planner.contract.drawing import NetworkMap
 from planner.formatting import amount_or_number
+from planner_dashboard.fields import field_label
 from planner_dashboard.question import Question
 
 if TYPE_CHECKING:
+    from planner.contract.metrics import Metric
+    from planner.contract.studies import Section
+    from planner.runs.what_if import Explained
     from planner.sweeps.failures import Failure, Failures
     from planner.sweeps.upgrade_list import Upgrades
 
 MOST_ROWS = 2_000
 """Failures that a page has."""
+SAME_SHARE = 1e-4
+"""Relative difference up to which values and bounds are the same in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +48,10 @@ class BoughtStep:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetPoint:
-    """A set of upgrades of the Pareto curve; `reached` and `cost` are in words."""
+    """A set of upgrades of the Pareto curve; `reached` and `cost_words` are in words.
+
+    bound  on the value of all sets that cost as much; None for unknown
+    """
 
     cost: float
     value: float
@@ -51,6 +60,7 @@ class BudgetPoint:
     share: float | None
     elements: tuple[str, ...]
     adjustments: Mapping[str, Any]
+    bound: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +167,122 @@ def find_failures(question: Question, tables: Path, label: str, files: Path) -> 
     finally:
         _remove(files)
     return _found_failures(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPurchases:
+    """The purchases of a plan, each with what it brings, and what smaller budgets reach.
+
+    sentences  of the explanation
+    first      value without any purchase as a part of the last, 0 to 1
+    points     one for each budget that was tried; their `adjustments` ask for that budget
+    """
+
+    sentences: Sequence[str]
+    steps: Sequence[BoughtStep]
+    first: float
+    note: str
+    metric: str
+    points: Sequence[BudgetPoint]
+    budget_note: str
+
+
+def find_purchases(question: Question, tables: Path, label: str, budgets: int, files: Path) -> FoundPurchases:
+    """Explain the purchases of one design's plan; arguments as those of `find_upgrades`.
+
+    budgets  smaller ones that are tried, where the explanation has that parameter
+    """
+    from planner.contract.parameters import parameters_of
+    from planner.runs import what_if
+    from planner_dashboard.worker import load_scenario
+
+    _write_text(files.with_suffix(".activity"), "explaining the purchases, and trying smaller budgets")
+    try:
+        scenario = load_scenario(question, tables)
+        study = scenario.system.studies.what_if
+        assert study is not None
+        given: dict[str, Any] = {"budgets": budgets} if "budgets" in parameters_of(study) else {}
+        explained = what_if.explain(scenario, design=label, **given)
+    finally:
+        _remove(files)
+    return _found_purchases(explained)
+
+
+def _found_purchases(explained: Explained) -> FoundPurchases:
+    system, explanation = explained.run.system, explained.explanation
+    assert explanation is not None
+    metric = system.ranks[0]
+    sections = {one.role: one for one in explanation.sections}
+    ladder, budgets = sections.get("purchases"), sections.get("budgets")
+    steps = [] if ladder is None else _ladder_steps(ladder, metric)
+    first = 0.0
+    if ladder is not None and ladder.frame[metric.name].iloc[-1]:
+        first = float(ladder.frame[metric.name].iloc[0] / ladder.frame[metric.name].iloc[-1])
+    return FoundPurchases(
+        sentences=explanation.sentences,
+        steps=steps,
+        first=first,
+        note="" if ladder is None else ladder.note,
+        metric=f"{metric.label}, {metric.unit}" if metric.unit else metric.label,
+        points=[] if budgets is None else _budget_points(budgets, metric, system.studies.budget or ""),
+        budget_note="" if budgets is None else budgets.note,
+    )
+
+
+def _ladder_steps(section: Section, metric: Metric) -> list[BoughtStep]:
+    """Return a step for each row after the first one; further columns are said beside its cost."""
+    frame = section.frame
+    known = {frame.columns[0], "cost", "step_cost", metric.name}
+    others = [name for name in frame.columns if name not in known]
+    values = frame[metric.name].to_numpy(float)
+    last = float(values[-1]) or 1.0
+    steps = []
+    for place, row in enumerate(frame.to_dict("records")[1:], start=1):
+        gain = values[place] - values[place - 1]
+        element, _, adds = str(row[frame.columns[0]]).partition(": ")
+        more = [f"{field_label(name).lower()} {amount_or_number(row[name], section.units.get(name, ''))}"
+                for name in others]  # fmt: skip
+        steps.append(
+            BoughtStep(
+                kind="",
+                element=element,
+                adds=" · ".join([adds, *more]),
+                cost=f"costs {amount_or_number(row['step_cost'], section.units.get('cost', ''))}",
+                reached=amount_or_number(values[place], metric.unit),
+                gain=f"+{amount_or_number(gain, metric.unit)}" if gain > SAME_SHARE * last else "",
+                share=None,
+                part=float(values[place]) / last,
+                is_proven=True,
+            )
+        )
+    return steps
+
+
+def _budget_points(section: Section, metric: Metric, parameter: str) -> list[BudgetPoint]:
+    frame = section.frame
+    limit = next((name for name in frame.columns if str(name).startswith("at_most")), None)
+    unit = section.units.get("budget", "")
+    points = []
+    for row in frame.to_dict("records"):
+        bound = None if limit is None else row[limit]
+        words = amount_or_number(row[metric.name], metric.unit)
+        if bound is not None and bound == bound:  # known
+            is_proven = bound - row[metric.name] <= SAME_SHARE * abs(bound)
+            most = amount_or_number(bound, metric.unit)
+            words += ", proven to be the most" if is_proven else f"; at most {most} is possible"
+        points.append(
+            BudgetPoint(
+                cost=row["budget"],
+                value=row[metric.name],
+                cost_words=amount_or_number(row["budget"], unit),
+                reached=f"{words}, for {amount_or_number(row['spent'], unit)}",
+                share=None,
+                elements=(),
+                adjustments={parameter: float(f"{row['budget']:.6g}")},
+                bound=None if bound != bound else bound,
+            )
+        )
+    return points
 
 
 def read_partial(files: Path) -> Any:

@@ -115,5 +115,11 @@ def ask_adjustments(scenario: Scenario, question: Question, adjustments: Mapping
     history.ask(with_adjustments(scenario, question, merged))
 
 
+def ask_parameters(question: Question, values: Mapping[str, Any]) -> None:
+    """Ask a question again with other values of parameters of the problem."""
+    changes = {f"problem.{name}": value for name, value in values.items()}
+    history.ask(replace(question, changes={**question.changes, **changes}))
+
+
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value or ()

@@ -288,6 +288,12 @@ def _show_pictures(
                     "Compare with", [NOTHING, *plans], key="compare with",
                     format_func=lambda name: f"Compare with {name}", label_visibility="collapsed", width=260,
                 )  # fmt: skip
+            moment = picture.WITH_PURCHASES
+            if compared is None and picture.has_purchases(shown):
+                moment = st.segmented_control(
+                    "Moment", [picture.WITH_PURCHASES, picture.BEFORE_PURCHASES], default=moment,
+                    key="moment", label_visibility="collapsed", required=True,
+                )  # fmt: skip
             if compared is not None:
                 mode = st.segmented_control(
                     "How", [picture.DIFFERENCE, picture.BESIDE], default=picture.DIFFERENCE, key="mode",
@@ -297,7 +303,7 @@ def _show_pictures(
             now = picture.Plan(_own_name(answer, shown, compared), answer, shown)
             picture.show_two(compared, now, mode or picture.DIFFERENCE)
         else:
-            clicked = picture.show_plan(answer, shown, element.selected())
+            clicked = picture.show_plan(answer, shown, element.selected(), moment)
             if clicked is not None:
                 element.select(clicked if clicked[1] else None)
     with right:
@@ -308,8 +314,19 @@ def _show_pictures(
             element.show_element(scenario, question, answer, shown)
         elif scenario.system.problem.elements:
             _show_hints(scenario)
-            apply = partial(changes.ask_adjustments, scenario, answer.question)
-            upgrades.show_panel(answer.question, tables, shown.label, apply)
+            _show_purchases(scenario, answer, shown, tables)
+
+
+def _show_purchases(
+    scenario: Scenario, answer: worker.Answer, shown: worker.DesignAnswer, tables: Path
+) -> None:
+    """Show what the plan buys, where plans are purchases; else the upgrades that would improve it."""
+    if scenario.system.studies.budget is not None:
+        ask = partial(changes.ask_parameters, answer.question)
+        upgrades.show_purchases(answer.question, tables, shown.label, ask)
+        return
+    apply = partial(changes.ask_adjustments, scenario, answer.question)
+    upgrades.show_panel(answer.question, tables, shown.label, apply)
 
 
 def _own_name(answer: worker.Answer, shown: worker.DesignAnswer, other: picture.Plan) -> str:

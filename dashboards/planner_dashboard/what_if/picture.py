@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,13 +13,14 @@ import streamlit as st
 from planner.contract.drawing import Drawing, NetworkMap, Timeline
 from planner.contract.metrics import Metric
 from planner.contract.system import System
-from planner.formatting import figure, number
+from planner.formatting import amount_or_number, figure, number
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.what_if.changes import shown_name
 from planner_dashboard.worker import Answer, DesignAnswer
 
 HEIGHT: Final = 640
 """Pixels of the picture."""
+WITH_PURCHASES, BEFORE_PURCHASES = "With purchases", "Before"
 DIFFERENCE, BESIDE = "Difference", "Side by side"
 MOST_SENTENCES: Final = 3
 SAME_SHARE: Final = 0.005
@@ -36,16 +37,47 @@ class Plan:
 
 
 def show_plan(
-    answer: Answer, design: DesignAnswer, selected: tuple[str, str] | None
+    answer: Answer,
+    design: DesignAnswer,
+    selected: tuple[str, str] | None,
+    moment: str = WITH_PURCHASES,
 ) -> tuple[str, str] | None:
-    """Show the picture of a plan; return the kind and the name of the element that a click has selected."""
+    """Show the picture of a plan; return the kind and the name of the element that a click has selected.
+
+    moment  with what the plan buys, or before
+    """
     if design.picture is None:
         st.caption(
             "This design has no plan to draw." if not design.has_plan else "There is no picture of it."
         )
         return None
     key = f"picture {answer.question.scenario} {design.label}"
-    return _show(design.picture, key, before=answer.whole, selected=selected)
+    drawing: Drawing = design.picture
+    if moment == BEFORE_PURCHASES and isinstance(drawing, NetworkMap):
+        drawing = before_purchases(drawing)
+    return _show(drawing, key, before=answer.whole, selected=selected)
+
+
+def has_purchases(design: DesignAnswer) -> bool:
+    """Return whether a plan buys a part of the links in its picture."""
+    drawing = design.picture
+    if not isinstance(drawing, NetworkMap) or "added" not in drawing.links:
+        return False
+    return bool((drawing.links["added"] > 0).any())
+
+
+def before_purchases(drawing: NetworkMap) -> NetworkMap:
+    """Return the network without what the plan buys: links as wide as before, their load unknown."""
+    links = drawing.links
+    before = (links["width"] - links["added"]).clip(lower=0.0)
+    notes = [amount_or_number(width, drawing.width_unit) if width > 0 else "not built" for width in before]
+    return replace(
+        drawing,
+        title="Before the purchases, by capacity",
+        widest=float(links["width"].max()),
+        links=links.assign(width=before, added=0.0, value=np.nan, note=notes),
+        nodes=drawing.nodes.drop(columns="lost", errors="ignore"),
+    )
 
 
 def _show(

@@ -111,6 +111,7 @@ SYSTEM = System(
             "upgrades": "its designs find what to buy: planner solve lists it, planner explain its order",
             "simulate": "its plans are for years: give the table years, or --set problem.years=5",
         },
+        budget="budget",
     ),
 )
 

@@ -144,3 +144,13 @@ def test_of_too_many_frames_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -
     data = payload.frames_data(joined, moments, None, selected="", height=640)
     assert [frame["label"] for frame in data["frames"]] == ["0 s", "3 s"]
     assert data["framesLeftOut"] == 3
+
+
+def test_what_a_plan_buys_is_sent_by_link() -> None:
+    links = network().links.assign(added=[0.0, 400.0, 2500.0, 0.0])
+    found = values_of(network(links=links, directed=False, widest=10_000.0))
+    assert found["added"] == {"1": "400 Mbit/s", "2": "2.5 Gbit/s"}
+    assert found["built"] == [2]
+    assert found["directed"] is False
+    assert max(found["widths"]) == 0.5
+    assert values_of(network())["built"] == []

@@ -108,6 +108,7 @@ def _climb_ladder(problem: CapacityPlanning, done: Evaluation, steps: int) -> Pa
         units={"delivered_mbps": "Mbit/s"},
         note="in the order in which they make most traffic fit for their cost; delivered: in the worst case; "
         "survives: failures under which all demands fit",
+        role="purchases",
     )
     lines = len(np.unique(problem.options.link[done.counts.sum(axis=0) > 0]))
     last = rows[-1]["delivered_mbps"]
@@ -263,6 +264,7 @@ def _try_budgets(
         frame=frame,
         units={"delivered_mbps": "Mbit/s", "at_most_mbps": "Mbit/s"},
         note=f"{decided.design.name} decided again for each budget; at most: no plan within it delivers more",
+        role="budgets",
     )
     return section, ""
 

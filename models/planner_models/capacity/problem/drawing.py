@@ -56,6 +56,7 @@ def draw_network(
             "value": value,
             "element": problem.names,
             "width": capacity,
+            "added": np.maximum(capacity - installed, 0.0),
             "note": notes,
         }
     )
@@ -86,4 +87,5 @@ def draw_network(
         width_unit="Mbit/s",
         lost_unit="Mbit/s",
         link_kind=LINK,
+        directed=problem.direction == "directed",
     )
