@@ -384,3 +384,12 @@ def test_help_of_a_design_says_what_each_parameter_means(name: str) -> None:
         for parameter in design.parameters.values():
             assert parameter.about, f"{design.name}: {parameter.name} has no description"
             assert parameter.name in text
+
+
+@pytest.mark.parametrize(
+    ("verb", "instead"),
+    [(planner.upgrades, "planner solve lists it"), (planner.simulate, "give the table years")],
+)
+def test_a_verb_that_a_system_lacks_names_another(verb: Callable[..., object], instead: str) -> None:
+    with pytest.raises(InputError, match=instead):
+        verb(sample("capacity"))

@@ -101,6 +101,7 @@ HEADLINE: Final = Headline(
         "upgraded_links",
         "max_utilization",
         "survived_failures",
+        "cut_off_mbps",
         "over_budget",
     ),
 )

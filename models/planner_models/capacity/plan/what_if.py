@@ -214,7 +214,11 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
         frame=pd.DataFrame(rows),
         units={"cut_off_mbps": "Mbit/s"},
     )
-    return section, f"{len(order):,} failures cut demands off, whatever is bought."
+    many = len(order) > 1
+    return (
+        section,
+        f"{len(order):,} failure{'s' * many} cut{'s' * (not many)} demands off, whatever is bought.",
+    )
 
 
 def _budget_values(problem: CapacityPlanning, done: Evaluation, budgets: int) -> Iterator[float]:
@@ -287,4 +291,5 @@ def _compare(problem: CapacityPlanning, done: Evaluation, decided: Decided) -> P
     units = dict.fromkeys(["before", "now", "change"], "Mbit/s")
     section = Section(title=f"Capacity against {decided.baseline_name}", frame=frame.head(20), units=units)
     words = f"Against {decided.baseline_name} it buys {'more' if cost > 0 else 'less'} by {abs(cost):,.6g}"
-    return (section if len(frame) else None), f"{words}; {len(frame):,} links differ."
+    links = f"{len(frame):,} links differ" if len(frame) != 1 else "1 link differs"
+    return (section if len(frame) else None), f"{words}; {links}."
