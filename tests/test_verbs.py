@@ -388,8 +388,8 @@ def test_help_of_a_design_says_what_each_parameter_means(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "instead"),
-    [(planner.upgrades, "planner solve lists it"), (planner.simulate, "give the table years")],
+    [("upgrades", "planner solve lists it"), ("simulate", "give the table years")],
 )
-def test_a_verb_that_a_system_lacks_names_another(verb: Callable[..., object], instead: str) -> None:
+def test_a_verb_that_a_system_lacks_names_another(verb: str, instead: str) -> None:
     with pytest.raises(InputError, match=instead):
-        verb(sample("capacity"))
+        getattr(planner, verb)(sample("capacity"))
