@@ -291,3 +291,17 @@ def test_sets_that_there_are_not_are_refused(arguments: dict[str, str], message:
     with pytest.raises(InputError) as error:
         planner.failures(triangle(), design="ecmp", **arguments)  # type: ignore[arg-type]
     assert message in str(error.value)
+
+
+@pytest.mark.slow
+def test_sets_of_failures_are_evaluated_on_a_cluster() -> None:
+    dask_pool = pytest.importorskip("planner.sweeps.dask_pool")
+    columns = ["element", "cost", "delivered_mbps", "lost_mbps"]
+    with dask_pool.start_local_workers(1) as client:
+        for design, restoration in (("ecmp", None), ("robust", None), ("ecmp", "reoptimize")):
+            given: dict[str, Any] = {"design": design, "restoration": restoration}
+            here = planner.failures("traffic/wan_safe", **given)
+            there = planner.failures("traffic/wan_safe", cluster=client.scheduler.address, **given)
+            assert there.verdict == here.verdict
+            pd.testing.assert_frame_equal(there.to_frame()[columns], here.to_frame()[columns])
+            assert [one.title for one in there.sections] == [one.title for one in here.sections]

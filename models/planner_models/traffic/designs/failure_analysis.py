@@ -265,8 +265,8 @@ class FixedPlan:
     def _outcome(self, after: Aftermath) -> FailureOutcome:
         problem = self.plan.problem
         rate, sent = problem.rate_mbps, self.plan.flow.served_mbps
-        use = after.load_mbps / problem.capacity_mbps
-        busiest = int(np.argmax(use)) if len(use) else -1
+        use = None if after.load_mbps is None else after.load_mbps / problem.capacity_mbps
+        busiest = int(np.argmax(use)) if use is not None and len(use) else -1
         shed = np.where(rate - sent > 1e-12 * rate, rate - sent, 0.0)
         admitted = None
         if after.flow is not None and after.flow.by_demand:
@@ -285,9 +285,9 @@ class FixedPlan:
             lost=float((sent - after.delivered_mbps).sum()),
             shed=float(shed.sum()),
             admitted=admitted,
-            overloaded_links=int((use > 1 + TOLERANCE).sum()),
-            fullest=float(use[busiest]) if busiest >= 0 else 0.0,
-            busiest=problem.link_labels[busiest] if busiest >= 0 and use[busiest] > 0 else None,
+            overloaded_links=0 if use is None else int((use > 1 + TOLERANCE).sum()),
+            fullest=None if use is None else float(use.max(initial=0.0)),
+            busiest=problem.link_labels[busiest] if use is not None and use.any() else None,
         )
 
     def conclude(self, parts: Sequence[tuple[Floats, Floats]]) -> Sequence[Section]:

@@ -24,7 +24,7 @@ def outcome_of(
     shed: float,
     admitted: float | None,
     overloaded_links: int,
-    fullest: float,
+    fullest: float | None,
     busiest: str | None,
     **others: float | None,
 ) -> FailureOutcome:
@@ -45,7 +45,7 @@ def outcome_of(
     return FailureOutcome(
         metrics=metrics,
         figures=figures,
-        busiest=None if busiest is None else (busiest.replace("->", " → "), 100 * fullest),
+        busiest=None if busiest is None or fullest is None else (busiest.replace("->", " → "), 100 * fullest),
     )
 
 

@@ -46,13 +46,13 @@ class Aftermath(NamedTuple):
 
     sent_mbps       (K,) what sources of demands send
     delivered_mbps  (K,) what of it arrives
-    load_mbps       (E,) what would load links if none dropped any
+    load_mbps       (E,) what would load links if none dropped any; None where several loads are as good
     flow            traffic on links; None where it is not known of each demand
     """
 
     sent_mbps: Floats
     delivered_mbps: Floats
-    load_mbps: Floats
+    load_mbps: Floats | None
     flow: VerifiedFlow | None
 
 
@@ -200,8 +200,8 @@ class PlanInFailures:
             yield from self.routes.simulate(self.problem, self.flow.served_mbps, down, with_flow=with_flow)
         elif self.restoration == "reroute":
             for one in down:
-                delivered, load = self.rerouting.reroute(np.flatnonzero(one))
-                yield Aftermath(delivered, delivered, load, None)
+                delivered = self.rerouting.deliver(np.flatnonzero(one))
+                yield Aftermath(delivered, delivered, None, None)
         elif self.restoration == "none":
             for one in down:
                 flow = self.flow

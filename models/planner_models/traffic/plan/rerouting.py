@@ -62,42 +62,36 @@ class Rerouting:
         self._session = highs.load(program, Options())
         self._session.setOptionValue("solver", "ipm" if program.shape[0] > highs.SMALL_ROWS else "simplex")
         self._lock = threading.Lock()
-        self._left_out, self._load = self._solve()
+        self._left_out = self._solve()
         self._session.setOptionValue("solver", "simplex")
         self._basis = self._session.getBasis()
 
     def deliver(self, down: Ints) -> Floats:
         """Return what can be delivered of each demand without some links, (K,) Mbit/s: the most in total.
 
-        down  links that have failed, by row
+        down  links that have failed, by row; one thread at a time
         """
-        return self.reroute(down)[0]
-
-    def reroute(self, down: Ints) -> tuple[Floats, Floats]:
-        """Return what `deliver` does, and the loads of the links, (E,) Mbit/s; one thread at a time."""
         with self._lock:
             if not len(down):
-                return self._divide(self._left_out), self._load
+                return self._divide(self._left_out)
             for link in down.tolist():
                 self._session.changeRowBounds(self._first_row + link, -np.inf, 0.0)
             self._session.setBasis(self._basis)
-            left_out, load = self._solve()
+            left_out = self._solve()
             for link in down.tolist():
                 self._session.changeRowBounds(self._first_row + link, -np.inf, float(self._capacity[link]))
-        return self._divide(left_out), load
+        return self._divide(left_out)
 
-    def _solve(self) -> tuple[Floats, Floats]:
-        """Return what is left out of each pair, shape of `merged.demands`, and loads, (E,), in Mbit/s."""
+    def _solve(self) -> Floats:
+        """Return what is left out of each pair, shape of `merged.demands`, Mbit/s."""
         status = self._highs.run(self._session, self._highs.NAME)
         if status is not Status.OPTIMAL:
             raise SolverFailure(f"{self._highs.NAME}: {status}")
-        values = np.array(self._session.getSolution().col_value)
-        load = values[: self._first_left_out].reshape(-1, len(self._capacity)).sum(axis=0) * self._unit
-        values = values[self._first_left_out :]
+        values = np.array(self._session.getSolution().col_value)[self._first_left_out :]
         known = self._wanted > 0
         left_out = np.zeros(len(self._wanted))
         left_out[known] = values[self._place[known]] * self._unit
-        return np.where(left_out > NONE_LEFT_OUT * self._wanted, left_out, 0.0), np.maximum(load, 0.0)
+        return np.where(left_out > NONE_LEFT_OUT * self._wanted, left_out, 0.0)
 
     def _divide(self, left_out: Floats) -> Floats:
         """Return what arrives of each demand, given what is left out of each pair."""
