@@ -228,7 +228,19 @@ def small() -> CapacityPlanning:
                 columns=["module", "capacity_mbps", "cost", "cost_per_km"],
             ),
             "demands": pd.DataFrame(
-                [("a", "c", 9.0), ("d", "b", 4.0), ("c", "b", 2.0)], columns=["source", "target", "rate_mbps"]
+                [
+                    ("a", "c", 6.0, 0.0, "gold"),
+                    ("a", "c", 3.0, 0.2, "bulk"),
+                    ("d", "b", 4.0, 0.0, "gold"),
+                    ("c", "b", 2.0, 0.0, "bulk"),
+                ],
+                columns=["source", "target", "rate_mbps", "growth", "class"],
+            ),
+            "classes": pd.DataFrame(
+                [("gold", 1.0, 1.0), ("bulk", 2.0, 0.5)], columns=["class", "priority", "protected_share"]
+            ),
+            "tunnels": pd.DataFrame(
+                [("d", "b", "d > c > b"), ("d", "b", "d > a > b")], columns=["source", "target", "path"]
             ),
             "failures": pd.DataFrame([(name, name) for name in lines], columns=["failure", "member"]),
             "years": pd.DataFrame(

@@ -51,7 +51,8 @@ def test_candidates_have_no_capacity_until_it_is_bought() -> None:
     assert problem.names[-1] == "a<->c"
     assert problem.installed_mbps[-1] == 0
     assert problem.size() == {
-        "nodes": 4, "links": 4, "candidates": 1, "demands": 3, "failures": 4, "years": 2,
+        "nodes": 4, "links": 4, "candidates": 1, "demands": 4, "classes": 2, "tunnels": 2, "failures": 4,
+        "years": 2,
     }  # fmt: skip
 
 
