@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from planner.errors import PlannerError
@@ -18,25 +20,35 @@ PAUSE_S: Final = 0.5
 def warm_workers(workers: Workers) -> None:
     """Start the workers; one of them compiles the kernels of a design, then all load them, and so on.
 
-    The system of the first page comes first. A design whose turn a visitor's question interrupts is taken
-    again later.
+    The question of the first page comes first, then its system. A turn that a visitor interrupts is
+    taken again later.
     """
     first = FIRST_SCENARIO.partition("/")[0]
+    tasks: list[tuple[Callable[..., None], Sequence[str]]] = [(answer_scenario, (FIRST_SCENARIO,))]
     for name in sorted(system_names(), key=lambda name: name != first):
-        for design in find_system(name).designs:
-            for count in (1, workers.count):
-                _run_spare(workers, count, name, design.name)
+        tasks += [(compile_design, (name, design.name)) for design in find_system(name).designs]
+    for function, arguments in tasks:
+        for count in (1, workers.count):
+            _run_spare(workers, count, function, *arguments)
 
 
-def _run_spare(workers: Workers, count: int, system: str, design: str) -> None:
-    """Let that many workers compile or load a design at a time when no visitor needs them."""
+def _run_spare(workers: Workers, count: int, function: Callable[..., None], *arguments: str) -> None:
+    """Let that many workers run a function at a time when no visitor needs them."""
     while not workers.is_closed:
-        jobs = [workers.submit_spare(compile_design, system, design) for _ in range(count)]
+        jobs = [workers.submit_spare(function, *arguments) for _ in range(count)]
         while any(job is not None and job.is_pending for job in jobs):
             time.sleep(PAUSE_S / 10)
         if all(job is not None and not job.future.cancelled() for job in jobs):
             return
         time.sleep(PAUSE_S)
+
+
+def answer_scenario(name: str) -> None:
+    """Run the designs of a scenario once: its data is read, and the kernels that it needs are ready."""
+    from planner.runs.run import compare
+
+    with suppress(PlannerError):  # a question about this scenario reports it
+        compare(name)
 
 
 def compile_design(system_name: str, design_name: str) -> None:
