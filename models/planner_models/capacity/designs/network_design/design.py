@@ -214,7 +214,7 @@ class _Search:
         if relaxed is None or self._is_done() or self._search_all(20, relaxed):
             return self._answer()
         for count in range(MAX_SEARCHES):
-            nodes = None if count and self._is_steady() else int(FIRST_NODES * NODE_GROWTH**count)
+            nodes = None if self._is_steady() else int(FIRST_NODES * NODE_GROWTH**count)
             self._search_neighbourhoods(relaxed, nodes)
             if self._is_done() or self._search_all(nodes, relaxed):
                 break

@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.capacity.designs.network_design.design import solve
 from planner_models.capacity.designs.network_design.instance import Instance, Solution
+from planner_models.capacity.designs.network_design.master import Master, Search
 from tests.models.capacity.designs.network_design.instances import can_route, instances, solve_extended
 
 
@@ -137,6 +140,43 @@ def test_failures_to_survive_never_lower_the_cost() -> None:
     assert costs == sorted(costs, key=float)
 
 
+@settings(max_examples=15, deadline=None)
+@given(instances(max_nodes=4), st.data())
+def test_fewer_failures_to_survive_never_cost_more(instance: Instance, data: st.DataObject) -> None:
+    kept = data.draw(
+        st.lists(st.booleans(), min_size=len(instance.failures), max_size=len(instance.failures))
+    )
+    fewer = replace(instance, failures=instance.failures[np.array(kept, dtype=bool)])
+    all_survived, fewer_survived = solve(instance), solve(fewer)
+    if all_survived.status is Status.INFEASIBLE:
+        return
+    assert fewer_survived.cost is not None
+    assert all_survived.cost is not None
+    assert fewer_survived.cost <= all_survived.cost * (1 + 1e-5) + 1e-4
+    assert fewer_survived.bound is not None
+    assert fewer_survived.bound <= cost_of(instance, all_survived) * (1 + 1e-5) + 1e-4
+    check_plan(fewer, fewer_survived)
+
+
+def test_a_small_network_is_searched_to_its_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second search with flow would begin again at its root."""
+    limits: list[int | None] = []
+    search = Master.search
+
+    def recorded(master: Master, **given: Any) -> Search:
+        if given.get("free") is None:
+            limits.append(given["nodes"])
+        return search(master, **given)
+
+    monkeypatch.setattr(Master, "search", recorded)
+    instance = dense(5)
+    solution = solve(instance)
+    assert limits == [20, None]
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost == pytest.approx(solve_extended(instance).objective)
+    check_plan(instance, solution)
+
+
 def test_a_cut_says_why_no_plan_exists() -> None:
     instance = ring({(0, 2): 25.0}, module_limit=np.full(5, 1.0), failures=np.eye(5, dtype=bool))
     solution = solve(instance)
@@ -186,6 +226,32 @@ def test_time_limit_is_kept_with_a_plan_and_a_bound() -> None:
     assert can_route(instance, solution.counts, instance.rate)
     assert reports
     assert reports[-1] == pytest.approx((solution.cost, solution.bound))
+
+
+def dense(nodes: int) -> Instance:
+    """A link and a demand between all nodes, modules of two sizes, seed 0."""
+    rng = np.random.default_rng(0)
+    pairs = np.array(list(itertools.combinations(range(nodes), 2)))
+    edges = len(pairs)
+    price = rng.integers(7, 20, edges).astype(float)
+    return Instance(
+        nodes=nodes,
+        tail=pairs[:, 0],
+        head=pairs[:, 1],
+        direction="undirected",
+        installed=np.zeros(edges),
+        setup_cost=np.zeros(edges),
+        routing_cost=np.zeros(edges),
+        module_edge=np.repeat(np.arange(edges), 2),
+        module_size=np.tile([15.0, 60.0], edges),
+        module_cost=np.repeat(price, 2) * np.tile([1.0, 2.0], edges),
+        module_limit=np.full(2 * edges, np.inf),
+        explicit=False,
+        source=pairs[:, 0],
+        target=pairs[:, 1],
+        rate=rng.integers(1, 9, edges).astype(float),
+        failures=np.zeros((0, edges), dtype=bool),
+    )
 
 
 def grid(side: int) -> Instance:
