@@ -24,6 +24,9 @@ from benchmarks.common import free_port
 TIME_LIMIT_MS: Final = 300_000
 START_LIMIT_S: Final = 120.0
 END_LIMIT_S: Final = 60.0
+IDLE_S: Final = 3.0
+IDLE_WORK: Final = 0.03
+"""Processor time over time below which a server is idle."""
 ANSWERED: Final = """() => {
     const text = document.body.innerText;
     const answered = document.querySelector('.planner-verdict')?.dataset.question;
@@ -63,6 +66,15 @@ class Server:
             with contextlib.suppress(psutil.Error):
                 total += one.memory_full_info().pss
         return total
+
+
+def wait_until_warm(server: Server) -> None:
+    """Wait until the server has compiled or loaded its kernels: until it has had no work for a while."""
+    while True:
+        before = sum(server.seconds())
+        time.sleep(IDLE_S)
+        if sum(server.seconds()) - before < IDLE_WORK * IDLE_S:
+            return
 
 
 def _seconds(processes: list[psutil.Process]) -> float:

@@ -33,6 +33,7 @@ from benchmarks.browser import (
     verdict,
     wait_for_answer,
     wait_for_drawing,
+    wait_until_warm,
 )
 from benchmarks.common import machine, parser_of
 from benchmarks.sweeps import fill_store
@@ -81,6 +82,8 @@ def time_first_page(folder: Path, times: int, python: str, name: str) -> None:
         for _ in range(times):
             with run_server(folder, "--workers", "2", python=python) as server:
                 for walls, taken in (cold, warm):
+                    if walls is warm[0]:
+                        wait_until_warm(server)
                     page = new_page(browser)
                     start, before = time.perf_counter(), sum(server.seconds())
                     page.goto(server.url, wait_until="commit")
@@ -246,9 +249,11 @@ def main() -> None:
         browser = stack.enter_context(run_browser())
         for name, python in versions.items():
             with run_server(home, "--workers", "2", python=python) as server:
+                wait_until_warm(server)
                 time_addresses(server, browser, 2 * times, name)
         fill_store(home / "results", count)
         with run_server(home, "--store", "results", "--workers", "2") as server:
+            wait_until_warm(server)
             time_what_if(server, browser, min(2 * times, len(LINES)))
             time_points(server, browser, count)
             time_sessions(server, browser, visitors)

@@ -1,9 +1,10 @@
-"""Four stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
+"""Five stories in the dashboard, played in Chromium: by tests, and to draw the documentation's pictures.
 
 1. A link of a national backbone fails, and upgrades are chosen under a budget.
 2. A CDN of a broker raises its price.
 3. Live video is short of capacity: what is shed, and what a larger source brings back.
 4. A reflector of live video fails in a simulation of two designs.
+5. Capacity is bought for a backbone that grows, then within a smaller budget.
 """
 
 from __future__ import annotations
@@ -119,4 +120,30 @@ def play_simulation(page: Any, url: str, report: Report) -> None:
     report("simulation")
 
 
-STORIES = (play_backbone, play_market, play_live_video)
+def play_purchases(page: Any, url: str, report: Report) -> None:
+    """Show what is bought for a growing backbone and what each purchase brings; plan within a budget."""
+    page.goto(f"{url}/?{urlencode({'scenario': 'capacity/backbone', 'designs': 'optimum'})}")
+    solve_address(page)
+    wait_for_answer(page)
+    before = verdict(page)
+    assert "840 of 840 Gbit/s" in before, before
+    report("purchases 1 bought")
+    page.get_by_role("button", name="Show purchases and budgets").click()
+    page.get_by_text("What a budget reaches", exact=True).wait_for()
+    wait_for_script(page)
+    report("purchases 2 steps")
+    budget = page.get_by_role("slider", name="Budget").first
+    budget.focus()
+    page.keyboard.press("ArrowLeft")
+    wait_for_script(page)
+    budget.scroll_into_view_if_needed()
+    report("purchases 3 budget")
+    address = page.url
+    page.get_by_role("button", name="Plan with this budget").click()
+    page.wait_for_function("address => location.href != address", arg=address)
+    wait_for_answer(page)
+    assert "within the budget" in verdict(page)
+    report("purchases 4 within")
+
+
+STORIES = (play_backbone, play_market, play_live_video, play_purchases)

@@ -30,6 +30,7 @@ STORIES: Final = {
     "backbone": (dashboard_stories.play_backbone, 1440, "light"),
     "market": (dashboard_stories.play_market, 1280, "light"),
     "live": (dashboard_stories.play_live_video, 1280, "dark"),
+    "purchases": (dashboard_stories.play_purchases, 1280, "light"),
     "simulation": (dashboard_stories.play_simulation, 1280, "light"),
 }
 PAGES: Final[dict[str, tuple[str, int, str]]] = {
