@@ -30,6 +30,7 @@ SCENARIOS: Final = {
     "capacity": ("capacity/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),
     "circuitflows": ("circuitflows/one_ring", "--set", "problem.horizon_us=20000"),
+    "coflows": ("coflows/own_data",),
     "livevideo": ("livevideo/table_4_3", "--designs", "vdn", "--set", "problem.videos=50"),
     "multicast": ("multicast/own_tree",),
     "traffic": ("traffic/abilene",),

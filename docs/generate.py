@@ -33,6 +33,7 @@ EXAMPLES = {
     "capacity": "backbone",
     "circuitflows": "one_ring",
     "circuits": "hotspots",
+    "coflows": "mapreduce",
     "livevideo": "session_window",
     "multicast": "own_data",
     "traffic": "abilene",

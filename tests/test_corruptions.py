@@ -26,6 +26,7 @@ DECISIONS = {
     "capacity": {"purchases", "flows"},
     "circuitflows": {"configurations", "queues", "settings", "placement"},
     "circuits": {"configurations", "packet"},
+    "coflows": {"circuits", "priorities", "settings"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
     "traffic": {"flows", "weights", "moved", "windows", "worst_matrices"},

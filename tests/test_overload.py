@@ -41,6 +41,7 @@ OVERLOADS = {
     "capacity": Overload("capacity/backbone", {"problem.budget": 40.0}, "greedy", "unserved_mbps"),
     "circuitflows": Overload("circuitflows/one_ring", {}, "voq", "undelivered_gb"),
     "circuits": Overload("circuits/skewed_64", {"problem.scale": 10.0}, "solstice", "unserved_bits"),
+    "coflows": Overload("coflows/own_data", {"problem.fail_racks": ["web"]}, "sunflow", "incomplete_coflows"),
     "livevideo": Overload(
         "livevideo/session_window", {"problem.capacity_scale": 0.2}, "overlay_multicast", "unserved_clients"
     ),

@@ -22,6 +22,7 @@ SCENARIOS = (
     "capacity/own_data",
     "circuits/exact_8",
     "circuitflows/one_ring",
+    "coflows/own_data",
     "livevideo/session_window",
     "multicast/own_data",
 )

@@ -80,10 +80,19 @@ def documents() -> list[dict[str, Any]]:
     brokering = {"clients": 200, "places": 20, "city_cdns": 3, "windows": 2}
     capacity = {"cities": 5}
     circuits = {"racks": 4, "horizon_us": 20_000.0, "writers": 4, "file_mb": 4.0}
+    coflows = {"coflows": 8}
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
     livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
-    small: dict[str, Any] = {**brokering, **capacity, **circuits, **multicast, **livevideo, **traffic}
+    small: dict[str, Any] = {
+        **brokering,
+        **capacity,
+        **circuits,
+        **coflows,
+        **multicast,
+        **livevideo,
+        **traffic,
+    }
     found = []
     for base in bases():
         system = base.system

@@ -28,6 +28,7 @@ from tests.models.traffic.problem.readers import test_graphml, test_repetita, te
 OWN_FOLDERS: Final = {
     "brokering": ["brokering/own_data", "brokering/fig_3_7"],
     "capacity": ["capacity/own_data"],
+    "coflows": ["coflows/own_data"],
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],
 }

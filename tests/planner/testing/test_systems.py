@@ -23,6 +23,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     "capacity": lambda presets: presets["small"](),
     "circuitflows": lambda presets: presets["mixed"](racks=4, rings=1, horizon_us=10_000.0),
     "circuits": lambda presets: presets["skewed"](racks=6, large=1, small=2, seed=1),
+    "coflows": lambda presets: presets["mapreduce"](racks=4, coflows=6, seed=1),
     "livevideo": lambda presets: presets["heavy_tail"](
         videos=12, edges=4, sources=1, reflectors=3, groups=10, requests_per_video=3.0, seed=1
     ),

@@ -224,6 +224,19 @@ def _flow_trace(path: Path, racks: Path | None, network: Network) -> Trace:
 
 
 def _coflow_trace(path: Path, network: Network) -> Trace:
+    names, parts = read_coflow_parts(path)
+    ends = {f"{end}_rack": names[parts.pop(end).to_numpy(np.int64)] for end in ("source", "target")}
+    return Trace(racks=pd.DataFrame({"rack": names}), parts=parts.assign(**ends), network=network)
+
+
+def read_coflow_parts(path: Path) -> tuple[NDArray[np.object_], pd.DataFrame]:
+    """Return the names of a trace's racks, and the parts of its coflows in order of arrival.
+
+    The parts have the columns at (ms), coflow, source, target (numbers of racks) and bits. Each reducer
+    receives its megabytes (of 10^6 bytes) in equal parts from every mapper; what stays in a rack is left out.
+
+    source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
+    """
     lines = read_text(path, max_line_bytes=1 << 24).splitlines()
     racks, coflows = _header(path, lines)
     names = np.array([f"r{i}" for i in range(racks)], dtype=object)
@@ -234,9 +247,7 @@ def _coflow_trace(path: Path, network: Network) -> Trace:
         rows += [(arrival, name, i, j, amount) for i, j, amount in pairs if i != j and amount > 0]
     parts = pd.DataFrame(rows, columns=["at", "coflow", "source", "target", "bits"])
     merged = parts.groupby(["at", "coflow", "source", "target"], sort=False)["bits"].sum().reset_index()
-    merged = merged.sort_values("at", kind="stable")
-    ends = {f"{end}_rack": names[merged.pop(end).to_numpy(np.int64)] for end in ("source", "target")}
-    return Trace(racks=pd.DataFrame({"rack": names}), parts=merged.assign(**ends), network=network)
+    return names, merged.sort_values("at", kind="stable", ignore_index=True)
 
 
 def _header(path: Path, lines: list[str]) -> tuple[int, int]:

@@ -1,0 +1,110 @@
+r"""Coflows: when is each group of flows of a datacenter complete?
+
+A *coflow* is a group of flows of one application, such as the shuffle of a MapReduce job; it is complete when
+its last flow is. Coflows arrive in time. Racks are connected by circuit switches, over which a port of a rack
+has one circuit at a time and is dark for $\delta$ while one is set up, and by a packet switch, which shares
+links at any rates. Which circuits, or which rates, complete coflows soonest in the mean?
+
+$$\min \frac{1}{|C|} \sum_{c \in C} \left(\max_{f \in c} e_f - r_c\right)$$
+
+for the arrival $r_c$ of coflow c and the time $e_f$ at which flow f is complete. Circuits are *asynchronous*:
+each is set up and torn down alone, and other circuits go on meanwhile. Two ports that were connected to each
+other last stay connected, and need no set-up. System `circuits` schedules one window in which all circuits
+change together; its schedulers run here window after window (`solstice`, `eclipse`, `most_served`), fed by
+coflows, with what is left over carried on. `lower_bounds` proves bounds that no plan beats.
+
+Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `coflows(coflow, arrival_ms)`,
+`flows(coflow, source_rack, target_rack, bytes)` and `switch(setup_ms, circuit_switches?)` in one row. A plan
+is `circuits(coflow, source_rack, target_rack, start_ms, end_ms, switch?)`, and for the packet switch
+`priorities(at_ms, coflow, priority)` and `settings(sharing, interval_ms)`, by which it shares its links. The
+packet switch carries what circuits leave of each flow.
+
+Source: Huang, Sun, Ng 2016 (Sunflow).
+
+>>> from planner_models import coflows
+>>> problem = coflows.problem.generators.mapreduce(racks=4, coflows=6, seed=1)
+>>> decision = coflows.designs.sunflow.schedule(problem)
+>>> round(decision.proof.objective), round(decision.proof.bound)
+(639, 570)
+"""
+
+from __future__ import annotations
+
+from planner.contract.metrics import Headline
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.coflows import designs, information, plan, problem
+from planner_models.coflows.designs.table import DESIGNS
+from planner_models.coflows.plan.check import check
+from planner_models.coflows.plan.drawing import draw
+from planner_models.coflows.plan.elements import ELEMENTS
+from planner_models.coflows.plan.metrics import METRICS, measure
+from planner_models.coflows.plan.plan import PLAN_TABLES, Service, from_tables
+from planner_models.coflows.plan.what_if import explain
+from planner_models.coflows.problem import generators, readers
+from planner_models.coflows.problem.adjustments import adjust
+from planner_models.coflows.problem.drawing import draw_flows
+from planner_models.coflows.problem.problem import TABLES, CoflowsInTime
+
+SYSTEM = System(
+    name="coflows",
+    question="When is each group of flows of a datacenter complete?",
+    source="Huang, Sun, Ng 2016 (Sunflow)",
+    problem=ProblemType(
+        type=CoflowsInTime,
+        tables=TABLES,
+        from_tables=CoflowsInTime.from_tables,
+        sources={"trace": readers.read_trace},
+        presets={"mapreduce": generators.mapreduce},
+        adjust=adjust,
+        draw=draw_flows,
+        elements=ELEMENTS,
+        sample=generators.sample,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        draw=draw,
+        headline=Headline(
+            metric="mean_completion_ms",
+            verb="completes coflows in {} in the mean",
+            losses={"incomplete_coflows": "leaves {} incomplete"},
+            table=(
+                "mean_completion_ms",
+                "p95_completion_ms",
+                "median_completion_ms",
+                "mean_slowdown",
+                "incomplete_coflows",
+                "circuit_gb",
+                "packet_gb",
+                "setups",
+            ),
+        ),
+        limits={
+            "ports": "circuits on busy ports",
+            "setup": "circuits too early",
+            "arrival": "circuits before their coflow",
+            "coverage": "incomplete coflows",
+        },
+    ),
+    designs=DESIGNS,
+    studies=Studies(what_if=explain),
+)
+
+__all__ = [
+    "SYSTEM",
+    "CoflowsInTime",
+    "Service",
+    "check",
+    "designs",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,67 @@
+"""Decisions of the designs: objective value, lower bound and what they guarantee."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.options import Options
+from planner_models.coflows.plan.completion import replay
+from planner_models.coflows.plan.lower_bounds import Fabric, mean_completion_bound_ms
+from planner_models.coflows.plan.plan import Service
+from planner_models.coflows.problem.problem import CoflowsInTime
+
+METRIC = "mean_completion_ms"
+PROVEN = 1e-6
+
+
+def decide(
+    problem: CoflowsInTime, plan: Service, fabric: Fabric, scope: str | None, options: Options
+) -> Decision[Service]:
+    """Return the decision of a plan, with a bound on all plans over the same switches.
+
+    With `service = "all"` there is no plan where a coflow stays incomplete.
+    """
+    if options.service == "all" and (proof := _prove_incomplete(problem, plan)):
+        return Decision(plan=None, proof=proof)
+    taken = replay(problem, plan).coflow_ms[problem.can_complete]
+    is_complete = bool(len(taken)) and not np.isnan(taken).any()
+    objective = float(taken.mean()) if is_complete else None
+    bound = mean_completion_bound_ms(problem, fabric)
+    if objective is not None and bound is not None:
+        bound = min(bound, objective) if bound <= objective * (1 + PROVEN) else bound  # rounding
+    gap = relative_gap(objective, bound)
+    proof = Proof(
+        status=Status.OPTIMAL if gap is not None and gap <= PROVEN else Status.FEASIBLE,
+        objective=objective,
+        bound=bound,
+        bound_scope=scope if bound is not None else None,
+        metric=METRIC,
+    )
+    kept = None if is_complete or not len(taken) else frozenset({"ports", "setup", "arrival"})
+    return Decision(plan=plan, proof=proof, guarantees=kept)
+
+
+def _prove_incomplete(problem: CoflowsInTime, plan: Service) -> Proof | None:
+    """Return the proof, or the reason why there is none, that coflows stay incomplete; None where none does."""
+    lost = ~problem.can_complete
+    if lost.any():
+        first = problem.names[problem.is_failed]
+        reason = f"racks have failed that {int(lost.sum()):,} coflows need: {', '.join(map(str, first[:3]))}"
+        return Proof(status=Status.INFEASIBLE, metric=METRIC, reasons=(reason,))
+    missing = int(np.isnan(replay(problem, plan).coflow_ms).sum())
+    if missing:
+        reason = f"this plan leaves {missing:,} coflows incomplete; another may complete all"
+        return Proof(status=Status.UNDECIDED, metric=METRIC, reasons=(reason,))
+    return None
+
+
+def decide_on_circuits(problem: CoflowsInTime, plan: Service, options: Options) -> Decision[Service]:
+    """Return the decision of a plan that uses circuits alone."""
+    return decide(problem, plan, "circuits", "circuits alone" if problem.has_packet_switch else None, options)
+
+
+def decide_on_packets(problem: CoflowsInTime, plan: Service, options: Options) -> Decision[Service]:
+    """Return the decision of a plan that uses the packet switch alone."""
+    return decide(problem, plan, "packets", "the packet switch alone", options)

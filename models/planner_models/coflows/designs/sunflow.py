@@ -1,0 +1,427 @@
+"""Sunflow: circuits set up and torn down port by port, coflow by coflow."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Annotated, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.circuits.plan.compiled import inner, kernel
+from planner_models.coflows.designs.decision import decide_on_circuits
+from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
+from planner_models.coflows.plan.plan import Service, make_circuits
+from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
+
+Order = Annotated[
+    Literal["shortest", "arrival"],
+    Field(
+        description="coflows that are scheduled first: those whose busiest port has the least left to do, or "
+        "those that arrived first"
+    ),
+]
+NEVER: Final = np.inf
+NONE: Final = -1
+EPSILON: Final = 1e-9
+"""Milliseconds that are no time."""
+
+
+def schedule(
+    problem: CoflowsInTime, *, order: Order = "shortest", options: Options = Options()
+) -> Decision[Service]:
+    """Schedule circuits coflow by coflow; each port changes alone, and other circuits go on.
+
+    A flow gets a circuit as soon as both its ports are free, for as long as it needs or until a port is
+    reserved for a coflow of higher priority, and no flow of the same coflow takes it away. When a coflow
+    arrives, the rest of the schedule is made again; circuits that are up and still wanted stay.
+
+    source  Huang, Sun, Ng 2016 (Sunflow), Algorithm 1
+    """
+    groups = group_flows(problem)
+    rows = run_windows(problem, groups, is_shortest_first=order == "shortest")
+    place, start, end, switch = rows
+    circuits = make_circuits(problem, groups.flow[place], start, end, switch)
+    return decide_on_circuits(problem, Service(circuits=circuits), options)
+
+
+class Ports(NamedTuple):
+    """Flows of coflows by the port that they use, for sending ports or for receiving ports.
+
+    first   (C + 1,) where the ports of each coflow begin
+    rack    (ports,) rack of each
+    start   (ports + 1,) where the flows of each begin
+    place   (F,) places of flows in `FlowGroups`
+    """
+
+    first: Ints
+    rack: Ints
+    start: Ints
+    place: Ints
+
+
+class Reservations(NamedTuple):
+    """Reservations of a window: a node for each, in a list by time for each port.
+
+    Sending ports are numbered rack * switches + switch, receiving ports the same after them.
+
+    span   (2, nodes) start and end, ms
+    setup  (nodes,) set-up time at its start, ms
+    flow   (nodes,) place of the flow
+    after  (2, nodes) next node of the sending and of the receiving port
+    """
+
+    span: Floats
+    setup: Floats
+    flow: Ints
+    after: Ints
+
+
+def run_windows(
+    problem: CoflowsInTime, groups: FlowGroups, *, is_shortest_first: bool
+) -> tuple[Ints, Floats, Floats, Ints]:
+    """Return the services: places of flows in `groups`, start and end in ms, and switch from 0."""
+    rate = problem.circuit_rate[groups.flow]
+    coflow = np.repeat(np.arange(len(problem.coflows)), np.diff(groups.first))
+    sends, receives = (_group_ports(groups, coflow, end) for end in (groups.source, groups.target))
+    need = groups.bits / rate
+    arrivals = np.unique(problem.arrival_ms[problem.can_complete])
+    ports = len(problem.racks) * problem.switches
+    peer = np.full(2 * ports, NONE)
+    setup_left = np.zeros(2 * ports)
+    found: list[tuple[Ints, Floats, Floats, Ints]] = []
+    for place, now in enumerate(arrivals.tolist()):
+        end = float(arrivals[place + 1]) if place + 1 < len(arrivals) else NEVER
+        active = np.flatnonzero(problem.can_complete & (problem.arrival_ms <= now))
+        length = busiest_port_ms(active, groups.first, groups.source, groups.target, need, len(problem.racks))
+        active, length = active[length > 0], length[length > 0]
+        key = length if is_shortest_first else problem.arrival_ms[active]
+        found.append(
+            _schedule_window(
+                now,
+                end,
+                active[np.lexsort((active, key))],
+                groups.source,
+                groups.target,
+                sends,
+                receives,
+                len(problem.racks),
+                problem.switches,
+                problem.setup_ms,
+                need,
+                peer,
+                setup_left,
+            )
+        )
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
+    flow, start, stop, switch = (np.concatenate(part) for part in zip(*found, strict=True))
+    return flow, start, stop, switch
+
+
+def _group_ports(groups: FlowGroups, coflow: Ints, rack: Ints) -> Ports:
+    """Return the flows of each coflow by rack."""
+    place = np.lexsort((rack, coflow)).astype(np.int64)
+    begins = np.ones(len(place), dtype=bool)
+    begins[1:] = (np.diff(coflow[place]) != 0) | (np.diff(rack[place]) != 0)
+    start = np.flatnonzero(begins)
+    count = np.bincount(coflow[place[start]], minlength=len(groups.first) - 1)
+    return Ports(
+        first=np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+        rack=rack[place[start]],
+        start=np.append(start, len(place)).astype(np.int64),
+        place=place,
+    )
+
+
+@kernel
+def busiest_port_ms(
+    coflows: Ints, first: Ints, source: Ints, target: Ints, need: Floats, racks: int
+) -> Floats:
+    """Return (coflows,) the most that any port of each coflow has left to do, ms.
+
+    need  (F,) what is left of each flow, ms
+    """
+    most = np.zeros(len(coflows))
+    out, into = np.zeros(racks), np.zeros(racks)
+    for place, coflow in enumerate(coflows):
+        for f in range(first[coflow], first[coflow + 1]):
+            out[source[f]] += need[f]
+            into[target[f]] += need[f]
+            most[place] = max(most[place], out[source[f]], into[target[f]])
+        for f in range(first[coflow], first[coflow + 1]):
+            out[source[f]] = 0.0
+            into[target[f]] = 0.0
+    return most
+
+
+@kernel
+def _schedule_window(  # noqa: C901
+    now: float,
+    end: float,
+    order: Ints,
+    source: Ints,
+    target: Ints,
+    sends: Ports,
+    receives: Ports,
+    racks: int,
+    switches: int,
+    setup_ms: float,
+    need: Floats,
+    peer: Ints,
+    setup_left: Floats,
+) -> tuple[Ints, Floats, Floats, Ints]:
+    """Schedule until the next arrival, and return the services of flows as `run_windows` does.
+
+    order            coflows, the highest priority first
+    need             (F,) what is left of each flow, ms; is reduced by what is served
+    peer, setup_left (2 * ports,) the rack that each port is connected to, and the set-up that is left
+    """
+    ports = racks * switches
+    head = np.full(2 * ports, NONE)
+    room = 1024
+    nodes = Reservations(
+        np.empty((2, room)), np.empty(room), np.empty(room, np.int64), np.empty((2, room), np.int64)
+    )
+    count = 0
+    before, current = np.full(2 * ports, NONE), np.full(2 * ports, NONE)
+    queued = np.full(2 * ports, NONE)
+    served_until = np.zeros(len(need))
+    planned = need.copy()
+    send_port, receive_port = np.full(racks, NONE), np.full(racks, NONE)
+    for coflow in order:
+        # --- all ports of the coflow are tried once at the start, and then whenever one becomes free
+        heap = [(now, 0)]
+        heap.pop()
+        for side in range(2):
+            of = sends if side == 0 else receives
+            at = send_port if side == 0 else receive_port
+            for port in range(of.first[coflow], of.first[coflow + 1]):
+                rack = of.rack[port]
+                at[rack] = port
+                for switch in range(switches):
+                    number = side * ports + rack * switches + switch
+                    before[number], current[number], queued[number] = NONE, head[number], NONE
+                    heap.append((now, number))
+        heapq.heapify(heap)
+        # circuits that are up stay where this coflow wants them
+        for port in range(sends.first[coflow], sends.first[coflow + 1]):
+            for switch in range(switches):
+                out = sends.rack[port] * switches + switch
+                other = peer[out]
+                if (
+                    other == NONE
+                    or receive_port[other] == NONE
+                    or peer[ports + other * switches + switch] != sends.rack[port]
+                ):
+                    continue
+                into = ports + other * switches + switch
+                if not (_is_free(nodes, current, out, now) and _is_free(nodes, current, into, now)):
+                    continue
+                for k in range(sends.start[port], sends.start[port + 1]):
+                    f = sends.place[k]
+                    if target[f] == other and planned[f] > EPSILON and served_until[f] <= now + EPSILON:
+                        if count + 1 >= room:
+                            nodes, room = _enlarge(nodes, room), 2 * room
+                        if _reserve(
+                            nodes,
+                            count,
+                            before,
+                            current,
+                            head,
+                            out,
+                            into,
+                            now,
+                            setup_left[out],
+                            f,
+                            planned,
+                            served_until,
+                        ):
+                            count += 1
+                            heapq.heappush(heap, (nodes.span[1, count - 1], out))
+                            heapq.heappush(heap, (nodes.span[1, count - 1], into))
+                            queued[out] = queued[into] = count - 1
+                        break
+        while len(heap) > 0:
+            t, number = heapq.heappop(heap)
+            if t >= end:
+                break
+            side = 0 if number < ports else 1
+            _advance(nodes, before, current, number, t, side)
+            if not _is_free(nodes, current, number, t):
+                if queued[number] != current[number]:
+                    queued[number] = current[number]
+                    heapq.heappush(heap, (nodes.span[1, current[number]], number))
+                continue
+            rack, switch = (number - side * ports) // switches, (number - side * ports) % switches
+            of = sends if side == 0 else receives
+            port = send_port[rack] if side == 0 else receive_port[rack]
+            is_taken = False
+            for k in range(of.start[port], of.start[port + 1]):
+                f = of.place[k]
+                if planned[f] <= EPSILON or served_until[f] > t + EPSILON:
+                    continue
+                far = target[f] if side == 0 else source[f]
+                other = (1 - side) * ports + far * switches + switch
+                _advance(nodes, before, current, other, t, 1 - side)
+                if not _is_free(nodes, current, other, t):
+                    continue
+                out, into = (number, other) if side == 0 else (other, number)
+                setup = setup_ms
+                if _is_connected(nodes, before, out, into, peer, source, target, f, now, t):
+                    setup = 0.0 if before[out] != NONE else setup_left[out]
+                if count + 1 >= room:
+                    nodes, room = _enlarge(nodes, room), 2 * room
+                if _reserve(
+                    nodes, count, before, current, head, out, into, t, setup, f, planned, served_until
+                ):
+                    count += 1
+                    heapq.heappush(heap, (nodes.span[1, count - 1], out))
+                    heapq.heappush(heap, (nodes.span[1, count - 1], into))
+                    queued[out] = queued[into] = count - 1
+                    is_taken = True
+                    break
+            if not is_taken and current[number] != NONE and queued[number] != current[number]:
+                queued[number] = current[number]
+                heapq.heappush(heap, (nodes.span[1, current[number]], number))
+        for port in range(sends.first[coflow], sends.first[coflow + 1]):
+            send_port[sends.rack[port]] = NONE
+        for port in range(receives.first[coflow], receives.first[coflow + 1]):
+            receive_port[receives.rack[port]] = NONE
+    return _commit(nodes, count, head, end, source, target, switches, ports, need, peer, setup_left)
+
+
+@inner
+def _is_free(nodes: Reservations, current: Ints, number: int, t: float) -> bool:
+    """Return whether a port is free at a time; its list has been advanced to it."""
+    node = current[number]
+    is_free: bool = node == NONE or nodes.span[0, node] > t + EPSILON
+    return is_free
+
+
+@inner
+def _advance(nodes: Reservations, before: Ints, current: Ints, number: int, t: float, side: int) -> None:
+    """Advance a port's list past the reservations that have ended."""
+    node = current[number]
+    while node != NONE and nodes.span[1, node] <= t + EPSILON:
+        before[number] = node
+        node = nodes.after[side, node]
+    current[number] = node
+
+
+@inner
+def _is_connected(
+    nodes: Reservations,
+    before: Ints,
+    out: int,
+    into: int,
+    peer: Ints,
+    source: Ints,
+    target: Ints,
+    flow: int,
+    now: float,
+    t: float,
+) -> bool:
+    """Return whether two ports are connected to each other at a time, with nothing since then."""
+    one, other = before[out], before[into]
+    if one == NONE and other == NONE:
+        is_kept: bool = t <= now + EPSILON and peer[out] == target[flow] and peer[into] == source[flow]
+        return is_kept
+    is_last: bool = one == other and nodes.span[1, one] >= t - EPSILON
+    return is_last
+
+
+@inner
+def _reserve(
+    nodes: Reservations,
+    count: int,
+    before: Ints,
+    current: Ints,
+    head: Ints,
+    out: int,
+    into: int,
+    t: float,
+    setup: float,
+    flow: int,
+    planned: Floats,
+    served_until: Floats,
+) -> bool:
+    """Reserve two ports for a flow from a time on; return False where it has no time to carry anything."""
+    most = NEVER
+    if current[out] != NONE:
+        most = nodes.span[0, current[out]]
+    if current[into] != NONE:
+        most = min(most, nodes.span[0, current[into]])
+    length = min(setup + planned[flow], most - t)
+    if length <= setup + EPSILON:
+        return False
+    nodes.span[0, count], nodes.span[1, count] = t, t + length
+    nodes.setup[count], nodes.flow[count] = setup, flow
+    planned[flow] = 0.0 if length == setup + planned[flow] else planned[flow] - (length - setup)
+    served_until[flow] = t + length
+    for side in range(2):
+        number = out if side == 0 else into
+        nodes.after[side, count] = current[number]
+        if before[number] == NONE:
+            head[number] = count
+        else:
+            nodes.after[side, before[number]] = count
+        current[number] = count
+    return True
+
+
+@inner
+def _enlarge(nodes: Reservations, room: int) -> Reservations:
+    """Return the reservations with twice the room."""
+    span, after = np.empty((2, 2 * room)), np.empty((2, 2 * room), np.int64)
+    setup, flow = np.empty(2 * room), np.empty(2 * room, np.int64)
+    span[:, :room], after[:, :room] = nodes.span, nodes.after
+    setup[:room], flow[:room] = nodes.setup, nodes.flow
+    return Reservations(span, setup, flow, after)
+
+
+@inner
+def _commit(
+    nodes: Reservations,
+    count: int,
+    head: Ints,
+    end: float,
+    source: Ints,
+    target: Ints,
+    switches: int,
+    ports: int,
+    need: Floats,
+    peer: Ints,
+    setup_left: Floats,
+) -> tuple[Ints, Floats, Floats, Ints]:
+    """Return the services until `end`; update what is left of flows and where ports are connected."""
+    flow, switch = np.empty(count, np.int64), np.empty(count, np.int64)
+    start, stop = np.empty(count), np.empty(count)
+    of_node = np.full(count, NONE)
+    for port in range(ports):
+        node = head[port]
+        while node != NONE:
+            of_node[node] = port % switches
+            node = nodes.after[0, node]
+    served = 0
+    for node in range(count):
+        begin, until = nodes.span[0, node] + nodes.setup[node], min(nodes.span[1, node], end)
+        if until > begin:
+            flow[served], switch[served] = nodes.flow[node], of_node[node]
+            start[served], stop[served] = begin, until
+            f, left = nodes.flow[node], need[nodes.flow[node]] - (until - begin)
+            need[f] = left if left > EPSILON else 0.0
+            served += 1
+    for port in range(2 * ports):
+        side = 0 if port < ports else 1
+        node = head[port]
+        if node == NONE:
+            continue
+        while nodes.after[side, node] != NONE:
+            node = nodes.after[side, node]
+        f = nodes.flow[node]
+        peer[port] = target[f] if side == 0 else source[f]
+        setup_left[port] = max(0.0, nodes.span[0, node] + nodes.setup[node] - end)
+    return flow[:served], start[:served], stop[:served], switch[:served]

@@ -1,0 +1,60 @@
+"""The designs of system `coflows`: algorithm, coordination mechanism and signalling."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from planner.contract.design import Design, Mechanism
+from planner_models.coflows.designs import aalo, lower_bound, sebf, sunflow, windows
+from planner_models.coflows.information import signalling
+
+COFLOW_REPORTS: Final = "applications report the flows of each coflow with their sizes; "
+CIRCUITS: Final = COFLOW_REPORTS + "the scheduler sends circuits to the circuit switches"
+
+_on_coflows = partial(Design, mechanism=Mechanism.TRANSPARENCY, signalling=signalling.count_reports)
+
+DESIGNS: Final = (
+    _on_coflows(
+        name="sunflow", decide=sunflow.schedule, messages=CIRCUITS, source="Huang et al. 2016 (Sunflow)"
+    ),
+    _on_coflows(
+        name="sebf",
+        decide=sebf.schedule,
+        messages=COFLOW_REPORTS + "the scheduler sends priorities to racks",
+        source="Chowdhury et al. 2014 (Varys)",
+    ),
+    Design(
+        name="aalo",
+        decide=aalo.schedule,
+        mechanism=Mechanism.REACTION,
+        signalling=signalling.count_attained_service,
+        messages="racks report what coflows have sent; the scheduler sends priorities to racks",
+        source="Chowdhury and Stoica 2015 (Aalo)",
+    ),
+    _on_coflows(
+        name="solstice",
+        decide=windows.schedule_solstice,
+        messages=CIRCUITS,
+        source="Liu et al. 2015 (Solstice), window by window",
+    ),
+    _on_coflows(
+        name="eclipse",
+        decide=windows.schedule_eclipse,
+        messages=CIRCUITS,
+        source="Venkatakrishnan et al. 2016 (Eclipse), window by window",
+    ),
+    _on_coflows(
+        name="most_served",
+        decide=windows.schedule_most_served,
+        messages=CIRCUITS,
+        source="Venkatakrishnan et al. 2016 (Eclipse), the problem itself, window by window",
+    ),
+    _on_coflows(
+        name="bound",
+        decide=lower_bound.bound_schedules,
+        messages=COFLOW_REPORTS + "no schedule is made",
+        source="Goemans et al. 2002; Qiu, Stein, Zhong 2015",
+        is_bound=True,
+    ),
+)

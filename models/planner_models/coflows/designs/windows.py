@@ -1,0 +1,259 @@
+"""Schedules of days for one window after another, fed by coflows; what is left over is carried on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.circuits.designs import eclipse, optimum, solstice
+from planner_models.circuits.plan.compiled import kernel
+from planner_models.circuits.plan.plan import IDLE, Day
+from planner_models.circuits.problem.problem import Circuits
+from planner_models.coflows.designs.decision import decide_on_circuits
+from planner_models.coflows.designs.sunflow import EPSILON, NONE, busiest_port_ms
+from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
+from planner_models.coflows.plan.plan import Service, make_circuits
+from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
+
+Window = Annotated[
+    Annotated[float, Field(gt=0, allow_inf_nan=False)] | None,
+    Field(description="time from one schedule to the next, ms; none: 20 set-up times, 20 ms at least"),
+]
+SETUPS_IN_WINDOW: Final = 20.0
+LEAST_WINDOW_MS: Final = 20.0
+US: Final = 1e3
+"""Microseconds in a millisecond."""
+
+
+def schedule_solstice(
+    problem: CoflowsInTime, *, window_ms: Window = None, options: Options = Options()
+) -> Decision[Service]:
+    """Schedule each window by Solstice; what is left over is carried on.
+
+    The demand of a window is what its ports have time for, of the coflows that have the least left to do
+    first. A circuit serves the coflows of its pair in that order, and stays up until its ports change.
+
+    source  Liu et al. 2015 (Solstice), window by window
+    """
+    return _schedule(problem, window_ms, solstice.days, options)
+
+
+def schedule_eclipse(
+    problem: CoflowsInTime, *, window_ms: Window = None, options: Options = Options()
+) -> Decision[Service]:
+    """Schedule each window by Eclipse, fed as Solstice is; what is left over is carried on.
+
+    source  Venkatakrishnan et al. 2016 (Eclipse), window by window
+    """
+    return _schedule(problem, window_ms, eclipse.days, options)
+
+
+def schedule_most_served(
+    problem: CoflowsInTime, *, window_ms: Window = None, options: Options = Options()
+) -> Decision[Service]:
+    """Schedule each window so that it serves the most, by system circuits' optimum, fed as Solstice is.
+
+    The most data in each window is not the least completion time.
+
+    source  Venkatakrishnan et al. 2016 (Eclipse), the problem itself, window by window
+    """
+
+    def days(week: Circuits) -> list[Day]:
+        plan = optimum.schedule(_as_table(week), options=options).plan
+        return [] if plan is None else _days_of(week, plan.configurations)
+
+    return _schedule(problem, window_ms, days, options)
+
+
+def _as_table(week: Circuits) -> Circuits:
+    """Return the week with its demand as a table."""
+    source, target = week.pairs
+    frame = pd.DataFrame({**week.name_pairs(source, target), "bits": week.pair_bits})
+    return Circuits(racks=week.racks, demands=frame, switch=week.switch)
+
+
+def _days_of(week: Circuits, configurations: pd.DataFrame) -> list[Day]:
+    """Return the days of a schedule's table."""
+    days = []
+    for _, rows in configurations.groupby("day", sort=True):
+        target = np.full(len(week.racks), IDLE, dtype=np.int64)
+        source, to = week.rows_of(rows)
+        target[source] = to
+        days.append(Day(duration_us=float(rows["duration_us"].iloc[0]), target=target))
+    return days
+
+
+def _schedule(
+    problem: CoflowsInTime,
+    window_ms: float | None,
+    days: Callable[[Circuits], list[Day]],
+    options: Options,
+) -> Decision[Service]:
+    """Return the decision of a schedule that is made anew at the start of each window."""
+    if window_ms is None:
+        window_ms = max(SETUPS_IN_WINDOW * problem.setup_ms, LEAST_WINDOW_MS)
+    # a window without time for a circuit would never serve anything
+    window_ms = max(window_ms, 2 * problem.setup_ms)
+    place, start, end = _run_windows(problem, group_flows(problem), window_ms, days)
+    circuits = make_circuits(problem, place, start, end, np.zeros(len(place), dtype=np.int64))
+    return decide_on_circuits(problem, Service(circuits=circuits), options)
+
+
+def _run_windows(
+    problem: CoflowsInTime, groups: FlowGroups, window_ms: float, days: Callable[[Circuits], list[Day]]
+) -> tuple[Ints, Floats, Floats]:
+    """Return the services: rows of `flows`, start and end in ms."""
+    n = len(problem.racks)
+    rate = problem.circuit_rate[groups.flow]
+    need = groups.bits / rate
+    pair = groups.source * n + groups.target
+    by_pair = np.argsort(pair, kind="stable")
+    first_of_pair = np.searchsorted(pair[by_pair], np.arange(n * n + 1))
+    coflow = np.repeat(np.arange(len(problem.coflows)), np.diff(groups.first))
+    week = _week(problem, window_ms)
+    peer = np.full((2, n), NONE)
+    found: list[tuple[Ints, Floats, Floats]] = []
+    arrivals = np.unique(problem.arrival_ms[problem.can_complete])
+    now, remaining = 0.0, problem.can_complete.copy()
+    while remaining.any():
+        active = np.flatnonzero(remaining & (problem.arrival_ms <= now))
+        length = busiest_port_ms(active, groups.first, groups.source, groups.target, need, n)
+        remaining[active[length <= 0]] = False
+        active, length = active[length > 0], length[length > 0]
+        if not len(active):
+            later = arrivals[arrivals > now]
+            if not len(later):
+                break
+            now = max(now + window_ms, np.ceil(float(later[0]) / window_ms) * window_ms)
+            continue
+        order = active[np.lexsort((active, length))]
+        rank = np.full(len(remaining), NONE)
+        rank[order] = np.arange(len(order))
+        observed = copy.copy(week)
+        # there are thousands of windows: the table of demands is neither made nor checked again
+        admitted = admit_demand(order, groups.first, groups.source, groups.target, need, n, window_ms)
+        observed.__dict__["bits"] = admitted * week.circuit_mbps * US
+        made = [day.without_loops() for day in days(observed)]
+        made = [day for day in made if (day.target != IDLE).any()]
+        targets = np.array([day.target for day in made], dtype=np.int64).reshape(-1, n)
+        lasts = np.array([day.duration_us / US for day in made])
+        found.append(
+            _serve_window(
+                now,
+                now + window_ms,
+                targets,
+                lasts,
+                problem.setup_ms,
+                first_of_pair,
+                by_pair,
+                rank[coflow],
+                need,
+                peer,
+            )
+        )
+        now += window_ms
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+    place, start, end = (np.concatenate(part) for part in zip(*found, strict=True))
+    return groups.flow[place], start, end
+
+
+def _week(problem: CoflowsInTime, window_ms: float) -> Circuits:
+    """Return a window of this network without demand."""
+    return Circuits(
+        racks=problem.racks[["rack", "circuit_mbps"]].assign(packet_mbps=0.0),
+        demands=pd.DataFrame({"source_rack": [], "target_rack": [], "bits": []}),
+        switch=pd.DataFrame({"night_us": [problem.setup_ms * US], "window_us": [window_ms * US]}),
+    )
+
+
+@kernel
+def admit_demand(
+    order: Ints, first: Ints, source: Ints, target: Ints, need: Floats, racks: int, window_ms: float
+) -> Floats:
+    """Return (n, n) the time of circuits that a window is asked for, ms: by coflow, while ports have time."""
+    out, into = np.full(racks, window_ms), np.full(racks, window_ms)
+    demand = np.zeros((racks, racks))
+    for coflow in order:
+        for f in range(first[coflow], first[coflow + 1]):
+            taken = min(need[f], out[source[f]], into[target[f]])
+            if taken > EPSILON:
+                demand[source[f], target[f]] += taken
+                out[source[f]] -= taken
+                into[target[f]] -= taken
+    return demand
+
+
+@kernel
+def _serve_window(  # noqa: C901
+    now: float,
+    end: float,
+    targets: Ints,
+    lasts: Floats,
+    setup_ms: float,
+    first_of_pair: Ints,
+    by_pair: Ints,
+    rank: Ints,
+    need: Floats,
+    peer: Ints,
+) -> tuple[Ints, Floats, Floats]:
+    """Serve flows by the days of a window; return places of flows, start and end of each service, ms.
+
+    Circuits that the next day keeps stay up in the night, and those of the last day until the end.
+
+    targets, lasts  (days, n) target of each rack, and (days,) time of the days, ms
+    rank            (F,) place of each flow's coflow in the order of service; `NONE` for those not there yet
+    need            (F,) what is left of flows, ms; is reduced
+    peer            (2, n) the rack that each port is connected to, sending and receiving; is changed
+    """
+    n = peer.shape[1]
+    flow, start, stop = [0], [0.0], [0.0]
+    flow.pop()
+    start.pop()
+    stop.pop()
+    at, until = now, now
+    days = len(lasts)
+    for day in range(max(days, 1)):
+        at = until
+        if days > 0:
+            until = min(at + setup_ms + lasts[day], end)
+        if day >= days - 1:
+            until = end
+        for i in range(n):
+            j = targets[day, i] if days > 0 else peer[0, i]
+            if j == NONE:
+                continue
+            is_kept = peer[0, i] == j and peer[1, j] == i
+            if days == 0 and not is_kept:
+                continue
+            t = at if is_kept else at + setup_ms
+            pair = i * n + j
+            while t < until - EPSILON:
+                best = NONE
+                for k in range(first_of_pair[pair], first_of_pair[pair + 1]):
+                    f = by_pair[k]
+                    if need[f] > 0 and rank[f] != NONE and (best == NONE or rank[f] < rank[best]):
+                        best = f
+                if best == NONE:
+                    break
+                takes = min(need[best], until - t)
+                flow.append(best)
+                start.append(t)
+                stop.append(t + takes)
+                need[best] = need[best] - takes if need[best] - takes > EPSILON else 0.0
+                t += takes
+        if days > 0:
+            for j in range(n):
+                peer[1, j] = NONE
+            for i in range(n):
+                peer[0, i] = targets[day, i]
+                if targets[day, i] != NONE:
+                    peer[1, targets[day, i]] = i
+    return np.array(flow), np.array(start), np.array(stop)

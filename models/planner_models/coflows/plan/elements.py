@@ -1,0 +1,150 @@
+"""Elements of a problem of system `coflows`: coflows, pairs of racks, and racks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.studies import Decided, Section
+from planner.errors import InputError, did_you_mean
+from planner.options import Options
+from planner_models.circuits.plan.elements import (
+    PAIR_ACTIONS,
+    RACK_ACTIONS,
+    list_racks,
+    require_pair,
+    require_rack,
+)
+from planner_models.circuits.problem.drawing import PAIR, RACK
+from planner_models.coflows.plan.completion import Completion, replay
+from planner_models.coflows.plan.lower_bounds import alone_ms
+from planner_models.coflows.problem.drawing import COFLOW
+from planner_models.coflows.problem.problem import CoflowsInTime, Ints
+
+MB_BITS: Final = 8e6
+UNITS: Final = {"size": "MB", "arrival": "ms", "completion_time": "ms", "alone": "ms"}
+COFLOW_ACTIONS: Final = (
+    Action(name="Double its data", state="with double data", parameter="coflow_factors", value=2.0),
+    Action(name="Leave it out", state="left out", parameter="coflow_factors", value=0.0),
+)
+
+
+def list_coflows(problem: CoflowsInTime) -> list[str]:
+    """Return the names of all coflows."""
+    return [str(name) for name in problem.coflow_names]
+
+
+def list_pairs(problem: CoflowsInTime) -> list[str]:
+    """Return the names of all pairs of racks with flows."""
+    return list(dict.fromkeys(problem.name_ends(problem.source, problem.target)))
+
+
+def tabulate_coflows(problem: CoflowsInTime, done: Completion, rows: Ints) -> pd.DataFrame:
+    """Return the size of some coflows, when they arrive, how long they take, and the least alone."""
+    bits = np.bincount(problem.coflow, weights=problem.bits, minlength=len(problem.coflows))
+    return pd.DataFrame(
+        {
+            "coflow": problem.coflow_names[rows],
+            "size": bits[rows] / MB_BITS,
+            "flows": np.bincount(problem.coflow, minlength=len(problem.coflows))[rows],
+            "arrival": problem.arrival_ms[rows],
+            "completion_time": done.coflow_ms[rows],
+            "alone": alone_ms(problem)[rows],
+        }
+    )
+
+
+def _replay(problem: CoflowsInTime, decided: Decided) -> Completion:
+    """Return what a decision carries; raise InputError where it has no plan."""
+    plan = decided.decision.plan
+    if plan is None:
+        raise InputError(f"{decided.design.name}: has no plan to describe")
+    return replay(problem, plan)
+
+
+def describe_coflow(problem: CoflowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe a coflow: when it is complete, and its flows."""
+    names = list_coflows(problem)
+    if name not in names:
+        raise InputError(f"{name}: no such {COFLOW}" + did_you_mean(name, names))
+    row = names.index(name)
+    done = _replay(problem, decided)
+    one = tabulate_coflows(problem, done, np.array([row])).iloc[0]
+    flows = np.flatnonzero(problem.coflow == row)
+    facts = [
+        Fact(label="Data", value=float(one["size"]), unit="MB"),
+        Fact(label="Flows", value=float(one["flows"])),
+        Fact(label="Arrival", value=float(one["arrival"]), unit="ms"),
+        Fact(label="Completion time", value=_known(one["completion_time"]), unit="ms"),
+        Fact(label="Least time alone", value=_known(one["alone"]), unit="ms"),
+    ]
+    if not problem.can_complete[row]:
+        facts.insert(0, Fact(label="State", value="cut off by a failed rack"))
+    return ElementReport(facts=tuple(facts), sections=(_list_flows(problem, done, flows),))
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _list_flows(problem: CoflowsInTime, done: Completion, flows: Ints) -> Section:
+    """List flows, the last to be complete first."""
+    order = flows[np.argsort(-np.nan_to_num(done.flow_ms[flows], nan=np.inf), kind="stable")]
+    frame = pd.DataFrame(
+        {
+            "coflow": problem.coflow_names[problem.coflow[order]],
+            "from": problem.names[problem.source[order]],
+            "to": problem.names[problem.target[order]],
+            "size": problem.bits[order] / MB_BITS,
+            "by_circuits": done.circuit_bits[order] / MB_BITS,
+            "by_packets": done.packet_bits[order] / MB_BITS,
+            "complete_at": done.flow_ms[order],
+        }
+    )
+    units = {"size": "MB", "by_circuits": "MB", "by_packets": "MB", "complete_at": "ms"}
+    return Section(title="Flows", frame=frame, units=units)
+
+
+def describe_pair(problem: CoflowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the flows of a pair of racks, and what carries them."""
+    i, j = require_pair(problem, problem.flows, name)
+    done = _replay(problem, decided)
+    flows = np.flatnonzero((problem.source == i) & (problem.target == j))
+    facts = (
+        Fact(label="Data", value=float(problem.bits[flows].sum()) / MB_BITS, unit="MB"),
+        Fact(label="Circuits carry", value=float(done.circuit_bits[flows].sum()) / MB_BITS, unit="MB"),
+        Fact(label="Packet switch carries", value=float(done.packet_bits[flows].sum()) / MB_BITS, unit="MB"),
+        Fact(label="Rate of its circuit", value=float(problem.circuit_mbps[i, j]), unit="Mbit/s"),
+    )
+    return ElementReport(facts=facts, sections=(_list_flows(problem, done, flows),))
+
+
+def describe_rack(problem: CoflowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the data of a rack, its links, and the coflows that use it."""
+    rack = require_rack(problem, name)
+    done = _replay(problem, decided)
+    sent, received = problem.source == rack, problem.target == rack
+    facts = [
+        Fact(label="Sends", value=float(problem.bits[sent].sum()) / MB_BITS, unit="MB"),
+        Fact(label="Receives", value=float(problem.bits[received].sum()) / MB_BITS, unit="MB"),
+        Fact(label="Circuit rate", value=float(problem.racks["circuit_mbps"].iloc[rack]), unit="Mbit/s"),
+        Fact(label="Packet rate", value=float(problem.packet_mbps[rack]), unit="Mbit/s"),
+    ]
+    if problem.is_failed[rack]:
+        facts.insert(0, Fact(label="State", value="failed"))
+    users = np.unique(problem.coflow[sent | received])
+    frame = tabulate_coflows(problem, done, users)
+    frame = frame.sort_values("completion_time", ascending=False, kind="stable", ignore_index=True)
+    return ElementReport(
+        facts=tuple(facts), sections=(Section(title="Coflows that use it", frame=frame, units=UNITS),)
+    )
+
+
+ELEMENTS: Final = (
+    ElementKind(name=COFLOW, names=list_coflows, actions=COFLOW_ACTIONS, describe=describe_coflow),
+    ElementKind(name=PAIR, names=list_pairs, actions=PAIR_ACTIONS, describe=describe_pair),
+    ElementKind(name=RACK, names=list_racks, actions=RACK_ACTIONS, describe=describe_rack),
+)

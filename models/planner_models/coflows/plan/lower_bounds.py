@@ -1,0 +1,140 @@
+r"""Lower bounds on completion times, which no schedule beats.
+
+Alone: coflow c is complete no sooner after its arrival than its busiest port needs for it. On k circuit
+switches a rack with $m$ peers sets up at least $m - k$ circuits while the coflow is there, each with
+$\delta$; with a packet switch beside them it sets up none.
+
+Mean: on each port p, coflows with port times $t_{cp}$ and arrivals $r_c$ are jobs of one machine. With
+weights $w_{cp} \ge 0$ that sum to 1 for each coflow (place 0: the bound alone, $a_c$),
+
+$$\sum_c C_c \ge \sum_c w_{c0} (r_c + a_c) + \sum_p \min \sum_c w_{cp} \left(M_{cp} + t_{cp} / 2\right)$$
+
+for the mean busy times $M_{cp}$, whose minimum the preemptive schedule by $w_{cp} / t_{cp}$ has. Set-up times
+do not count on ports, since coflows may share a circuit. Any weights prove a bound; multiplicative updates
+along supergradients improve them.
+
+source  Goemans et al. 2002 (single machine scheduling with release dates), the mean busy time relaxation;
+        Qiu, Stein, Zhong 2015 (coflows as jobs of all ports)
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final, Literal
+
+import numpy as np
+
+from planner_models.circuits.plan.compiled import kernel
+from planner_models.coflows.problem.problem import BITS_PER_MS, CoflowsInTime, Floats, Ints
+
+Fabric = Literal["circuits", "packets", "all"]
+PASSES: Final = 150
+"""Updates of the weights."""
+STEP: Final = 4.0
+"""First step of the updates, relative to the values that they compare."""
+
+
+def port_times_ms(problem: CoflowsInTime, fabric: Fabric) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return the coflow, the port, the time and the set-up time of each pair of a coflow and a port, ms.
+
+    Ports are racks that send, then racks that receive. Times are infinite where a rack has no link.
+    """
+    kept = np.flatnonzero(problem.can_complete[problem.coflow])
+    n = len(problem.racks)
+    coflow = np.tile(problem.coflow[kept], 2)
+    port = np.concatenate([problem.source[kept], problem.target[kept] + n])
+    if fabric == "circuits":
+        amount = np.tile(problem.bits[kept] / problem.circuit_rate[kept] / problem.switches, 2)
+    else:
+        rate = np.tile(problem.packet_rate, 2)
+        if fabric == "all":
+            own = problem.racks["circuit_mbps"].to_numpy(float) * BITS_PER_MS
+            rate = rate + problem.switches * np.tile(own, 2)
+        with np.errstate(divide="ignore"):
+            amount = np.tile(problem.bits[kept], 2) / rate[port]
+    key, place, peers = np.unique(coflow * 2 * n + port, return_inverse=True, return_counts=True)
+    time = np.bincount(place, weights=amount, minlength=len(key))
+    setups = np.zeros(len(key))
+    if fabric == "circuits":
+        setups = problem.setup_ms * np.maximum(peers - problem.switches, 0) / problem.switches
+    key = np.asarray(key, dtype=np.int64)
+    return key // (2 * n), key % (2 * n), np.asarray(time, dtype=float), setups
+
+
+def _relevant(problem: CoflowsInTime, fabric: Fabric) -> Fabric:
+    """Return the fabric itself; circuits where there is no packet switch beside them."""
+    return "circuits" if fabric == "all" and not problem.has_packet_switch else fabric
+
+
+def alone_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> Floats:
+    """Return (C,) the least completion time of each coflow, ms; NaN where a rack of it has failed."""
+    coflow, _, time, setups = port_times_ms(problem, _relevant(problem, fabric))
+    least = np.where(problem.can_complete, 0.0, np.nan)
+    np.maximum.at(least, coflow, time + setups)
+    return least
+
+
+def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> float | None:
+    """Return a lower bound on the mean completion time of coflows whose racks work, ms.
+
+    None where there is none, or where a rack has no link that it needs.
+    """
+    coflow, port, time, setups = port_times_ms(problem, _relevant(problem, fabric))
+    count = int(problem.can_complete.sum())
+    if not count or not np.isfinite(time).all():
+        return None
+    least = np.zeros(len(problem.coflows))
+    np.maximum.at(least, coflow, time + setups)
+    arrival = problem.arrival_ms
+    order = np.lexsort((arrival[coflow], port))
+    coflow, port, time = coflow[order], port[order], time[order]
+    first = np.concatenate([[0], np.flatnonzero(np.diff(port)) + 1, [len(port)]])
+    works = problem.can_complete
+    own, weight = np.full(len(least), 0.5), 0.5 / np.bincount(coflow, minlength=len(least))[coflow]
+    alone = arrival + least
+    best = 0.0
+    for number in range(PASSES):
+        reached = mean_busy_times(first, arrival[coflow], time, weight) + time / 2
+        value = float((own * alone)[works].sum() + (weight * reached).sum())
+        best = max(best, value - float(arrival[works].sum()))
+        most = alone.copy()
+        np.maximum.at(most, coflow, reached)
+        scale = np.maximum(most - arrival, 1e-12)
+        step = STEP / np.sqrt(number + 1.0)
+        own = own * np.exp(step * (alone - most) / scale)
+        weight = weight * np.exp(step * (reached - most[coflow]) / scale[coflow])
+        total = own + np.bincount(coflow, weights=weight, minlength=len(own))
+        own, weight = own / total, weight / total[coflow]
+    return max(best, float(least[works].sum())) / count
+
+
+@kernel
+def mean_busy_times(first: Ints, arrival: Floats, time: Floats, weight: Floats) -> Floats:
+    """Return (jobs,) the mean time at which a machine works on each job, highest weight for its time first.
+
+    first  (machines + 1,) where the jobs of each machine begin; they are in order of arrival
+    """
+    found = np.zeros(len(time))
+    for machine in range(len(first) - 1):
+        heap = [(0.0, 0)]
+        heap.pop()
+        now, job = 0.0, first[machine]
+        left = time[first[machine] : first[machine + 1]].copy()
+        while job < first[machine + 1] or len(heap) > 0:
+            if len(heap) == 0:
+                now = max(now, arrival[job])
+            while job < first[machine + 1] and arrival[job] <= now:
+                heapq.heappush(heap, (-weight[job] / time[job], job))
+                job += 1
+            _, one = heap[0]
+            works = left[one - first[machine]]
+            until = now + works
+            if job < first[machine + 1] and arrival[job] < until:
+                until = arrival[job]
+                works = until - now
+                left[one - first[machine]] -= works
+            else:
+                heapq.heappop(heap)
+            found[one] += (now + works / 2) * works / time[one]
+            now = until
+    return found

@@ -1,0 +1,89 @@
+"""The metrics of system `coflows`: the plan is replayed from its tables, and counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner_models.circuits.plan.metrics import metric
+from planner_models.coflows.plan.check import find_setups, switch_numbers
+from planner_models.coflows.plan.completion import replay
+from planner_models.coflows.plan.lower_bounds import alone_ms
+from planner_models.coflows.plan.plan import Service, find_flows
+from planner_models.coflows.problem.problem import CoflowsInTime
+
+GB_BITS: Final = 8e9
+MEAN: Final = (
+    "mean time from the arrival of a coflow until its last flow is complete, over coflows whose racks work; "
+    "unknown where one is not complete"
+)
+SLOWDOWN: Final = "completion time of a coflow over the least that it takes alone, which no plan beats"
+CARRIES: Final = (
+    "time in which circuits carry, over the time of all ports from the first arrival to the last completion"
+)
+VARYS: Final = "Chowdhury et al. 2014 (Varys)"
+SUNFLOW: Final = "Huang et al. 2016 (Sunflow)"
+METRICS: Final = (
+    metric("mean_completion_ms", "ms", "less", MEAN, VARYS),
+    metric("median_completion_ms", "ms", "less", "median completion time of coflows"),
+    metric("p95_completion_ms", "ms", "less", "95th percentile of completion times of coflows", VARYS),
+    metric("longest_completion_ms", "ms", "less", "longest completion time of a coflow"),
+    metric("mean_slowdown", "", "less", f"mean {SLOWDOWN}", SUNFLOW),
+    metric("p95_slowdown", "", "less", f"95th percentile of the {SLOWDOWN}", SUNFLOW),
+    metric("least_p95_ms", "ms", "more", "95th percentile of the least times alone: no plan's is less"),
+    metric("done_ms", "ms", "less", "time until the last coflow is complete; unknown where one is not"),
+    metric("complete_coflows", "coflows", "more", "coflows that are complete"),
+    metric(
+        "incomplete_coflows",
+        "coflows",
+        "less",
+        "coflows that are not, also those that a failed rack cuts off",
+    ),
+    metric("offered_gb", "GB", "more", "data of all flows"),
+    metric("circuit_gb", "GB", "more", "data that circuits carry"),
+    metric("packet_gb", "GB", "less", "data that the packet switch carries"),
+    metric("setups", "circuits", "less", "circuits that are set up", SUNFLOW),
+    metric("duty_cycle", "", "more", CARRIES, SUNFLOW),
+)
+
+
+def measure(
+    problem: CoflowsInTime,
+    plan: Service,
+    previous: Service | None,  # noqa: ARG001
+) -> dict[str, float | None]:
+    """Return every metric of the plan, from the problem and the plan alone."""
+    done = replay(problem, plan)
+    taken = done.coflow_ms[problem.can_complete]
+    is_complete = bool(len(taken)) and not np.isnan(taken).any()
+    flow = find_flows(problem, plan.circuits)
+    start, end = (plan.circuits[name].to_numpy(float) for name in ("start_ms", "end_ms"))
+    _, stays = find_setups(problem, flow, start, end, switch_numbers(plan))
+    complete = int((~np.isnan(done.coflow_ms)).sum())
+    least = alone_ms(problem)[problem.can_complete]
+    values: dict[str, float | None] = dict.fromkeys(one.name for one in METRICS)
+    if is_complete:
+        slowdown = taken / least
+        last = float((taken + problem.arrival_ms[problem.can_complete]).max())
+        whole = last - float(problem.arrival_ms[problem.can_complete].min())
+        ports = len(problem.racks) * problem.switches
+        values |= {
+            "mean_completion_ms": float(taken.mean()),
+            "median_completion_ms": float(np.median(taken)),
+            "p95_completion_ms": float(np.quantile(taken, 0.95)),
+            "longest_completion_ms": float(taken.max()),
+            "mean_slowdown": float(slowdown.mean()),
+            "p95_slowdown": float(np.quantile(slowdown, 0.95)),
+            "done_ms": last,
+            "duty_cycle": float((end - start).sum()) / (ports * whole) if whole > 0 else None,
+        }
+    return values | {
+        "least_p95_ms": float(np.quantile(least, 0.95)) if len(least) else None,
+        "complete_coflows": float(complete),
+        "incomplete_coflows": float(len(problem.coflows) - complete),
+        "offered_gb": float(problem.bits.sum()) / GB_BITS,
+        "circuit_gb": float(done.circuit_bits.sum()) / GB_BITS,
+        "packet_gb": float(done.packet_bits.sum()) / GB_BITS,
+        "setups": float((~stays).sum()),
+    }

@@ -1,0 +1,87 @@
+"""Explanation of a plan: coflows that wait longest, and gains of other switches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.studies import Decided, Explanation, Section
+from planner.contract.what_if import Change, Reoptimization
+from planner.formatting import amount
+from planner.options import Options
+from planner_models.coflows.plan.completion import Completion, replay
+from planner_models.coflows.plan.elements import UNITS, tabulate_coflows
+from planner_models.coflows.plan.lower_bounds import alone_ms
+from planner_models.coflows.plan.metrics import METRICS, measure
+from planner_models.coflows.problem.problem import MOST_SWITCHES, CoflowsInTime
+
+METRIC: Final = {metric.name: metric for metric in METRICS}
+
+
+def explain(
+    problem: CoflowsInTime,
+    decided: Decided,
+    *,
+    shown: Annotated[int, Field(ge=1, description="coflows that a table shows")] = 10,
+    options: Options = Options(),
+) -> Explanation:
+    """Explain how long coflows take, which wait longest, and the gain of other switches.
+
+    The gain of a change is found by solving again with the same design.
+    """
+    plan = decided.decision.plan
+    if plan is None:
+        raise ValueError("there is no plan to explain")
+    done = replay(problem, plan)
+    again = Reoptimization[CoflowsInTime](
+        decided, metric=METRIC["mean_completion_ms"], measure=measure, options=options
+    )
+    trials = list(again.solve_all(_changes(problem)))
+    others = [METRIC[name] for name in ("p95_completion_ms", "setups")]
+    sections = (
+        _report_waiting(problem, done, shown),
+        again.section(trials, title="Gains of other switches", others=others),
+    )
+    return Explanation(sentences=(*_describe(problem, done), again.sentence(trials)), sections=sections)
+
+
+def _describe(problem: CoflowsInTime, done: Completion) -> Iterator[str]:
+    """Yield how many coflows are complete, and how long they take beside the least."""
+    taken = done.coflow_ms
+    ended = ~np.isnan(taken)
+    yield f"{int(ended.sum()):,} of {len(taken):,} coflows are complete."
+    if ended.any():
+        least = alone_ms(problem)
+        yield (
+            f"95% of them take at most {amount(float(np.quantile(taken[ended], 0.95)), 'ms')}; no plan has "
+            f"less than {amount(float(np.quantile(least[ended], 0.95)), 'ms')}."
+        )
+
+
+def _report_waiting(problem: CoflowsInTime, done: Completion, shown: int) -> Section:
+    """Report the coflows that wait longest beyond their least time."""
+    frame = tabulate_coflows(problem, done, np.arange(len(problem.coflows)))
+    waits = frame["completion_time"] - frame["alone"]
+    order = np.argsort(-waits.fillna(np.inf).to_numpy(float), kind="stable")[:shown]
+    return Section(
+        title="Coflows that wait longest", frame=frame.iloc[order].reset_index(drop=True), units=UNITS
+    )
+
+
+def _changes(problem: CoflowsInTime) -> Iterator[Change[CoflowsInTime]]:
+    """Yield shorter set-up times, another circuit switch, and faster links."""
+    if problem.setup_ms > 0:
+        yield Change(name="set-up, half as long", problem=problem.with_switch(setup_ms=problem.setup_ms / 2))
+    if problem.switches < MOST_SWITCHES:
+        yield Change(
+            name="one more circuit switch",
+            problem=problem.with_switch(circuit_switches=problem.switches + 1),
+        )
+    yield Change(name="circuits, twice the rate", problem=problem.with_rates(circuit=2.0))
+    if problem.has_packet_switch:
+        racks = problem.racks.assign(packet_mbps=2 * problem.racks["packet_mbps"])
+        yield Change(name="packet switch, twice the rate", problem=replace(problem, racks=racks))
