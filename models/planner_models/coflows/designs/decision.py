@@ -44,7 +44,7 @@ def decide(
 
 
 def _prove_incomplete(problem: CoflowsInTime, plan: Service) -> Proof | None:
-    """Return the proof, or the reason why there is none, that coflows stay incomplete; None where none does."""
+    """Return the proof, or the reason why there is none, that coflows stay incomplete, else None."""
     lost = ~problem.can_complete
     if lost.any():
         first = problem.names[problem.is_failed]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Annotated, Final
 
@@ -11,6 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.design import Decision
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, optimum, solstice
 from planner_models.circuits.plan.compiled import kernel
@@ -136,10 +136,8 @@ def _run_windows(
         order = active[np.lexsort((active, length))]
         rank = np.full(len(remaining), NONE)
         rank[order] = np.arange(len(order))
-        observed = copy.copy(week)
-        # there are thousands of windows: the table of demands is neither made nor checked again
         admitted = admit_demand(order, groups.first, groups.source, groups.target, need, n, window_ms)
-        observed.__dict__["bits"] = admitted * week.circuit_mbps * US
+        observed = week.with_matrix(admitted * week.circuit_mbps * US)
         made = [day.without_loops() for day in days(observed)]
         made = [day for day in made if (day.target != IDLE).any()]
         targets = np.array([day.target for day in made], dtype=np.int64).reshape(-1, n)
@@ -158,6 +156,8 @@ def _run_windows(
                 peer,
             )
         )
+        if not len(found[-1][0]):
+            raise InputError(f"window_ms is {window_ms:g}: no circuit fits into it, it must be longer")
         now += window_ms
     if not found:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)

@@ -129,22 +129,21 @@ def _run(  # noqa: C901
             return np.inf
         is_done = False
         for coflow in order:
-            k = state.first[coflow]
-            while k < state.first[coflow] + state.unsent[coflow]:
+            kept = state.first[coflow]
+            for k in range(state.first[coflow], state.first[coflow] + state.unsent[coflow]):
                 f = state.at[k]
                 carried = state.rate[f] * step
                 if carried < state.left[f] - ROUNDING * state.bits[f]:
                     state.left[f] -= carried
                     state.sent[coflow] += carried
-                    k += 1
+                    state.at[kept] = f
+                    kept += 1
                     continue
                 state.end_ms[f] = now + min(step, state.left[f] / state.rate[f])
                 state.sent[coflow] += state.left[f]
                 state.left[f] = 0.0
-                state.unsent[coflow] -= 1
-                last_place = state.first[coflow] + state.unsent[coflow]
-                state.at[k], state.at[last_place] = state.at[last_place], f
-                is_done = is_done or state.unsent[coflow] == 0
+            is_done = is_done or (kept == state.first[coflow] and state.unsent[coflow] > 0)
+            state.unsent[coflow] = kept - state.first[coflow]
         reached = step == until - now
         now = until if reached else now + step
         if is_done or step == max(crossing, 0.0):

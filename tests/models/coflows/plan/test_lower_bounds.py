@@ -1,0 +1,38 @@
+"""Lower bounds against plain twins of what they count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner_models.coflows.plan.lower_bounds import alone_ms, mean_busy_times
+from tests.models.coflows.instances import problem_of
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 10), st.integers(1, 5)), min_size=1, max_size=6))
+def test_mean_busy_times_are_those_of_a_machine_in_small_steps(jobs: list[tuple[int, int, int]]) -> None:
+    jobs = sorted(jobs)
+    arrival, time, weight = (np.array(column, dtype=float) for column in zip(*jobs, strict=True))
+    left, when = time.copy(), np.zeros(len(jobs))
+    for step in range(200):  # all times are whole
+        there = np.flatnonzero((arrival <= step) & (left > 0))
+        if len(there):
+            one = there[np.lexsort((there, -(weight / time)[there]))][0]
+            left[one] -= 1
+            when[one] += step + 0.5
+    found = mean_busy_times(np.array([0, len(jobs)]), arrival, time, weight)
+    assert found == pytest.approx(when / time)
+
+
+def test_a_coflow_alone_needs_its_busiest_port_with_setups() -> None:
+    flows = [("one", "a", "b", 10.0), ("one", "a", "c", 10.0), ("one", "a", "d", 10.0)]
+    problem = problem_of({"one": 0.0}, flows)
+    assert alone_ms(problem, "circuits").tolist() == [50.0]  # the first circuit may be up before
+    assert alone_ms(problem, "packets").tolist() == [30.0]
+    assert alone_ms(problem, "all").tolist() == [15.0]
+    two = problem.with_switch(circuit_switches=2)
+    assert alone_ms(two, "circuits").tolist() == [20.0]
+    only = problem_of({"one": 0.0}, flows, packet_mbps=0.0)
+    assert alone_ms(only).tolist() == [50.0]
