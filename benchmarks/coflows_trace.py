@@ -29,6 +29,7 @@ from benchmarks.common import machine, parser_of
 from planner_models.coflows import CoflowsInTime
 from planner_models.coflows.designs import aalo, sebf, sunflow, windows
 from planner_models.coflows.plan.check import check
+from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.metrics import measure
 from planner_models.coflows.problem.generators import sample
 from planner_models.coflows.problem.readers import read_trace
@@ -87,7 +88,7 @@ def measure_alone(problem: CoflowsInTime) -> None:
             coflows=problem.coflows.iloc[[row]].assign(arrival_ms=0.0),
             flows=problem.flows.iloc[mine].reset_index(drop=True),
         )
-        _, _, end, _ = sunflow.run_windows(one, sunflow.group_flows(one), is_shortest_first=True)
+        _, _, end, _ = sunflow.run_windows(one, group_flows(one), is_shortest_first=True)
         shares.append(float(end.max() / port.max()))
     mean, most = float(np.mean(shares)), float(np.max(shares))
     print(f"coflows alone, over their busiest port: mean {mean:.3f}, most {most:.3f} (published: 1.03, 2)")

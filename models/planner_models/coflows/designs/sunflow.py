@@ -181,9 +181,9 @@ def _schedule_window(  # noqa: C901
     """
     ports = racks * switches
     head = np.full(2 * ports, NONE)
-    room = 1024
+    size = 1024
     nodes = Reservations(
-        np.empty((2, room)), np.empty(room), np.empty(room, np.int64), np.empty((2, room), np.int64)
+        np.empty((2, size)), np.empty(size), np.empty(size, np.int64), np.empty((2, size), np.int64)
     )
     count = 0
     before, current = np.full(2 * ports, NONE), np.full(2 * ports, NONE)
@@ -223,8 +223,8 @@ def _schedule_window(  # noqa: C901
                 for k in range(sends.start[port], sends.start[port + 1]):
                     f = sends.place[k]
                     if target[f] == other and planned[f] > EPSILON and served_until[f] <= now + EPSILON:
-                        if count + 1 >= room:
-                            nodes, room = _enlarge(nodes, room), 2 * room
+                        if count + 1 >= size:
+                            nodes, size = _enlarge(nodes, size), 2 * size
                         if _reserve(
                             nodes,
                             count,
@@ -272,8 +272,8 @@ def _schedule_window(  # noqa: C901
                 setup = setup_ms
                 if _is_connected(nodes, before, out, into, peer, source, target, f, now, t):
                     setup = 0.0 if before[out] != NONE else setup_left[out]
-                if count + 1 >= room:
-                    nodes, room = _enlarge(nodes, room), 2 * room
+                if count + 1 >= size:
+                    nodes, size = _enlarge(nodes, size), 2 * size
                 if _reserve(
                     nodes, count, before, current, head, out, into, t, setup, f, planned, served_until
                 ):
@@ -373,12 +373,12 @@ def _reserve(
 
 
 @inner
-def _enlarge(nodes: Reservations, room: int) -> Reservations:
-    """Return the reservations with twice the room."""
-    span, after = np.empty((2, 2 * room)), np.empty((2, 2 * room), np.int64)
-    setup, flow = np.empty(2 * room), np.empty(2 * room, np.int64)
-    span[:, :room], after[:, :room] = nodes.span, nodes.after
-    setup[:room], flow[:room] = nodes.setup, nodes.flow
+def _enlarge(nodes: Reservations, size: int) -> Reservations:
+    """Return the reservations in arrays twice as long."""
+    span, after = np.empty((2, 2 * size)), np.empty((2, 2 * size), np.int64)
+    setup, flow = np.empty(2 * size), np.empty(2 * size, np.int64)
+    span[:, :size], after[:, :size] = nodes.span, nodes.after
+    setup[:size], flow[:size] = nodes.setup, nodes.flow
     return Reservations(span, setup, flow, after)
 
 

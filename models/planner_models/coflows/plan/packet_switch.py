@@ -107,9 +107,9 @@ def _run(  # noqa: C901
 ) -> float:
     """Send flows as `PacketSwitch.run` does; rates change when a flow ends, but for the least interval."""
     racks = len(link_rate)
-    room, need, least = np.empty((2, racks)), np.zeros((2, racks)), NO_RATE * link_rate
+    free, need, least = np.empty((2, racks)), np.zeros((2, racks)), NO_RATE * link_rate
     while now < until:
-        _share(order, is_fair, link_rate, least, room, need, state)
+        _share(order, is_fair, link_rate, least, free, need, state)
         flow_end, coflow_end, crossing = np.inf, np.inf, np.inf
         for coflow in order:
             last, total = 0.0, 0.0
@@ -157,15 +157,15 @@ def _share(  # noqa: C901
     is_fair: bool,
     link_rate: Floats,
     least: Floats,
-    room: Floats,
+    free: Floats,
     need: Floats,
     state: State,
 ) -> None:
     """Set the rates: coflow by coflow, in proportion or fair, then what is left over, flow by flow.
 
-    room, need  (2, n) scratch: what is left of links, and what a coflow needs of them; sending, receiving
+    free, need  (2, n) scratch: what is left of links, and what a coflow needs of them; sending, receiving
     """
-    room[0], room[1] = link_rate, link_rate
+    free[0], free[1] = link_rate, link_rate
     for coflow in order:
         begin, end = state.first[coflow], state.first[coflow] + state.unsent[coflow]
         for k in range(begin, end):
@@ -176,7 +176,7 @@ def _share(  # noqa: C901
                 s, t = state.source[f], state.target[f]
                 weight = state.left[f]
                 if is_fair:
-                    weight = 1.0 if room[0, s] > least[s] and room[1, t] > least[t] else 0.0
+                    weight = 1.0 if free[0, s] > least[s] and free[1, t] > least[t] else 0.0
                 need[0, s] += weight
                 need[1, t] += weight
             # the rate for each bit that is left, or for each flow
@@ -185,15 +185,15 @@ def _share(  # noqa: C901
                 f = state.at[k]
                 s, t = state.source[f], state.target[f]
                 if need[0, s] > 0:
-                    pace = min(pace, (room[0, s] if room[0, s] > least[s] else 0.0) / need[0, s])
+                    pace = min(pace, (free[0, s] if free[0, s] > least[s] else 0.0) / need[0, s])
                 if need[1, t] > 0:
-                    pace = min(pace, (room[1, t] if room[1, t] > least[t] else 0.0) / need[1, t])
+                    pace = min(pace, (free[1, t] if free[1, t] > least[t] else 0.0) / need[1, t])
             if pace < np.inf:
                 for k in range(begin, end):
                     f = state.at[k]
                     s, t = state.source[f], state.target[f]
                     # a fair share is for flows that can be sent at all, whose links are needed
-                    if is_fair and not (room[0, s] > least[s] and room[1, t] > least[t]):
+                    if is_fair and not (free[0, s] > least[s] and free[1, t] > least[t]):
                         continue
                     state.rate[f] += pace * (1.0 if is_fair else state.left[f])
             is_any = 0.0 < pace < np.inf
@@ -201,8 +201,8 @@ def _share(  # noqa: C901
                 f = state.at[k]
                 s, t = state.source[f], state.target[f]
                 if is_any:
-                    room[0, s] = max(0.0, room[0, s] - pace * need[0, s])
-                    room[1, t] = max(0.0, room[1, t] - pace * need[1, t])
+                    free[0, s] = max(0.0, free[0, s] - pace * need[0, s])
+                    free[1, t] = max(0.0, free[1, t] - pace * need[1, t])
                 need[0, s] = 0.0
                 need[1, t] = 0.0
             if not is_any:
@@ -211,8 +211,8 @@ def _share(  # noqa: C901
         for k in range(state.first[coflow], state.first[coflow] + state.unsent[coflow]):
             f = state.at[k]
             s, t = state.source[f], state.target[f]
-            more = min(room[0, s], room[1, t])
+            more = min(free[0, s], free[1, t])
             if more > least[s] and more > least[t]:
                 state.rate[f] += more
-                room[0, s] -= more
-                room[1, t] -= more
+                free[0, s] -= more
+                free[1, t] -= more

@@ -80,7 +80,7 @@ def make_settings(sharing: Sharing = "none", interval_ms: float = 0.0) -> pd.Dat
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Service:
-    """Circuits over time, and what the packet switch is told.
+    """Circuits over time, and priorities and settings of the packet switch.
 
     The packet switch carries what circuits leave of each flow.
     """
