@@ -20,6 +20,7 @@ import click
 import typer
 
 from planner import cli
+from planner.runs.reproduction import Verdict
 from planner.runs.shipped_verdicts import load_shipped
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.description import describe
@@ -293,7 +294,8 @@ def reproduction_page() -> str:
         {"target": name, **{kind: str(count) for kind, count in one.reproduction.counts().items()}}
         for name, one in shipped.items()
     ]
-    kinds = [name for name in rows[0] if name != "target"]
+    kinds = [name for name in rows[0] if name not in ("target", str(Verdict.SHORTENED))]
+    full = ", ".join(f"`{name}`" for name, one in shipped.items() if one.run == "full")
     versions = sorted({f"planner {one.version} on {one.measured}" for one in shipped.values()})
     lines = [
         "# What is reproduced",
@@ -305,10 +307,13 @@ def reproduction_page() -> str:
         "- *calibrated*: an open parameter was fitted to the published value;",
         "- *order only*: only the order of several values agrees;",
         "- *not reproduced*: our value differs;",
-        "- *not available*: the source does not give the value or its input any more.",
+        "- *not available*: the source does not give the value or its input any more;",
+        "- *shortened*: the run was quick (`--quick`), which is too short for the value.",
         "",
-        f"The counts below are those of quick runs (`--quick`) of {' and '.join(versions)}.",
-        "A test compares them with new runs.",
+        f"The counts below are those of quick runs of {' and '.join(versions)},",
+        f"and of full runs where a quick one is too short: {full}.",
+        "`python -m benchmarks.verdicts TARGET` makes the values of a full run again.",
+        "A test compares the counts with new quick runs.",
         "",
     ]
     systems = sorted({row["target"].split("/")[0] for row in rows})

@@ -1,7 +1,8 @@
 """Results of the papers stay reproduced: the verdicts of every target, run quickly and once.
 
 A change that moves a count moves it in `data/reproduction/values.csv` too
-(python -m benchmarks.verdicts --quick), where it is seen. What a system expects of its targets besides is
+(python -m benchmarks.verdicts --quick), where it is seen. Where a quick run is too short, values of full
+runs ship. What a system expects of its targets besides is
 in `tests/models/<system>/expected.py`.
 """
 
@@ -16,7 +17,7 @@ from tests.models.livevideo import expected as livevideo
 from tests.models.multicast import expected as multicast
 
 EXPECTED = {**brokering.EXPECTED, **livevideo.EXPECTED, **multicast.EXPECTED}
-HELD = {name: one.reproduction.counts() for name, one in load_shipped().items()}
+HELD = load_shipped()
 TARGETS = {f"{system.name}/{target.name}": (system, target) for system, target in reproduction.find_targets()}
 
 
@@ -34,6 +35,10 @@ def test_verdicts_stay(name: str) -> None:
     rows = "\n".join(
         f"{row.id or row.quantity}: {row.published} / {row.ours}: {row.verdict}" for row in done.rows
     )
-    assert done.counts() == HELD[name], rows
+    if HELD[name].run == "full":
+        # a quick run says so; `tests/models/<system>` holds a part of what ships by full runs
+        assert {str(row.verdict) for row in done.rows} <= {"shortened", "not available"}, rows
+        return
+    assert done.counts() == HELD[name].reproduction.counts(), rows
     if name in EXPECTED:
         EXPECTED[name](done)

@@ -50,13 +50,15 @@ class Study(Protocol):
 class TargetValues:
     """Our values for the rows of a target.
 
-    values  by the row's id: a number in the row's unit; for a statement in words, whether it is true;
-            None for unknown
-    notes   by id: the reading of the row, or the reason for a difference
+    values     by the row's id: a number in the row's unit; for a statement in words, whether it is true;
+               None for unknown
+    notes      by id: the reading of the row, or the reason for a difference
+    shortened  ids of rows that a quick run is too short for: they get no verdict
     """
 
     values: Mapping[str, float | bool | None]
     notes: Mapping[str, str] = field(default_factory=dict)
+    shortened: frozenset[str] = frozenset()
     curves: tuple[Drawing, ...] = ()
 
 

@@ -46,6 +46,7 @@ class Verdict(enum.Enum):
     ORDER_ONLY = "order only"  # outside the tolerance, but in the published order within its group
     NOT_REPRODUCED = "not reproduced"
     NOT_AVAILABLE = "not available"  # lost in the source
+    SHORTENED = "shortened"  # by a quick run, which is too short for it
 
     def __str__(self) -> str:
         return self.value
@@ -105,6 +106,9 @@ class Reproduction(Result):
             return str(self.error)
         differing = [row for row in self.rows if row.verdict in (Verdict.ORDER_ONLY, Verdict.NOT_REPRODUCED)]
         judged = [row for row in self.rows if row.verdict is not Verdict.NOT_AVAILABLE]
+        shortened = sum(row.verdict is Verdict.SHORTENED for row in judged)
+        if shortened:
+            return f"A quick run is too short for {shortened} of {len(judged)} values."
         if not judged:
             return "The source does not give the values any more."
         if not differing:
@@ -356,7 +360,9 @@ def judge(system: System, target: Target, found: TargetValues) -> Iterator[Judge
             published=theirs,
             ours=ours,
             ratio=_ratio(ours, theirs),
-            verdict=_verdict(target, name, found.values, table),
+            verdict=Verdict.SHORTENED
+            if name in found.shortened
+            else _verdict(target, name, found.values, table),
             note=found.notes.get(name, ""),
         )
     for part in target.lost:

@@ -1,7 +1,8 @@
 """Our values of all targets as they were measured last: README, tests, documentation and dashboard use them.
 
-`data/reproduction/values.csv` has a row for each published value: ours, its note, and the version and the
-date of the measurement. The verdict follows from the two values whenever it is asked for.
+`data/reproduction/values.csv` has a row for each published value: ours, its note, whether it is of a quick or
+a full run, and the version and the date of the measurement. The verdict follows from the two values whenever
+it is asked for.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from planner.contract.targets import TargetValues
 from planner.io.file_replacement import replace_text
 from planner.runs.reproduction import Reproduction, find_targets, judge
 
-COLUMNS: Final = ("target", "id", "ours", "note", "seconds", "version", "measured")
+COLUMNS: Final = ("target", "id", "ours", "note", "seconds", "run", "version", "measured")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedReproduction:
-    """A target with our values as they were measured in a quick run.
+    """A target with our values as they were measured.
 
+    run       "quick", or "full" where a quick run is too short
     measured  date, such as 2026-11-22
     """
 
     reproduction: Reproduction
+    run: str
     version: str
     measured: str
 
@@ -38,10 +41,7 @@ class ShippedReproduction:
 @cache
 def load_shipped() -> dict[str, ShippedReproduction]:
     """Return the shipped values of every target by its name; targets without any are absent."""
-    text = (files("planner_data") / "reproduction" / "values.csv").read_text(encoding="utf-8")
-    rows: dict[str, list[dict[str, str]]] = {}
-    for row in csv.DictReader(io.StringIO(text)):
-        rows.setdefault(row["target"], []).append(row)
+    rows = read_rows(Path(str(files("planner_data") / "reproduction" / "values.csv")))
     found = {}
     for system, target in find_targets():
         own = rows.get(f"{system.name}/{target.name}")
@@ -53,26 +53,39 @@ def load_shipped() -> dict[str, ShippedReproduction]:
                 reproduction=Reproduction(
                     system=system, target=target, rows=tuple(judged), seconds=float(own[0]["seconds"])
                 ),
+                run=own[0]["run"],
                 version=own[0]["version"],
                 measured=own[0]["measured"],
             )
     return found
 
 
-def rows_of(done: Reproduction) -> list[dict[str, str]]:
+def rows_of(done: Reproduction, run: str = "quick") -> list[dict[str, str]]:
     """Return our values of a target as rows that ship; a target without values has one row."""
-    head = {"target": done.name, "seconds": f"{done.seconds:.2g}"}
+    head = {"target": done.name, "seconds": f"{done.seconds:.2g}", "run": run}
     rows = [{**head, "id": row.id, "ours": _text(row.ours), "note": row.note} for row in done.rows if row.id]
     return rows or [{**head, "id": "", "ours": "", "note": ""}]
 
 
 def write_shipped(rows: Iterable[Mapping[str, str]], measured: str, path: Path) -> None:
-    """Write our values of all targets, with the date of the measurement and this version."""
+    """Write our values of targets, with the date of the measurement and this version.
+
+    Rows that have a version keep it, and their date.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, "version": __version__, "measured": measured} for row in rows)
+    writer.writerows({"version": __version__, "measured": measured, **row} for row in rows)
     replace_text(path, text.getvalue())
+
+
+def read_rows(path: Path) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of a file that `write_shipped` wrote, by target."""
+    rows: dict[str, list[dict[str, str]]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            rows.setdefault(row["target"], []).append(row)
+    return rows
 
 
 def _parse(text: str) -> float | bool | None:

@@ -27,6 +27,7 @@ COLOURS: Final = {
     "order only": "#d9a032",
     "not reproduced": "#b23a4e",
     "not available": "#98a2ac",
+    "shortened": "#c9d1d8",
 }
 MEANINGS: Final = {
     "reproduced": "within the tolerance of the published value",
@@ -34,6 +35,7 @@ MEANINGS: Final = {
     "order only": "another value, but the same order",
     "not reproduced": "another value",
     "not available": "lost in the source",
+    "shortened": "a quick run is too short for it",
 }
 TIME_LIMIT_S: Final = 3600.0
 MOST_KEPT: Final = 8
@@ -58,7 +60,7 @@ def page() -> None:
     st.html(_overview(shipped))
     st.caption("; ".join(f"{name}: {words}" for name, words in MEANINGS.items()))
     versions = dict.fromkeys(f"planner {one.version} on {one.measured}" for one in shipped.values())
-    st.caption(f"Measured by quick runs of {', '.join(versions)}.")
+    st.caption(f"Measured by quick runs, or full ones where these are too short, of {', '.join(versions)}.")
     chosen = _show_targets(shipped)
     if chosen is not None:
         _show_target(chosen, shipped[chosen])

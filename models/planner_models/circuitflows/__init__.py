@@ -8,6 +8,9 @@ before it. Queues that are enlarged before a circuit, and senders to which circu
 use circuits better. Flows to `any` rack are placed by the plan, as a distributed file system places
 replicas: `block_placement` has that formulation.
 
+A flow may have a time to live (`life_us`), after which it is killed; its completion time is then that. The
+preset `etalon` has the flows of the thesis' emulator one for one, and the rules of its hosts.
+
 Tables: `racks(rack, hosts, circuit_mbps, packet_mbps, failed?)`, `flows(flow, source_rack, target_rack, host,
 start_us, bytes, after)` and `network(...)` in one row; 1 Mbit/s is 1 bit/us. A plan is the record of a run:
 `configurations(day, start_us, duration_us, source_rack, target_rack)`, `queues(at_us, source_rack,
@@ -86,7 +89,12 @@ SYSTEM = System(
         type=FlowsInTime,
         tables=TABLES,
         from_tables=FlowsInTime.from_tables,
-        presets={"mixed": generators.mixed, "strobe": generators.strobe, "dfsio": generators.dfsio},
+        presets={
+            "mixed": generators.mixed,
+            "etalon": generators.etalon,
+            "strobe": generators.strobe,
+            "dfsio": generators.dfsio,
+        },
         adjust=adjust,
         draw=draw_flows,
         elements=ELEMENTS,

@@ -9,7 +9,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from planner.runs.shipped_verdicts import load_shipped
 from planner.scenarios.scenario import load
+from planner_models.circuitflows.designs import block_placement, execution
+from planner_models.circuitflows.plan.metrics import Replay, measure_run
+from planner_models.circuitflows.plan.plan import settings_table
+from planner_models.circuitflows.problem import generators
+from planner_models.circuitflows.published import targets
 from tests.commands import planner
 
 
@@ -37,6 +43,22 @@ def test_the_order_of_table_2_2_for_big_flows_shows_in_a_twentieth_of_its_time()
     carried = {name: run["delivered_gb"] for name, run in runs.items()}
     assert carried["packet_10"] < carried["voq"] < carried["adu"] < carried["adu_resize"]
     assert carried["adu_resize"] < carried["packet_40"] <= carried["packet_80"] * 1.02
+
+
+@pytest.mark.slow
+def test_a_full_run_gives_the_values_that_ship() -> None:
+    """One of Table 2.2's eleven columns, over the whole four seconds."""
+    problem = generators.etalon()
+    plan, network = execution.run(
+        problem,
+        placement=block_placement.place_randomly(problem, seed=0),
+        week=None,
+        settings=settings_table(queue_packets=128, packet_mbps=40_000.0),
+    )
+    figures = measure_run(problem, plan, Replay.of(network))
+    shipped = {row.id: row.ours for row in load_shipped()["circuitflows/table_2_2"].reproduction.rows}
+    for row, metric in targets.ROWS.items():
+        assert figures[metric] == pytest.approx(shipped[f"circ_t22_{row}_pkt40"], rel=1e-6)
 
 
 def test_more_information_delivers_more_and_lengthens_the_tail() -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FIRST, LEAST, DUPLICATES = 10.0, 2.0, 3
+RETURNED = 5
+GOLDEN = 0.6180339887498949
 
 
 @dataclass
@@ -33,14 +35,21 @@ class Flow:
     expected: int = 0
     missing: int = 0
     later: int = 0
+    hole: float = 0.0
     recovery: int = 0
     renewed: int = 0
     copies: int = 0
     smooth: float | None = None
     spread: float = 0.0
     backoff: int = 0
-    deadline: float = math.inf
-    armed: bool = False
+    timeout: float = math.inf
+    timer: object = None
+    probe: str | tuple[int, bool] | None = None  # "due", or its number and whether it is a copy
+    undo: dict[str, Any] | None = None
+    patience: int = DUPLICATES  # packets by which one may be overtaken before it counts as lost
+    unproven: int = 0
+    prior: tuple[float, float] = (0.0, 0.0)  # window and threshold of before the recovery
+    broken: bool = False  # the receiver misses a packet that later ones have overtaken
     told: bool = False
     sample: tuple[int, float] | None = None
     came: int = 0
@@ -48,6 +57,12 @@ class Flow:
     known: int = 0
 
     def may_send(self) -> bool:
+        return self.probe == "due" or self.has_room()
+
+    def is_open(self) -> bool:
+        return self.missing == 0 and self.expected >= self.recovery
+
+    def has_room(self) -> bool:
         return self.fresh_left + self.again > 0 and self.outstanding < int(self.window)
 
 
@@ -56,6 +71,7 @@ class Packet:
     flow: int
     number: int
     waits: bool = False  # the sender can send no other after it
+    completes: bool = False  # the last one of those that are sent again
     reply: tuple[int, int] | None = None  # how many came, number of the last
     since: float = 0.0
 
@@ -65,7 +81,7 @@ class Pair:
     capacity: int
     waiting: deque[Packet] = field(default_factory=deque)
     inside: deque[Packet] = field(default_factory=deque)
-    taken: int = 0
+    returned: deque[Packet] = field(default_factory=deque)
     held: bool = False
     until: float = -math.inf
     last: float = -math.inf
@@ -92,7 +108,9 @@ class Twin:
         self.up_busy, self.down_busy, self.circuit_busy = set[int](), set[int](), set[int]()
         self.up_turn, self.down_turn = [0] * racks, [0] * racks
         self.circuit_to: dict[int, int] = {}
-        self.lost = self.over_circuits = self.over_packets = 0
+        self.pipes: dict[int, deque[tuple[float, tuple[int, int], Packet]]] = {}
+        self.host_flows: dict[int, int] = {}
+        self.lost = self.local = self.over_circuits = self.over_packets = 0
         for at, kind, pair, value in sorted(changes, key=lambda c: (c[0], (2, 0, 1, 3)[c[1]])):
             self._at(at, self._change, kind, divmod(pair, racks), value, rank=0)
         for index, flow in enumerate(self.flows):
@@ -126,9 +144,30 @@ class Twin:
     # --- hosts -------------------------------------------------------------------------
 
     def _start(self, index: int) -> None:
-        self.flows[index].start = self.now
+        flow = self.flows[index]
+        flow.start = self.now
+        self.host_flows[flow.host] = self.host_flows.get(flow.host, 0) + 1
+        life, look = self.how.get("life_us", math.inf), self.how.get("look_us", 0.0)
+        if life < math.inf:
+            self._at(self.now + life, self._end, index)
+        if look and self.host_flows[flow.host] == 1:
+            phase = flow.host * GOLDEN % 1.0 * look
+            self._at(max(self.now, phase + math.ceil((self.now - phase) / look) * look), self._go, index)
+        else:
+            self._go(index)
+
+    def _go(self, index: int) -> None:
         self._offer(index)
         self._host(self.flows[index].host)
+
+    def _end(self, index: int) -> None:
+        flow = self.flows[index]
+        if math.isnan(flow.end):
+            flow.end, flow.again, flow.fresh_left, flow.probe = self.now, 0, 0, None
+            self.host_flows[flow.host] -= 1
+            for other, waiting in enumerate(self.flows):
+                if waiting.before == index:
+                    self._at(max(self.now, waiting.start), self._start, other)
 
     def _offer(self, index: int) -> None:
         flow = self.flows[index]
@@ -143,30 +182,48 @@ class Twin:
             flow = self.flows[index]
             if not flow.may_send():
                 continue
-            if flow.again:
+            count, completes = 1, False
+            if flow.probe == "due":
+                flow.probe = flow.sent, flow.fresh_left == 0
+                flow.copies += flow.fresh_left == 0
+                flow.fresh_left -= flow.fresh_left > 0
+            elif flow.again:
                 flow.again -= 1
+                completes = flow.again == 0
             else:
-                flow.fresh_left -= 1
+                count = min(self.how.get("batch", 1), flow.fresh_left, int(flow.window) - flow.outstanding)
+                flow.fresh_left -= count
             if not flow.outstanding:
-                self._arm(index)
-            flow.outstanding += 1
+                flow.timeout = self.now + self._timeout_us(flow)
+            flow.outstanding += count
             if flow.sample is None:
                 flow.sample = flow.sent, self.now
-            packet = Packet(index, flow.sent, waits=not flow.may_send())
-            flow.sent += 1
+            batch = [Packet(index, flow.sent + k, completes=completes) for k in range(count)]
+            batch[-1].waits = not flow.may_send()
+            flow.sent += count
             self.sending.add(host)
+            self._arm(index)
             rate = self.how["host_mbps"]
             wait = 0.0 if rate is None else self.how["packet_bits"] / rate
-            self._at(self.now + wait, self._out, host, packet)
+            self._at(self.now + count * wait, self._out, host, batch)
 
-    def _out(self, host: int, packet: Packet) -> None:
+    def _out(self, host: int, batch: list[Packet]) -> None:
         self.sending.discard(host)
-        flow = self.flows[packet.flow]
-        self._queue((flow.source, flow.target), packet)
-        self._offer(packet.flow)
+        flow = self.flows[batch[0].flow]
+        pair = flow.source, flow.target
+        for packet in batch:
+            if flow.source != flow.target:
+                self._queue(pair, packet)
+                continue
+            self.local += 1
+            answer = self._answer(packet)
+            if answer is not None:
+                self._fly(pair, Packet(packet.flow, 0, reply=answer), self.now, circuit=False)
+        self._offer(batch[0].flow)
         self._host(host)
-        self._circuit(flow.source)
-        self._uplink(flow.source)
+        if flow.source != flow.target:
+            self._circuit(flow.source)
+            self._uplink(flow.source)
 
     # --- switches ----------------------------------------------------------------------
 
@@ -182,6 +239,9 @@ class Twin:
         share = self.how["reply_share"] if packet.reply else 1.0
         return float(self.how["packet_bits"] / mbps * share)
 
+    def _take(self, state: Pair) -> Packet:
+        return (state.returned or state.waiting).popleft()
+
     def _uplink(self, rack: int) -> None:
         rate = self.how["packet_mbps"][rack]
         if rack in self.up_busy or rate <= 0:
@@ -190,74 +250,92 @@ class Twin:
             target = (self.up_turn[rack] + step) % self.n
             state = self.pairs[rack, target]
             there = self.how["packet_mbps"][target] > 0
-            if state.waiting and not state.held and there and state.taken < self.how["inside"]:
-                packet = state.waiting.popleft()
-                state.taken += 1
+            if (state.returned or state.waiting) and not state.held and there:
+                packet = self._take(state)
                 self.up_busy.add(rack)
                 self.up_turn[rack] = (target + 1) % self.n
-                self._at(self.now + self._us(packet, rate), self._inside, (rack, target), packet)
+                self._at(self.now + self._us(packet, rate), self._up, (rack, target), packet)
                 return
 
-    def _inside(self, pair: tuple[int, int], packet: Packet) -> None:
+    def _up(self, pair: tuple[int, int], packet: Packet) -> None:
         self.up_busy.discard(pair[0])
-        self.pairs[pair].inside.append(packet)
-        freed = self._downlink(pair[1])
+        pipe = self.pipes.setdefault(pair[0], deque())
+        pipe.append((self.now + self.how["packet_delay_us"], pair, packet))
+        if len(pipe) == 1:
+            self._at(pipe[0][0], self._inside, pair[0])
         self._uplink(pair[0])
-        if freed is not None and freed != pair[0]:
-            self._uplink(freed)
 
-    def _downlink(self, rack: int) -> int | None:
+    def _inside(self, rack: int) -> None:
+        pipe = self.pipes[rack]
+        _, pair, packet = pipe.popleft()
+        if pipe:
+            self._at(pipe[0][0], self._inside, rack)
+        state = self.pairs[pair]
+        if len(state.inside) < self.how["inside"]:
+            state.inside.append(packet)
+        elif len(state.returned) < RETURNED:
+            state.returned.append(packet)
+        else:
+            self.lost += packet.reply is None
+        self._circuit(rack)
+        self._downlink(pair[1])
+        self._uplink(rack)
+
+    def _downlink(self, rack: int) -> None:
         if rack in self.down_busy:
-            return None
+            return
         for step in range(self.n):
             source = (self.down_turn[rack] + step) % self.n
             state = self.pairs[source, rack]
             if state.inside:
                 packet = state.inside.popleft()
-                state.taken -= 1
                 self.down_busy.add(rack)
                 self.down_turn[rack] = (source + 1) % self.n
                 rate = self.how["packet_mbps"][rack]
                 self._at(self.now + self._us(packet, rate), self._down, (source, rack), packet)
-                return source
-        return None
+                return
 
     def _down(self, pair: tuple[int, int], packet: Packet) -> None:
         self.down_busy.discard(pair[1])
-        self._leave(pair, packet, 2 * self.how["packet_delay_us"])
+        delay = self.how["packet_delay_us"]
+        self._leave(pair, packet, delay, 2 * delay)
         self.over_packets += packet.reply is None
-        freed = self._downlink(pair[1])
-        if freed is not None:
-            self._uplink(freed)
+        self._downlink(pair[1])
 
     def _circuit(self, rack: int) -> None:
         target = self.circuit_to.get(rack)
         if rack in self.circuit_busy or target is None:
             return
         state = self.pairs[rack, target]
-        if state.waiting:
+        if state.returned or state.waiting:
             rate = self.how["circuit_mbps"][rack, target]
-            done = self.now + self._us(state.waiting[0], rate)
+            done = self.now + self._us((state.returned or state.waiting)[0], rate)
             if done <= state.until + 1e-9 * max(done, 1.0):
                 self.circuit_busy.add(rack)
-                self._at(done, self._across, (rack, target), state.waiting.popleft())
+                self._at(done, self._across, (rack, target), self._take(state))
 
     def _across(self, pair: tuple[int, int], packet: Packet) -> None:
         self.circuit_busy.discard(pair[0])
-        self._leave(pair, packet, self.how["circuit_delay_us"])
+        delay = self.how["circuit_delay_us"]
+        self._leave(pair, packet, delay, delay)
         self.over_circuits += packet.reply is None
         self._circuit(pair[0])
 
-    def _leave(self, pair: tuple[int, int], packet: Packet, delay: float) -> None:
-        state, flow = self.pairs[pair], self.flows[packet.flow]
-        circuit = self.pairs[flow.source, flow.target].until > self.now
+    def _leave(self, pair: tuple[int, int], packet: Packet, delay: float, back: float) -> None:
+        flow = self.flows[packet.flow]
+        data = self.pairs[flow.source, flow.target]
+        circuit = data.until > self.now or data.capacity > self.how["capacity"]
         if packet.reply is None and self.how["reply_share"] == 0:
             answer = self._answer(packet)
             if answer is None:
                 return
             packet = Packet(packet.flow, packet.number, reply=answer)
-            delay *= 2
-        state.last = max(self.now + delay, state.last)
+            delay += back
+        self._fly(pair, packet, self.now + delay, circuit=circuit)
+
+    def _fly(self, pair: tuple[int, int], packet: Packet, at: float, *, circuit: bool) -> None:
+        state = self.pairs[pair]
+        state.last = max(at, state.last)
         state.way.append((state.last, packet, circuit))
         if len(state.way) == 1:
             self._at(state.last, self._there, pair)
@@ -280,42 +358,68 @@ class Twin:
 
     def _answer(self, packet: Packet) -> tuple[int, int] | None:
         flow = self.flows[packet.flow]
-        in_order = packet.number == flow.latest + 1
+        was_broken, in_order = flow.broken, packet.number == flow.latest + 1
         flow.latest = max(flow.latest, packet.number)
         flow.came += 1
-        if in_order and not packet.waits and flow.came % self.how["reply_every"]:
+        flow.broken = not in_order or (was_broken and not packet.completes)
+        if not was_broken and in_order and not packet.waits and flow.came % self.how["reply_every"]:
             return None
         return flow.came, flow.latest
 
     # --- TCP ---------------------------------------------------------------------------
 
-    def _arm(self, index: int) -> None:
-        flow = self.flows[index]
+    def _timeout_us(self, flow: Flow) -> float:
         least = self.how["least_timeout_us"]
         if flow.smooth is not None:
             least = max(least, flow.smooth + 4 * flow.spread)
-        flow.deadline = self.now + least * 2 ** min(flow.backoff, 10)
-        if not flow.armed:
-            flow.armed = True
-            self._at(flow.deadline, self._timeout, index)
+        return float(least * 2 ** min(flow.backoff, 10))
+
+    def _arm(self, index: int) -> None:
+        flow, least = self.flows[index], self.how["least_timeout_us"]
+        rtt = flow.smooth or 0.0
+        at, what = flow.timeout, self._timeout
+        if not flow.may_send():
+            if flow.probe is None and not flow.backoff and flow.is_open():
+                wait = max(2 * rtt, least / 20)
+                if flow.outstanding == 1:
+                    wait = max(wait, 1.5 * rtt + least)
+                at, what = min(at, self.now + wait), self._probe
+            elif flow.missing and 0 < flow.later <= DUPLICATES - flow.outstanding and flow.patience == 3:
+                at, what = min(at, self.now + max(rtt / 4, least / 100)), self._early
+        flow.timer = timer = object()
+        self._at(at, self._expire, index, timer, what, rank=3)
+
+    def _expire(self, index: int, timer: object, what: Any) -> None:
+        flow = self.flows[index]
+        if flow.timer is timer:
+            if math.isnan(flow.end) and flow.outstanding:
+                what(index)
+            self._go(index)
+
+    def _probe(self, index: int) -> None:
+        flow = self.flows[index]
+        flow.probe = "due"
+        if flow.timeout <= self.now:
+            flow.timeout = self.now + self._timeout_us(flow)
+
+    def _early(self, index: int) -> None:
+        self._lose(self.flows[index])
+        self._arm(index)
 
     def _timeout(self, index: int) -> None:
         flow = self.flows[index]
-        flow.armed = False
-        if not math.isnan(flow.end) or not flow.outstanding:
-            pass
-        elif flow.deadline > self.now:
-            flow.armed = True
-            self._at(flow.deadline, self._timeout, index)
-        else:
-            flow.threshold, flow.window = max(flow.window / 2, LEAST), 1.0
-            flow.again += flow.outstanding - flow.copies
-            flow.outstanding = flow.copies = flow.missing = flow.later = 0
-            flow.renewed = flow.expected = flow.recovery = flow.sent
-            flow.backoff += 1
-            flow.sample = None
-        self._offer(index)
-        self._host(flow.host)
+        names = ("window", "threshold", "outstanding", "copies", "expected", "renewed", "again")
+        first = not flow.backoff and not flow.missing
+        flow.undo = {name: getattr(flow, name) for name in names} if first else None
+        flow.threshold, flow.window = max(flow.window / 2, LEAST), 1.0
+        flow.again += flow.outstanding - flow.copies
+        if flow.later >= DUPLICATES:
+            flow.patience = DUPLICATES
+        flow.outstanding = flow.copies = flow.missing = flow.later = 0
+        flow.renewed = flow.expected = flow.recovery = flow.sent
+        flow.backoff += 1
+        flow.unproven = 0
+        flow.sample, flow.probe = None, None
 
     def _reply(self, index: int, came: int, number: int, circuit: bool) -> None:
         flow = self.flows[index]
@@ -325,36 +429,54 @@ class Twin:
         if newly > 0:
             flow.known = came
             self._received(flow, number, newly)
-        if circuit != flow.told:
-            flow.window = max(flow.window * self.how["alpha" if circuit else "beta"], 1.0)
-            flow.told = circuit
+            if circuit != flow.told and flow.is_open():
+                flow.window = max(flow.window * self.how["alpha" if circuit else "beta"], 1.0)
+                flow.told = circuit
         if flow.delivered >= flow.size:
-            flow.end, flow.again, flow.fresh_left = self.now, 0, 0
-            for other, waiting in enumerate(self.flows):
-                if waiting.before == index:
-                    self._at(max(self.now, waiting.start), self._start, other)
+            self._end(index)
         elif flow.outstanding:
+            flow.timeout = self.now + self._timeout_us(flow)
             self._arm(index)
 
     def _received(self, flow: Flow, number: int, newly: int) -> None:
+        before, flow.undo = flow.undo, None
+        if before is not None and number < flow.renewed:
+            sent = flow.sent - flow.renewed
+            if sent <= before["outstanding"] - before["copies"]:
+                for name, value in before.items():
+                    setattr(flow, name, value)
+                flow.recovery = flow.expected
+                flow.outstanding += sent
+                flow.copies += sent
         fresh = max(0, min(newly, number + 1 - flow.expected)) if number >= flow.renewed else 0
         late = newly - fresh
-        flow.delivered += late
         overtaken = min(flow.missing, late)
         flow.missing -= overtaken
         flow.outstanding -= overtaken
-        late -= overtaken
-        spared = min(flow.again, late)
+        spared = min(flow.again, late - overtaken)
         flow.again -= spared
-        flow.copies += min(late - spared, flow.outstanding - flow.copies)
+        needless = min(late - overtaken - spared, flow.outstanding - flow.copies)
+        flow.copies += needless
+        flow.delivered += overtaken + spared + needless
+        if late and number >= flow.renewed:
+            self._reordered(flow, overtaken, spared + needless)
         if fresh:
             self._acknowledged(flow, number, fresh)
 
-    def _acknowledged(self, flow: Flow, number: int, fresh: int) -> None:
+    def _halve(self, flow: Flow) -> None:
+        flow.threshold = flow.window = max(flow.window / 2, LEAST)
+        flow.recovery = flow.sent
+
+    def _acknowledged(self, flow: Flow, number: int, fresh: int) -> None:  # noqa: C901
         filled = flow.outstanding
         gap, flow.expected = number + 1 - flow.expected - fresh, number + 1
+        if isinstance(flow.probe, tuple) and number >= flow.probe[0]:
+            if gap and flow.probe[1] and flow.copies:
+                gap, flow.copies, flow.outstanding = gap - 1, flow.copies - 1, flow.outstanding - 1
+                self._halve(flow)
+            flow.probe = None
         if gap and not flow.missing:
-            flow.later = 0
+            flow.later, flow.hole = 0, self.now
         flow.missing += gap
         flow.outstanding -= fresh
         needless = min(flow.copies, fresh)
@@ -370,17 +492,34 @@ class Twin:
                 flow.smooth += (trip - flow.smooth) / 8
         if flow.missing:
             flow.later += fresh
-            if flow.later >= DUPLICATES:
-                flow.outstanding -= flow.missing
-                needless = min(flow.copies, flow.missing)
-                flow.copies -= needless
-                flow.again += flow.missing - needless
-                flow.missing = 0
-                if number >= flow.recovery:
-                    flow.threshold = flow.window = max(flow.window / 2, LEAST)
-                    flow.recovery = flow.sent
+            passed = flow.later + (flow.missing - 1 if flow.patience == DUPLICATES else 0)
+            late = self.now - flow.hole - self.how["least_timeout_us"] / 200
+            if passed >= flow.patience or (flow.expected <= flow.recovery and late >= 0):
+                self._lose(flow)
         elif number >= flow.recovery:
             if flow.window < flow.threshold:
                 flow.window += fresh if flow.window < 2 * filled else 0
             elif filled >= int(flow.window):
                 flow.window += fresh / flow.window
+
+    def _lose(self, flow: Flow) -> None:
+        flow.outstanding -= flow.missing
+        needless = min(flow.copies, flow.missing)
+        lost = flow.missing - needless
+        flow.copies -= needless
+        flow.again += lost
+        flow.unproven += lost
+        flow.missing = flow.later = 0
+        if flow.expected > flow.recovery:
+            flow.unproven, flow.prior = lost, (flow.window, flow.threshold)
+            self._halve(flow)
+
+    def _reordered(self, flow: Flow, overtaken: int, returned: int) -> None:
+        if overtaken or returned:
+            flow.patience = min(max(flow.patience + 1, flow.missing + overtaken + flow.later), 300)
+        if returned and flow.unproven:
+            flow.unproven = max(flow.unproven - returned, 0)
+            if not flow.unproven:
+                flow.window = max(flow.window, flow.prior[0])
+                flow.threshold = max(flow.threshold, flow.prior[1])
+                flow.recovery = flow.expected

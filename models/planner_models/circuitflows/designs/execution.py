@@ -20,6 +20,7 @@ from planner_models.circuitflows.plan.packets.state import Floats, Ints
 from planner_models.circuitflows.plan.plan import Operation
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import IDLE, Day
+from planner_models.circuits.problem.racks import ENDS
 
 SECONDS_PER_US: Final = 1e-6
 """Seconds in a microsecond."""
@@ -29,8 +30,8 @@ SECONDS_PER_US: Final = 1e-6
 class Observation:
     """Demand at an instant.
 
-    queued_bits   (n, n) amounts in the racks' queues
-    pending_bits  (n, n) amounts that applications have handed over, not yet acknowledged
+    queued_bits   (n, n) amounts in the racks' queues, replies included
+    pending_bits  (n, n) amounts that applications have handed over and racks' queues have not yet sent on
     """
 
     queued_bits: Floats
@@ -131,10 +132,12 @@ class Datacenter:
     def _state(self) -> Observation:
         n, bits = len(self.problem.racks), self.problem.of("packet_bytes") * 8
         of = self.network.of
-        queued = of("queue_data").reshape(n, n) * bits
+        replies = of("queue_length") - of("queue_data")
+        queued = (of("queue_data") * bits + replies * self.problem.of("reply_bytes") * 8).reshape(n, n)
         there = np.isnan(of("end_us")) & (of("start_us") <= self.network.now_us)
         there &= (self.problem.before < 0) | (of("next_number") > 0)
-        left = np.where(there, of("size") - of("delivered"), 0.0) * bits
+        there &= of("source") != of("target")
+        left = np.where(there, np.maximum(of("handed") - of("seen"), 0), 0.0) * bits
         pair = of("source") * n + of("target")
         pending = np.bincount(pair, weights=left, minlength=n * n).astype(float).reshape(n, n)
         return Observation(queued_bits=queued, pending_bits=pending)
@@ -144,9 +147,11 @@ class Datacenter:
         days = {"day": day.astype(float), "start_us": start, "duration_us": duration}
         at, pair, size = np.array(self.resizes, dtype=float).reshape(-1, 3).T
         ends = np.divmod(pair.astype(np.int64), len(self.problem.racks))
+        # where a week begins, the one before may have resized a queue at the same time
+        queues = pd.DataFrame({"at_us": at, **self.problem.name_pairs(*ends), "packets": size})
         return {
             "configurations": pd.DataFrame({**days, **self.problem.name_pairs(source, target)}),
-            "queues": pd.DataFrame({"at_us": at, **self.problem.name_pairs(*ends), "packets": size}),
+            "queues": queues.drop_duplicates(["at_us", *ENDS], keep="last", ignore_index=True),
         }
 
     def _resizes(

@@ -28,6 +28,7 @@ from planner_models.circuitflows.plan.plan import Operation, settings_table, sim
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.network import spread
+from planner_models.circuits.problem.problem import Circuits
 
 ROUNDING: Final = 1e-9
 LEAST_TIME_S: Final = 1e-3
@@ -93,6 +94,14 @@ class Planner(QueueSettings):
             description="share of the week that the busiest rack's demand is scaled up to where it is less",
         ),
     ] = 0.5
+    least_bytes: Annotated[
+        float,
+        Field(
+            ge=0,
+            description="pairs of racks with less demand than this, bytes, are left to the packet switch "
+            "where any pair has as much",
+        ),
+    ] = 1e6
 
     def run(
         self,
@@ -100,7 +109,6 @@ class Planner(QueueSettings):
         *,
         placement: pd.DataFrame | None = None,
         demand: Demand = "queues",
-        least_bytes: float = 0.0,
         computing_us: float = 0.0,
         options: Options = Options(),
     ) -> Decision[Operation]:
@@ -108,11 +116,17 @@ class Planner(QueueSettings):
         week = problem.week
 
         def decide(observation: Observation) -> Sequence[Day]:
-            reported = np.where(observation.pending_bits >= 8 * least_bytes, observation.pending_bits, 0.0)
-            bits = observation.queued_bits if demand == "queues" else reported
-            return plan_week(week, bits, scheduler=self.scheduler, fill_share=self.fill_share)
+            return self.plan(week, observation, demand=demand)
 
         return _run(problem, placement, decide, self.table(), self.resizing(), options, computing_us)
+
+    def plan(self, week: Circuits, observation: Observation, *, demand: Demand) -> list[Day]:
+        """Return the days of the next week."""
+        bits = observation.queued_bits if demand == "queues" else observation.pending_bits
+        is_large = bits >= 8 * self.least_bytes
+        if is_large.any():
+            bits = np.where(is_large, bits, 0.0)
+        return plan_week(week, bits, scheduler=self.scheduler, fill_share=self.fill_share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,14 +166,6 @@ def run_on_application_data(
     problem: FlowsInTime,
     *,
     planner: Planner,
-    least_bytes: Annotated[
-        float,
-        Field(
-            ge=0,
-            description="pairs of racks of which applications report less than this, bytes, are left to the "
-            "packet switch",
-        ),
-    ] = 1e6,
     computing_us: ComputingUs = 0.0,
     options: Options = Options(),
 ) -> Decision[Operation]:
@@ -170,7 +176,6 @@ def run_on_application_data(
     return planner.run(
         problem,
         demand="data_units",
-        least_bytes=least_bytes,
         computing_us=computing_us,
         options=options,
     )

@@ -7,8 +7,8 @@ $$\min_{t \le H} \Big( \sum_{s_f < t} b_f + c\,(H - t) \Big),$$
 
 for what comes before $t$ is no more than its bytes, and what is served after $t$ takes time at rate $c$. That
 holds of every host's link, and of every rack's way out and way in, over which a circuit (one at a time) and
-the packet switch serve side by side. What is delivered has crossed all three. Nights, delays, losses and TCP
-only take from it.
+the packet switch serve side by side. What is delivered has crossed all three, or its host's link alone where
+it stays in its rack. Nights, delays, losses and TCP only take from it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,20 @@ def max_delivered_gb(problem: FlowsInTime, *, packet_mbps: float | None = None) 
     hosts, first = np.unique(problem.host, return_index=True)
     by_host = _max_served_each(problem.host, hosts, start, size, np.full(len(hosts), host_rate), end)
     racks = np.arange(len(rate))
+    # a flow has no more than its host's link since it began; one that the plan places may go to any rack
+    lasts = np.minimum(np.maximum(end - start, 0.0), problem.of("life_us") or np.inf)
+    alone = np.minimum(size, host_rate * lasts) if np.isfinite(host_rate) else size
+    inside = problem.source == problem.target
+    crossing = np.where(inside, 0.0, size)
     out = np.minimum(
         np.bincount(problem.source[first], weights=by_host, minlength=len(rate)),
-        _max_served_each(problem.source, racks, start, size, rate, end),
+        _max_served_each(problem.source, racks, start, crossing, rate, end)
+        + np.bincount(problem.source[inside], weights=alone[inside], minlength=len(rate)),
     )
-    # a flow has no more than its host's link since it began; one that the plan places may go to any rack
-    alone = np.minimum(size, host_rate * np.maximum(end - start, 0.0)) if np.isfinite(host_rate) else size
-    fixed = problem.target >= 0
+    fixed = (problem.target >= 0) & ~inside
     into = np.minimum(
         np.bincount(problem.target[fixed], weights=alone[fixed], minlength=len(rate)),
-        _max_served_each(problem.target, racks, start, size, rate, end),
+        _max_served_each(problem.target, racks, start, crossing, rate, end),
     )
     return float(min(out.sum(), into.sum() + alone[~fixed].sum())) / 1e9
 

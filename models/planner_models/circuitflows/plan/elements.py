@@ -61,8 +61,7 @@ def describe_pair(problem: FlowsInTime, decided: Decided, name: str, options: Op
 
 def _report_flows(service: Service, flows: np.ndarray) -> list[Fact]:
     """Report what is delivered of some flows, how many end, and how long these take."""
-    taken = service.run.taken_us[flows]
-    ended = taken[~np.isnan(taken)]
+    ended = service.run.taken_us[flows][service.run.is_finished[flows]]
     return [
         Fact(label="Data", value=float(service.wanted_bytes[flows].sum()) / MB, unit="MB"),
         Fact(label="Not delivered", value=float(service.left_bytes[flows].sum()) / MB, unit="MB"),

@@ -124,10 +124,9 @@ def target_racks(problem: FlowsInTime, placement: pd.DataFrame) -> Ints:
     target[at] = where
     if (target < 0).any():
         raise PlanRejected(f"placement: flow '{flows[int(np.argmax(target < 0))]}' has no rack to go to")
-    if (target == problem.source).any():
-        raise PlanRejected(
-            f"placement: flow '{flows[int(np.argmax(target == problem.source))]}' stays at home"
-        )
+    stays = (target == problem.source) & (problem.target < 0)
+    if stays.any():
+        raise PlanRejected(f"placement: flow '{flows[int(np.argmax(stays))]}' stays at home")
     return target
 
 
@@ -189,6 +188,11 @@ def build_idle_network(
         reply_share=problem.of("reply_bytes") / problem.of("packet_bytes"),
         alpha=alpha,
         beta=beta,
+        life_us=problem.of("life_us") or np.inf,
+        batch=int(problem.of("batch_packets")),
+        look_us=problem.of("look_us"),
+        buffer_windows=problem.of("buffer_windows") or np.inf,
+        buffer_packets=problem.of("buffer_bytes") / problem.of("packet_bytes") or np.inf,
     )
 
 

@@ -108,7 +108,7 @@ class Service:
         source, n = self.problem.source, len(self.problem.racks)
         amounts = {"wanted": self.wanted_bytes, "left": self.left_bytes}
         sums = {name: np.bincount(source, each, minlength=n) / MB for name, each in amounts.items()}
-        unfinished = np.bincount(source, np.isnan(self.run.taken_us), minlength=n).astype(int)
+        unfinished = np.bincount(source, ~self.run.is_finished, minlength=n).astype(int)
         return pd.DataFrame({"rack": self.problem.names, **sums, "flows_unfinished": unfinished})
 
     def describe_pair(self, i: int, j: int) -> str:

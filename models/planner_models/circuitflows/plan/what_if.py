@@ -70,7 +70,7 @@ def _is_whole(trial: Trial[FlowsInTime]) -> bool:
 
 def _describe_flows(problem: FlowsInTime, run: Replay, until_us: float) -> str:
     """Return how many flows end, and how that compares with sending alone at the circuits' rate."""
-    ended = ~np.isnan(run.taken_us)
+    ended = run.is_finished
     if not ended.any():
         return f"None of {len(ended):,} flows ends within {until_us / 1e3:,.6g} ms."
     target = np.asarray(run.network.of("target"))

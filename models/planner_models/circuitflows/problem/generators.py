@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,26 @@ class Network:
             "times",
         ),
     ] = 10_000.0
+    batch_packets: Annotated[
+        int, Field(ge=1, description="new packets of a flow that a host hands to its link at once")
+    ] = 1
+    buffer_windows: Annotated[
+        float,
+        Field(
+            ge=0,
+            description="data that a host's TCP takes from an application ahead, in the flow's largest "
+            "window; 0: all",
+        ),
+    ] = 0.0
+    buffer_bytes: Annotated[float, Field(ge=0, description="most of it, bytes; 0: no limit")] = 0.0
+    look_us: Annotated[
+        float,
+        Field(
+            ge=0,
+            description="time between looks of an idle host for flows that start, us; 0: it sees them at "
+            "once",
+        ),
+    ] = 0.0
 
     def problem(
         self,
@@ -61,7 +81,8 @@ class Network:
 
         more  values of the table `network`
         """
-        values = {**asdict(self), "inside_packets": 3.0, "big_bytes": 1_000 * self.packet_bytes, **more}
+        values = {**asdict(self), "inside_packets": 3.0, "big_bytes": 1_000 * self.packet_bytes}
+        values |= {"life_us": 0.0, **more}
         rates = {name: values.pop(name) for name in ("circuit_mbps", "packet_mbps")}
         places = pd.DataFrame({"rack": names or [f"r{i}" for i in range(racks)]})
         return FlowsInTime(
@@ -117,20 +138,82 @@ def mixed(
                 size = float(rng.integers(low * unit, high * unit))
                 rows.append((source, target, int(rng.integers(1, hosts + 1)), at, size))
                 at += size * 8 / mbps
-    source_, target_, host, start, size_ = (np.array(column) for column in zip(*rows, strict=True))
+    return network.problem(_flow_table(rows, racks), racks=racks, hosts=hosts)
+
+
+def _flow_table(rows: Sequence[tuple[int, int, int, float, float]], racks: int) -> pd.DataFrame:
+    """Return the table of flows of rows with source, target, host, start and size."""
+    source, target, host, start, size = (np.array(column) for column in zip(*rows, strict=True))
     names = np.array([f"r{i}" for i in range(racks)], dtype=object)
-    flows = pd.DataFrame(
+    return pd.DataFrame(
         {
             "flow": [f"f{i}" for i in range(len(rows))],
-            "source_rack": names[source_.astype(int)],
-            "target_rack": names[target_.astype(int)],
+            "source_rack": names[source.astype(int)],
+            "target_rack": names[target.astype(int)],
             "host": host,
             "start_us": start,
-            "bytes": size_,
+            "bytes": size,
             "after": NONE,
         }
     )
-    return network.problem(flows, racks=racks, hosts=hosts)
+
+
+EMULATOR: Final = NetworkWithWeek(
+    horizon_us=4_000_000.0,
+    shortest_day_us=40.0,
+    batch_packets=7,
+    look_us=500.0,
+    buffer_windows=3.6,
+    buffer_bytes=4_194_304.0,
+)
+"""The emulator's network and its hosts.
+
+A day is at least two nights long. Hosts run Linux 4.4, slowed down twenty times: segmentation offload makes
+batches of 64 KB; a send buffer is for twice the window, at 16,640 bytes a packet, of which one takes about
+9,250, and has at most 4 MiB. Flowgrind, while idle, looks every 10 ms which flows start.
+"""
+
+
+@spread(network=EMULATOR)
+def etalon(
+    *,
+    rings: Annotated[int, Field(ge=1, le=2, description="rings of racks that big flows run in")] = 2,
+    racks: Racks = 8,
+    hosts: Hosts = 16,
+    starts_us: Annotated[
+        float,
+        Field(gt=0, description="time in which flows start, us; each lives so long, and is killed then"),
+    ] = 2_000_000.0,
+    network: NetworkWithWeek,
+    seed: Seed = 92_611,
+) -> FlowsInTime:
+    """Generate the flows that the published emulator ran, one for one.
+
+    Pairs of racks in order, each rack's own too: from time 0 on the hosts of a flow are drawn, then its
+    size of 10 to 100 packets, and between a rack and the next ones, by the number of rings, one of 1,000 to
+    10,000 in its place; the next flow starts when this one would end at the pair's share of a third of the
+    rate. Drawn by NumPy's generator of before 1.17, as the emulator did.
+
+    source  Mukerjee 2018, 2.5.3 and 2.5.4; its published emulator (github.com/mukerjee/etalon)
+    """
+    draw = np.random.RandomState(seed)
+    unit = int(network.packet_bytes)
+    big_mbps = network.circuit_mbps / 3 / rings
+    small_mbps = network.packet_mbps / 3 / racks
+    rows: list[tuple[int, int, int, float, float]] = []
+    for source in range(racks):
+        for target in range(racks):
+            is_big = 1 <= (target - source) % racks <= rings
+            at = 0.0
+            while at < starts_us:
+                host, _ = draw.randint(1, hosts + 1), draw.randint(1, hosts + 1)
+                size = draw.randint(10 * unit, 100 * unit)
+                if is_big:
+                    size = draw.randint(1_000 * unit, 10_000 * unit)
+                rows.append((source, target, host, at, float(size)))
+                at += size * 8 / (big_mbps if is_big else small_mbps)
+    flows = _flow_table(rows, racks)
+    return network.problem(flows, racks=racks, hosts=hosts, life_us=starts_us)
 
 
 @spread(network=Network())

@@ -109,6 +109,38 @@ NETWORK: Final = Table(
             "shortest timeout of TCP, us", more_than=0, at_most=MOST_US, least=LEAST_US
         ),
         "big_bytes": number("flows of so many bytes or more are called big", more_than=0, at_most=1e18),
+        "life_us": number(
+            "time after its start at which a flow that has not ended is killed, us; 0: never",
+            at_least=0,
+            at_most=MOST_US,
+            optional=True,
+            default=0.0,
+        ),
+        "buffer_windows": number(
+            "data that a host's TCP takes from an application ahead, in the flow's largest window; 0: all",
+            at_least=0,
+            at_most=1e6,
+            optional=True,
+            default=0.0,
+        ),
+        "buffer_bytes": number(
+            "most of it, bytes; 0: no limit", at_least=0, at_most=MOST_BYTES, optional=True, default=0.0
+        ),
+        "look_us": number(
+            "time between looks of an idle host for flows that start, us; 0: it sees them at once",
+            at_least=0,
+            at_most=MOST_US,
+            optional=True,
+            default=0.0,
+        ),
+        "batch_packets": number(
+            "new packets of a flow that a host hands to its link at once",
+            at_least=1,
+            at_most=MOST_COUNT,
+            whole=True,
+            optional=True,
+            default=1.0,
+        ),
     },
 )
 TABLES: Final = (RACKS, FLOWS, NETWORK)
@@ -137,16 +169,16 @@ class Reports:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FlowsInTime(Racks):
-    """Flows over a hybrid network, observed from time 0 to a horizon.
+    """Flows over a hybrid network, observed from time 0 to a horizon. Those within a rack cross no switch.
 
     racks    one row a rack: rack, hosts, circuit_mbps, packet_mbps
     flows    one row a flow: flow, source_rack, target_rack, host, start_us, bytes, after
     network  one row, see NETWORK
     reports  of the demand; an observed problem differs in these alone, in truth they are exact
 
-    A rate of 1 Mbit/s is 1 bit/us. InputError with every fault: a value out of range, an unknown rack,
-    a flow from a rack to itself, a host that its rack has not, a flow that waits for itself or for
-    one that is not there, a night or a shortest day that does not fit the week.
+    A rate of 1 Mbit/s is 1 bit/us. InputError with every fault: a value out of range, an unknown rack, a
+    host that its rack has not, a flow that waits for itself or for one that is not there, a night or a
+    shortest day that does not fit the week.
     """
 
     any_rack: ClassVar[str] = ANY
@@ -273,9 +305,6 @@ class FlowsInTime(Racks):
             return faults
         source, host = frame["source_rack"].tolist(), frame["host"].to_numpy(float)
         there = self.racks["hosts"].to_numpy(float)[self.source]
-        loops = np.flatnonzero(self.source == self.target)
-        texts = [f"source_rack and target_rack are both '{source[at]}', must differ" for at in loops[:5]]
-        faults += _list_faults(frame, loops, texts, "from a rack to itself", where)
         absent = np.flatnonzero(host > there)
         texts = [f"host is {host[at]:g}, rack '{source[at]}' has {there[at]:g}" for at in absent[:5]]
         return faults + _list_faults(frame, absent, texts, "of hosts that are not there", where)

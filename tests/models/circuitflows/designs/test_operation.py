@@ -216,6 +216,22 @@ def test_a_record_of_more_than_the_run_is_refused(small: FlowsInTime) -> None:
     assert measure(small, from_tables(small, tables), None) == measure(small, plan, None)
 
 
+def test_pairs_below_the_threshold_are_left_out_where_any_pair_has_as_much(small: FlowsInTime) -> None:
+    """Two pairs with a megabyte and less: the smaller has no circuit; without a larger one it has."""
+    week = np.zeros((4, 4))
+    week[0, 1], week[2, 3] = 8.1e6, 7.9e6
+    planners = operation.Planner(), operation.Planner(least_bytes=0.0)
+    weeks = [
+        planner.plan(small.week, Observation(queued_bits=bits, pending_bits=bits), demand="data_units")
+        for bits in (week, 0.9 * week)
+        for planner in planners
+    ]
+    assert [sum(day.duration_us for day in days if day.target[0] == 1) > 0 for days in weeks] == [True] * 4
+    alone = [sum(day.duration_us for day in days if day.target[2] == 3) for days in weeks]
+    assert alone[1] > 0 < alone[2]
+    assert len(weeks[0]) == 1
+
+
 # --- weeks --------------------------------------------------------------------------------
 
 
@@ -309,8 +325,8 @@ def test_a_scheduler_observes_no_more_than_its_queues_contain(small: FlowsInTime
     assert len(seen) == 15
     assert max(one.queued_bits.max() for one in seen) <= 8 * 72_000
     assert max(one.pending_bits.max() for one in seen) > 100 * 8 * 72_000
-    for one in seen:
-        assert (one.queued_bits <= one.pending_bits + 1e-6).all()
+    for one in seen:  # replies are seen in queues, and no application reports them
+        assert (one.pending_bits[one.queued_bits >= 72_000] > 0).all()
 
 
 def test_the_data_plane_is_an_execution_of_the_loop(small: FlowsInTime) -> None:
@@ -342,13 +358,8 @@ def test_tables_make_the_same_problem(small: FlowsInTime) -> None:
     ("table", "row", "column", "value", "fault"),
     [
         ("flows", 2, "source_rack", "r9", "flows row 3: source_rack 'r9' is no rack of the network"),
-        (
-            "flows",
-            0,
-            "target_rack",
-            "r0",
-            "flows row 1: source_rack and target_rack are both 'r0', must differ",
-        ),
+        ("network", 0, "life_us", -1.0, "network row 1: life_us is -1.0, must be at least 0"),
+        ("network", 0, "batch_packets", 0.5, "network row 1: batch_packets is 0.5, must be"),
         ("flows", 1, "host", 99.0, "flows row 2: host is 99, rack 'r0' has 4"),
         ("flows", 1, "after", "f999", "flows row 2: after 'f999' is no flow"),
         ("flows", 1, "after", "f1", "flows row 2: waits, by `after`, for itself"),

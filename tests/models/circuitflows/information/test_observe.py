@@ -92,23 +92,23 @@ def test_reports_that_take_weeks_are_those_of_weeks_ago(small: FlowsInTime, week
 
 
 def test_reports_within_a_week_are_of_that_time(small: FlowsInTime) -> None:
-    """Half a week late: the state in the middle of the last week, which weeks of half the length observe."""
-    late = watched(observe.observe_reports(small, age_us=1_000.0))
-    halves: list[Observation] = []
+    """About half a week late: the state in the middle of the last week, at no instant of an event."""
+    late = watched(observe.observe_reports(small, age_us=1_000.037))
+    middles: list[Observation] = []
     days = operation.ring_days(small, (1,))
     data = execution.Datacenter(
         small, plans.build_idle_network(
             small, target=small.target, queue_packets=16, largest=16, alpha=1.0, beta=1.0, packet_mbps=None
         ), None,
     )  # fmt: skip
-    for half in range(30):
-        data.advance(half * 1e-3)
-        halves.append(data.observe())
-        if half % 2 == 0:
-            data.apply(days)
+    for week in range(15):
+        data.advance(week * 2e-3)
+        data.apply(days)
+        data.advance((week * 2_000 + 999.963) * 1e-6)
+        middles.append(data.observe())
     assert not late[0].pending_bits.any()
     for week in range(1, 15):
-        assert same(late[week], halves[2 * week - 1])
+        assert same(late[week], middles[week - 1])
 
 
 def test_noise_and_granularity_apply_to_the_amounts(small: FlowsInTime) -> None:

@@ -10,15 +10,22 @@ from typing import Final, cast
 
 import numpy as np
 
-from planner_models.circuitflows.plan.packets.state import EVENT_COUNT, HEAP_SIZE, Floats, Ints, Layout
+from planner_models.circuitflows.plan.packets.state import (
+    EVENT_COUNT,
+    HEAP_SIZE,
+    TIMERS,
+    Floats,
+    Ints,
+    Layout,
+)
 from planner_models.circuits.plan.compiled import inner
 
 # not plain numbers, of each of which Numba would compile functions anew
-HOST_SENT, UPLINK_DONE, DOWNLINK_DONE, CIRCUIT_DONE, ARRIVAL, FLOW_START, TIMEOUT = cast(
-    "tuple[int, ...]", np.arange(7)
+HOST_SENT, UPLINK_DONE, ENTER, DOWNLINK_DONE, CIRCUIT_DONE, ARRIVAL, FLOW_START, LOOK, KILL = cast(
+    "tuple[int, ...]", np.arange(9)
 )
-KIND_BITS: Final = 3
-INDEX_BITS: Final = 24  # leaves 36 bits for the order of events: 68 thousand million
+KIND_BITS: Final = 4
+INDEX_BITS: Final = 24  # leaves 35 bits for the order of events: 34 thousand million
 KIND_MASK: Final = (1 << KIND_BITS) - 1
 INDEX_MASK: Final = (1 << INDEX_BITS) - 1
 
@@ -66,3 +73,58 @@ def pop(ints: Ints, reals: Floats, at: Layout) -> None:
         slot = below
     reals[at.heap_us + slot] = us
     ints[at.heap_event + slot] = event
+
+
+@inner
+def place_timer(ints: Ints, reals: Floats, at: Layout, slot: int, flow: int) -> None:
+    """Put a flow into the heap of timers at a place that is free, or above or below it in order."""
+    us = reals[at.timer_us + flow]
+    while slot > 0:
+        above = (slot - 1) >> 1
+        other = ints[at.timer_heap + above]
+        if reals[at.timer_us + other] <= us:
+            break
+        ints[at.timer_heap + slot] = other
+        ints[at.timer_place + other] = slot
+        slot = above
+    while True:
+        below = 2 * slot + 1
+        if below >= ints[TIMERS]:
+            break
+        other = ints[at.timer_heap + below]
+        if below + 1 < ints[TIMERS]:
+            right = ints[at.timer_heap + below + 1]
+            if reals[at.timer_us + right] < reals[at.timer_us + other]:
+                below += 1
+                other = right
+        if reals[at.timer_us + other] >= us:
+            break
+        ints[at.timer_heap + slot] = other
+        ints[at.timer_place + other] = slot
+        slot = below
+    ints[at.timer_heap + slot] = flow
+    ints[at.timer_place + flow] = slot
+
+
+@inner
+def set_timer(ints: Ints, reals: Floats, at: Layout, flow: int, us: float) -> None:
+    """Let a flow's timer go off at `us`, or earlier, where it was set to: then it is put off."""
+    place = ints[at.timer_place + flow]
+    if place < 0:
+        ints[TIMERS] += 1
+        reals[at.timer_us + flow] = us
+        place_timer(ints, reals, at, ints[TIMERS] - 1, flow)
+    elif us < reals[at.timer_us + flow]:
+        reals[at.timer_us + flow] = us
+        place_timer(ints, reals, at, place, flow)
+
+
+@inner
+def drop_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
+    """Take a flow out of the heap of timers."""
+    place = ints[at.timer_place + flow]
+    ints[at.timer_place + flow] = -1
+    ints[TIMERS] -= 1
+    last = ints[at.timer_heap + ints[TIMERS]]
+    if last != flow:
+        place_timer(ints, reals, at, place, last)

@@ -16,24 +16,31 @@ from planner_models.circuitflows.plan.packets.events import (
     ARRIVAL,
     CIRCUIT_DONE,
     DOWNLINK_DONE,
+    ENTER,
     FLOW_START,
     HOST_SENT,
     INDEX_MASK,
     KIND_BITS,
     KIND_MASK,
+    LOOK,
     UPLINK_DONE,
     pop,
     push,
 )
 from planner_models.circuitflows.plan.packets.state import (
     ALPHA,
+    BATCH,
     BETA,
+    BUFFER_PACKETS,
+    BUFFER_WINDOWS,
     CHANGES,
     CIRCUIT_DELAY_US,
     HEAP_SIZE,
     HOST_PACKET_US,
     INSIDE_CAPACITY,
     LEAST_TIMEOUT_US,
+    LIFE_US,
+    LOOK_US,
     NEXT_CHANGE,
     NEXT_START,
     NOW,
@@ -41,6 +48,8 @@ from planner_models.circuitflows.plan.packets.state import (
     PACKET_DELAY_US,
     REPLY_EVERY,
     REPLY_SHARE,
+    SMALL_CAPACITY,
+    TIMERS,
     Floats,
     Ints,
     Layout,
@@ -48,17 +57,25 @@ from planner_models.circuitflows.plan.packets.state import (
     allocate,
 )
 from planner_models.circuitflows.plan.packets.switches import (
+    deliver_inside,
     enqueue,
     enter_packet_switch,
     leave_switch,
+    leave_uplink,
     send_circuit,
     send_downlink,
     send_uplink,
     wrap,
 )
 from planner_models.circuitflows.plan.packets.tcp import (
+    DUPLICATES,
     FIRST_WINDOW,
+    MARK_BITS,
+    NO_PROBE,
+    WAITS,
     acknowledge,
+    begin_flow,
+    end_flow,
     expire_timer,
     offer_flow,
     process_reply,
@@ -69,6 +86,8 @@ from planner_models.circuits.plan.compiled import inner, kernel
 MOST_PLACES = 100_000_000
 """Packets that the network has places for: about 4 GB."""
 
+RETURNED: Final = 5
+"""Packets of a pair of racks that wait at the rack after they found no place in the packet switch."""
 EVENTS_PER_CALL: Final = 100_000  # of compiled code, between looks at the clock: about 0.03 s
 
 CIRCUIT_UP, CIRCUIT_DOWN, DETACH, RESIZE = range(4)
@@ -147,6 +166,11 @@ def build_network(
     reply_every: int = 1,
     alpha: float = 1.0,
     beta: float = 1.0,
+    life_us: float = math.inf,
+    batch: int = 1,
+    look_us: float = 0.0,
+    buffer_windows: float = math.inf,
+    buffer_packets: float = math.inf,
 ) -> Network:
     """Return a network at rest at time 0.
 
@@ -160,6 +184,11 @@ def build_network(
     reply_share   size of a reply, in packets; 0: replies go around the switches and none is lost
     reply_every   packets of a flow that one reply is for
     capacity      packets that each queue holds at first; `largest` is the most that it ever will
+    life_us       after which a flow that has not ended is killed
+    batch         new packets of a flow that a host hands to its link at once
+    look_us       time between looks of an idle host for flows that start; 0: it sees them at once
+    buffer_windows  data that TCP takes from an application ahead, in the flow's largest window, and at
+                  most `buffer_packets`
     """
     pairs, count = racks * racks, len(flows["size"])
     if max(count, pairs, hosts) > INDEX_MASK:
@@ -177,7 +206,10 @@ def build_network(
     longest = 2 * max(circuit_delay_us, 2 * packet_delay_us)
     rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
     flight = int(min(4 * longest * rates, MOST_PLACES)) + 2 * largest + 16
-    if pairs * max(flight, largest, inside) > MOST_PLACES:
+    # on the way into the packet switch: what a rack's link sends within its delay, replies at worst
+    most = packet_delay_us / (packet_us.min(initial=np.inf) * (reply_share or 1.0))
+    pipe = int(min(most, MOST_PLACES)) + 4
+    if pairs * max(flight, largest, inside) + racks * pipe > MOST_PLACES:
         raise InputError(
             f"up to {max(flight, largest, inside):,} packets are in flight or queued in each of {pairs:,} "
             f"pairs of racks, together at most {MOST_PLACES:,}: lower rates, delays, queues or racks"
@@ -189,17 +221,22 @@ def build_network(
             "racks": racks,
             "pairs": pairs,
             "inside": inside,
+            "returned": RETURNED,
+            "pipe_ring": pipe,
             "starters": len(start_order),
             "queue_ring": largest + 1,
             "flight_ring": flight,
-            "heap": hosts + 3 * racks + pairs + 2 * count + 16,
+            "heap": hosts + 4 * racks + pairs + 3 * count + 16,
         }
     )
     state.reals[HOST_PACKET_US] = 0.0 if host_mbps is None else packet_bits / host_mbps
     state.reals[PACKET_DELAY_US], state.reals[CIRCUIT_DELAY_US] = packet_delay_us, circuit_delay_us
     state.reals[LEAST_TIMEOUT_US], state.reals[REPLY_SHARE] = least_timeout_us, reply_share
     state.reals[ALPHA], state.reals[BETA] = alpha, beta
+    state.reals[LIFE_US], state.reals[LOOK_US], state.ints[BATCH] = life_us, look_us, batch
+    state.reals[BUFFER_WINDOWS], state.reals[BUFFER_PACKETS] = buffer_windows, buffer_packets
     state.ints[REPLY_EVERY], state.ints[INSIDE_CAPACITY] = reply_every, inside
+    state.ints[SMALL_CAPACITY] = capacity
     initial: dict[str, Any] = {
         **{name: flows[name] for name in ("source", "target", "host", "size")},
         "first_successor": first_successor,
@@ -208,16 +245,20 @@ def build_network(
         "start_us": start,
         "end_us": np.nan,
         "unsent": flows["size"],
+        "handed": np.minimum(flows["size"], min(buffer_windows * FIRST_WINDOW, buffer_packets)).astype(int),
         "window": FIRST_WINDOW,
         "threshold": np.inf,
+        "reordering": DUPLICATES,
         "smooth_rtt_us": -1.0,
         "deadline_us": np.inf,
+        "timeout_us": np.inf,
+        "probe_code": NO_PROBE,
         "capacity": capacity,
         "packet_us": packet_us,
         "circuit_us": circuit_us,
         "up_until_us": -np.inf,
         "flight_us": -np.inf,
-        **dict.fromkeys(("latest_number", "timed_number", "circuit_to"), -1),
+        **dict.fromkeys(("latest_number", "timed_number", "circuit_to", "timer_place"), -1),
         **dict.fromkeys(("ready_head", "ready_tail", "ready_next"), -1),
     }
     for name, value in initial.items():
@@ -280,7 +321,8 @@ def advance(  # noqa: C901
             if ints[NEXT_START] < at.starters
             else np.inf
         )
-        now = min(event, change, start)
+        timer = reals[at.timer_us + ints[at.timer_heap]] if ints[TIMERS] > 0 else np.inf
+        now = min(min(event, change), min(start, timer))
         if now >= until_us:
             reals[NOW] = max(reals[NOW], until_us)
             return False
@@ -288,7 +330,7 @@ def advance(  # noqa: C901
             break
         events += 1
         reals[NOW] = now
-        flow = host = down = circuit = up = uplink_freed = circuit_used = -1
+        flow = host = down = circuit = up = circuit_used = -1
         if change <= now:
             slot = ints[NEXT_CHANGE]
             circuit = up = apply_change(
@@ -298,6 +340,11 @@ def advance(  # noqa: C901
         elif start <= now:
             flow = ints[at.start_order + ints[NEXT_START]]
             ints[NEXT_START] += 1
+            if not begin_flow(ints, reals, at, flow):
+                flow = -1
+        elif event > now:
+            flow = ints[at.timer_heap]
+            expire_timer(ints, reals, at, flow)
         else:
             event_code = ints[at.heap_event]
             kind, index = event_code & KIND_MASK, (event_code >> KIND_BITS) & INDEX_MASK
@@ -305,10 +352,24 @@ def advance(  # noqa: C901
             if kind == HOST_SENT:
                 ints[at.host_busy + index] = 0
                 flow, host = ints[at.host_flow + index], index
-                circuit = up = ints[at.source + flow]
-                enqueue(ints, reals, at, up * n + ints[at.target + flow], flow, ints[at.host_number + index])
+                rack, target = ints[at.source + flow], ints[at.target + flow]
+                number, last = ints[at.host_number + index], ints[at.host_count + index] - 1
+                for packet in range(last + 1):
+                    mark = number if packet == last else number & ~WAITS
+                    number += 1 << MARK_BITS
+                    if rack == target:
+                        deliver_inside(ints, reals, at, rack * n + target, flow, mark)
+                    else:
+                        enqueue(ints, reals, at, rack * n + target, flow, mark)
+                if rack != target:
+                    circuit = up = rack
             elif kind == UPLINK_DONE:
-                down, up = enter_packet_switch(ints, reals, at, index), index
+                leave_uplink(ints, reals, at, index)
+                up = index
+            elif kind == ENTER:
+                pair = enter_packet_switch(ints, reals, at, index)
+                circuit = up = index
+                down = pair % n
             elif kind == DOWNLINK_DONE:
                 ints[at.downlink_busy + index] = 0
                 down = index
@@ -348,11 +409,12 @@ def advance(  # noqa: C901
                     flow = -1 - flow
                     process_reply(ints, reals, at, flow, code, ints[at.flight_circuit + first])
             elif kind == FLOW_START:
+                if begin_flow(ints, reals, at, index):
+                    flow = index
+            elif kind == LOOK:
                 flow = index
-                reals[at.start_us + flow] = now
             else:
-                flow = index
-                expire_timer(ints, reals, at, flow)
+                end_flow(ints, reals, at, index)
             if circuit_used >= 0:
                 leave_switch(ints, reals, at, pair, packet_flow, number, since, circuit_used)
         if flow >= 0:
@@ -363,9 +425,7 @@ def advance(  # noqa: C901
         if circuit >= 0:
             send_circuit(ints, reals, at, circuit)
         if down >= 0:
-            uplink_freed = send_downlink(ints, reals, at, down)
+            send_downlink(ints, reals, at, down)
         if up >= 0:
             send_uplink(ints, reals, at, up)
-        if uplink_freed >= 0 and uplink_freed != up:
-            send_uplink(ints, reals, at, uplink_freed)
     return True

@@ -31,7 +31,11 @@ BINS: Final = 65_536
     ALPHA,
     BETA,
     REPLY_SHARE,  # size of a reply, in packets
-) = range(8)
+    LIFE_US,  # after which a flow that has not ended is killed
+    LOOK_US,  # time between looks of an idle host for flows that start; 0: it sees them at once
+    BUFFER_WINDOWS,  # data that TCP takes from an application ahead, in the flow's largest window
+    BUFFER_PACKETS,  # at most that many packets
+) = range(12)
 
 # single whole numbers, at the beginning of `ints`
 (
@@ -48,7 +52,11 @@ BINS: Final = 65_536
     REPLIES_LOST,
     REPLY_EVERY,
     OVERFLOW,  # 1 once more packets are in flight than `flight_ring` has places for
-) = range(13)
+    SMALL_CAPACITY,  # packets that a queue holds that is not enlarged
+    BATCH,  # packets that a host hands to its link at once
+    TIMERS,  # flows in the heap of timers
+    LOCAL,  # packets delivered within their rack
+) = range(17)
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,10 @@ InsideInts = Annotated[int, Field(True, ("pairs", "inside"))]
 InsideReals = Annotated[int, Field(False, ("pairs", "inside"))]
 FlightInts = Annotated[int, Field(True, ("pairs", "flight_ring"))]
 FlightReals = Annotated[int, Field(False, ("pairs", "flight_ring"))]
+ReturnedInts = Annotated[int, Field(True, ("pairs", "returned"))]
+ReturnedReals = Annotated[int, Field(False, ("pairs", "returned"))]
+PipeInts = Annotated[int, Field(True, ("racks", "pipe_ring"))]
+PipeReals = Annotated[int, Field(False, ("racks", "pipe_ring"))]
 PacketInts = Annotated[int, Field(True, ("racks", "packet"))]
 HeapInts = Annotated[int, Field(True, ("heap",))]
 HeapReals = Annotated[int, Field(False, ("heap",))]
@@ -89,6 +101,8 @@ class Layout:
     starters: Extent  # flows that wait for no other
     queue_ring: Extent
     flight_ring: Extent
+    pipe_ring: Extent
+    returned: Extent
 
     # flows
     source: FlowInts
@@ -110,7 +124,12 @@ class Layout:
     expected_number: FlowInts  # of the next transmission to be acknowledged
     missing: FlowInts
     later_arrivals: FlowInts  # since one was missing
+    hole_us: FlowReals  # since when
     recovery_number: FlowInts  # losses of earlier transmissions halve the window no more
+    reordering: FlowInts  # packets by which one may be overtaken before it counts as lost
+    unproven: FlowInts  # packets taken for lost in this recovery, each of which may still arrive
+    loss_window: FlowReals  # of before this recovery
+    loss_threshold: FlowReals
     restart_number: FlowInts  # earlier transmissions were given up at a timeout
     spurious: FlowInts  # packets outstanding that turned out not to be needed
     acknowledged: FlowInts  # transmissions
@@ -118,8 +137,22 @@ class Layout:
     window: FlowReals  # packets
     threshold: FlowReals  # of slow start, packets
     backoff: FlowInts  # doublings of the timeout
-    has_timer: FlowInts
+    timer: FlowInts  # what happens at `deadline_us`: a timeout, a probe, or an early retransmission
     deadline_us: FlowReals
+    timeout_us: FlowReals  # of the timeout, later than `deadline_us` where something else comes before
+    timer_place: FlowInts  # in `timer_heap`, or -1
+    timer_us: FlowReals  # by which `timer_heap` is ordered, at most `deadline_us`
+    probe_code: FlowInts  # of the tail loss probe that is due or out, see `tcp.NO_PROBE`
+    undo_window: FlowReals  # of before the timeout, while it may turn out to be spurious; else 0
+    undo_threshold: FlowReals
+    undo_outstanding: FlowInts
+    undo_spurious: FlowInts
+    undo_expected: FlowInts
+    undo_restart: FlowInts
+    undo_retransmit: FlowInts
+    seen: FlowInts  # packets that have left the rack's queue
+    handed: FlowInts  # packets that the application has handed over
+    widest: FlowReals  # largest window so far, packets
     timed_number: FlowInts  # transmission of which the round trip is timed, or -1
     timed_us: FlowReals
     smooth_rtt_us: FlowReals  # -1 before the first measurement
@@ -128,15 +161,18 @@ class Layout:
     # TCP receivers
     arrived: FlowInts
     latest_number: FlowInts
+    is_incomplete: FlowInts  # whether a packet is missing that later ones have overtaken
 
     # hosts: a list of the flows that may send, and the packet on the host's link
     ready_next: FlowInts
     is_ready: FlowInts
     ready_head: HostInts
     ready_tail: HostInts
+    host_flows: HostInts  # that have begun and not ended
     host_busy: HostInts
     host_flow: HostInts
     host_number: HostInts
+    host_count: HostInts  # packets on it
 
     # racks' virtual output queues
     queue_flow: QueueInts
@@ -147,6 +183,11 @@ class Layout:
     queue_data: PairInts  # packets that are no replies
     capacity: PairInts
     detached: PairInts  # whether the pair is kept off the packet switch
+    returned_flow: ReturnedInts  # packets that found no place inside the packet switch, which go first
+    returned_number: ReturnedInts
+    returned_since: ReturnedReals
+    returned_first: PairInts
+    returned_length: PairInts
 
     # the packet switch: links from racks, places inside, links to racks
     packet_us: RackReals  # time that a rack's link takes for a packet
@@ -160,7 +201,13 @@ class Layout:
     inside_since: InsideReals
     inside_first: PairInts
     inside_length: PairInts
-    inside_taken: PairInts  # places, those of packets on their way up included
+    pipe_flow: PipeInts  # packets that have left a rack's uplink, and are on their way into the switch
+    pipe_number: PipeInts
+    pipe_pair: PipeInts
+    pipe_since: PipeReals
+    pipe_us: PipeReals
+    pipe_first: RackInts
+    pipe_length: RackInts
     downlink_busy: RackInts
     downlink_turn: RackInts
     downlink_pair: RackInts
@@ -187,6 +234,7 @@ class Layout:
     # events, and counts for metrics; by switch: 0 the packet switch, 1 circuits
     heap_event: HeapInts
     heap_us: HeapReals
+    timer_heap: FlowInts
     latency: Annotated[int, Field(True, ("switches", "bins"))]
     carried: Annotated[int, Field(True, ("switches", "pairs"))]
 
@@ -217,7 +265,7 @@ def allocate(extents: Mapping[str, int]) -> State:
     """Return a state of these extents in which all numbers are 0."""
     sizes = {"packet": 2, "switches": 2, "bins": BINS, **extents}
     shapes = {name: tuple(sizes[extent] for extent in field.shape) for name, field in FIELDS.items()}
-    ends = {True: OVERFLOW + 1, False: REPLY_SHARE + 1}
+    ends = {True: LOCAL + 1, False: BUFFER_PACKETS + 1}
     places: dict[str, int] = {}
     for name, field in FIELDS.items():
         if field.shape:

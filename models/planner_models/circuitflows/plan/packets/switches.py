@@ -8,6 +8,7 @@ from planner_models.circuitflows.plan.packets.events import (
     ARRIVAL,
     CIRCUIT_DONE,
     DOWNLINK_DONE,
+    ENTER,
     UPLINK_DONE,
     push,
 )
@@ -17,6 +18,7 @@ from planner_models.circuitflows.plan.packets.state import (
     CIRCUIT_DELAY_US,
     CIRCUIT_PACKETS,
     INSIDE_CAPACITY,
+    LOCAL,
     LOST,
     NOW,
     OVERFLOW,
@@ -24,6 +26,7 @@ from planner_models.circuitflows.plan.packets.state import (
     PACKET_PACKETS,
     REPLIES_LOST,
     REPLY_SHARE,
+    SMALL_CAPACITY,
     Floats,
     Ints,
     Layout,
@@ -61,19 +64,41 @@ def enqueue(ints: Ints, reals: Floats, at: Layout, pair: int, flow: int, number:
 
 
 @inner
+def has_packets(ints: Ints, at: Layout, pair: int) -> bool:
+    """Return whether a pair of racks has a packet to take."""
+    return bool(ints[at.returned_length + pair] + ints[at.queue_length + pair] > 0)
+
+
+@inner
+def first_flow(ints: Ints, at: Layout, pair: int) -> int:
+    """Return the flow of the first packet of a pair that has any."""
+    if ints[at.returned_length + pair] > 0:
+        return int(ints[at.returned_flow + pair * at.returned + ints[at.returned_first + pair]])
+    return int(ints[at.queue_flow + pair * at.queue_ring + ints[at.queue_first + pair]])
+
+
+@inner
 def take_first(ints: Ints, reals: Floats, at: Layout, pair: int) -> tuple[int, int, float]:
-    """Take the first packet out of a queue; return its flow, its number and when it came."""
+    """Take the first packet of a pair, one that was returned before others: flow, number and time."""
+    if ints[at.returned_length + pair] > 0:
+        first = ints[at.returned_first + pair]
+        place = pair * at.returned + first
+        ints[at.returned_first + pair] = wrap(first + 1, at.returned)
+        ints[at.returned_length + pair] -= 1
+        return (
+            ints[at.returned_flow + place],
+            ints[at.returned_number + place],
+            reals[at.returned_since + place],
+        )
     first = ints[at.queue_first + pair]
+    place = pair * at.queue_ring + first
     ints[at.queue_first + pair] = wrap(first + 1, at.queue_ring)
     ints[at.queue_length + pair] -= 1
-    flow = ints[at.queue_flow + pair * at.queue_ring + first]
+    flow = ints[at.queue_flow + place]
     if flow >= 0:
         ints[at.queue_data + pair] -= 1
-    return (
-        flow,
-        ints[at.queue_number + pair * at.queue_ring + first],
-        reals[at.queue_since + pair * at.queue_ring + first],
-    )
+        ints[at.seen + flow] += 1
+    return flow, ints[at.queue_number + place], reals[at.queue_since + place]
 
 
 @inner
@@ -87,9 +112,8 @@ def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
             target = turn + step if turn + step < n else turn + step - n
             pair = rack * n + target
             if (
-                ints[at.queue_length + pair]
-                and not ints[at.detached + pair]
-                and ints[at.inside_taken + pair] < ints[INSIDE_CAPACITY]
+                not ints[at.detached + pair]
+                and has_packets(ints, at, pair)
                 and np.isfinite(reals[at.packet_us + target])
             ):
                 found = target
@@ -97,7 +121,6 @@ def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
     if found >= 0:
         pair = rack * n + found
         flow, number, since = take_first(ints, reals, at, pair)
-        ints[at.inside_taken + pair] += 1
         ints[at.uplink_busy + rack] = 1
         ints[at.uplink_pair + rack] = pair
         ints[at.uplink_packet + rack * 2] = flow
@@ -109,25 +132,61 @@ def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
 
 
 @inner
-def enter_packet_switch(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
-    """Move a packet from a rack's uplink inside the packet switch; return the rack that it goes to."""
-    pair = ints[at.uplink_pair + rack]
-    slot = wrap(ints[at.inside_first + pair] + ints[at.inside_length + pair], ints[INSIDE_CAPACITY])
-    place = pair * ints[INSIDE_CAPACITY] + slot
-    ints[at.inside_flow + place] = ints[at.uplink_packet + rack * 2]
-    ints[at.inside_number + place] = ints[at.uplink_packet + rack * 2 + 1]
-    reals[at.inside_since + place] = reals[at.uplink_since + rack]
-    ints[at.inside_length + pair] += 1
+def leave_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
+    """Let a packet leave a rack's uplink; it reaches the packet switch after the link's delay."""
     ints[at.uplink_busy + rack] = 0
-    return int(pair % at.racks)
+    ring, length = at.pipe_ring, ints[at.pipe_length + rack]
+    if length >= ring:
+        ints[OVERFLOW] = 1
+        return
+    place = rack * ring + wrap(ints[at.pipe_first + rack] + length, ring)
+    ints[at.pipe_flow + place] = ints[at.uplink_packet + rack * 2]
+    ints[at.pipe_number + place] = ints[at.uplink_packet + rack * 2 + 1]
+    ints[at.pipe_pair + place] = ints[at.uplink_pair + rack]
+    reals[at.pipe_since + place] = reals[at.uplink_since + rack]
+    reals[at.pipe_us + place] = reals[NOW] + reals[PACKET_DELAY_US]
+    ints[at.pipe_length + rack] = length + 1
+    if length == 0:
+        push(ints, reals, at, reals[at.pipe_us + place], ENTER, rack)
 
 
 @inner
-def send_downlink(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
-    """Start to send the next packet, in turn, on the packet switch's link to the rack.
+def enter_packet_switch(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
+    """Move a packet from a rack into the packet switch; return its pair.
 
-    Return the rack that it came from, of which a place inside is free now; -1 where there is no packet.
+    Where its pair's places are taken, it returns to the rack, which sends it again before others. There it is
+    lost where as many wait as `returned`.
     """
+    ring, first = at.pipe_ring, ints[at.pipe_first + rack]
+    source = rack * ring + first
+    ints[at.pipe_first + rack] = wrap(first + 1, ring)
+    ints[at.pipe_length + rack] -= 1
+    if ints[at.pipe_length + rack] > 0:
+        push(ints, reals, at, reals[at.pipe_us + rack * ring + ints[at.pipe_first + rack]], ENTER, rack)
+    pair = ints[at.pipe_pair + source]
+    flow, number = ints[at.pipe_flow + source], ints[at.pipe_number + source]
+    if ints[at.inside_length + pair] < ints[INSIDE_CAPACITY]:
+        slot = wrap(ints[at.inside_first + pair] + ints[at.inside_length + pair], ints[INSIDE_CAPACITY])
+        place = pair * ints[INSIDE_CAPACITY] + slot
+        ints[at.inside_flow + place] = flow
+        ints[at.inside_number + place] = number
+        reals[at.inside_since + place] = reals[at.pipe_since + source]
+        ints[at.inside_length + pair] += 1
+    elif ints[at.returned_length + pair] < at.returned:
+        slot = wrap(ints[at.returned_first + pair] + ints[at.returned_length + pair], at.returned)
+        place = pair * at.returned + slot
+        ints[at.returned_flow + place] = flow
+        ints[at.returned_number + place] = number
+        reals[at.returned_since + place] = reals[at.pipe_since + source]
+        ints[at.returned_length + pair] += 1
+    else:
+        ints[LOST if flow >= 0 else REPLIES_LOST] += 1
+    return int(pair)
+
+
+@inner
+def send_downlink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
+    """Start to send the next packet, in turn, on the packet switch's link to the rack, if there is any."""
     n = at.racks
     found = -1
     if not ints[at.downlink_busy + rack]:
@@ -143,7 +202,6 @@ def send_downlink(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
         place = pair * ints[INSIDE_CAPACITY] + first
         ints[at.inside_first + pair] = wrap(first + 1, ints[INSIDE_CAPACITY])
         ints[at.inside_length + pair] -= 1
-        ints[at.inside_taken + pair] -= 1
         ints[at.downlink_busy + rack] = 1
         ints[at.downlink_pair + rack] = pair
         ints[at.downlink_packet + rack * 2] = ints[at.inside_flow + place]
@@ -152,7 +210,6 @@ def send_downlink(ints: Ints, reals: Floats, at: Layout, rack: int) -> int:
         ints[at.downlink_turn + rack] = wrap(found + 1, n)
         share = packet_share(reals, ints[at.downlink_packet + rack * 2])
         push(ints, reals, at, reals[NOW] + reals[at.packet_us + rack] * share, DOWNLINK_DONE, rack)
-    return found
 
 
 @inner
@@ -161,10 +218,10 @@ def send_circuit(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
     target = ints[at.circuit_to + rack]
     if not ints[at.circuit_busy + rack] and target >= 0:
         pair = rack * at.racks + target
-        flow = ints[at.queue_flow + pair * at.queue_ring + ints[at.queue_first + pair]]
+        flow = first_flow(ints, at, pair)
         done = reals[NOW] + reals[at.circuit_us + rack * at.racks + target] * packet_share(reals, flow)
         # the tolerance lets a day as long as k packets carry k
-        if ints[at.queue_length + pair] and done <= reals[at.up_until_us + pair] + 1e-9 * max(done, 1.0):
+        if has_packets(ints, at, pair) and done <= reals[at.up_until_us + pair] + 1e-9 * max(done, 1.0):
             flow, number, since = take_first(ints, reals, at, pair)
             ints[at.circuit_busy + rack] = 1
             ints[at.circuit_pair + rack] = pair
@@ -183,7 +240,7 @@ def leave_switch(
     Where replies go around the switches, the packet and its reply are in flight as one from here on.
     """
     now = reals[NOW]
-    delay = reals[CIRCUIT_DELAY_US] if circuit else 2 * reals[PACKET_DELAY_US]
+    delay = reals[CIRCUIT_DELAY_US] if circuit else reals[PACKET_DELAY_US]
     to = pair
     if flow >= 0:
         latency = now + delay - since
@@ -192,7 +249,7 @@ def leave_switch(
         ints[CIRCUIT_PACKETS if circuit else PACKET_PACKETS] += 1
         if reals[REPLY_SHARE] == 0:
             number = acknowledge(ints, at, flow, number)
-            flow, delay = -1 - flow, 2 * delay
+            flow, delay = -1 - flow, 2 * delay if circuit else 3 * delay
     else:
         to = pair % at.racks * at.racks + pair // at.racks  # a reply signals the circuit of the data
     ring = at.flight_ring
@@ -209,7 +266,29 @@ def leave_switch(
     ints[at.flight_flow + place] = flow
     ints[at.flight_number + place] = number
     reals[at.flight_us + place] = arrival_us
-    ints[at.flight_circuit + place] = 1 if reals[at.up_until_us + to] > now else 0
+    is_signalled = reals[at.up_until_us + to] > now or ints[at.capacity + to] > ints[SMALL_CAPACITY]
+    ints[at.flight_circuit + place] = 1 if is_signalled else 0
     ints[at.flight_length + pair] = length + 1
     if length == 0:
         push(ints, reals, at, arrival_us, ARRIVAL, pair)
+
+
+@inner
+def deliver_inside(ints: Ints, reals: Floats, at: Layout, pair: int, flow: int, mark: int) -> None:
+    """Deliver a packet within its rack, over its host's link alone; its reply is there at once."""
+    code = acknowledge(ints, at, flow, mark)
+    ints[LOCAL] += 1
+    if code < 0:
+        return
+    ring, length = at.flight_ring, ints[at.flight_length + pair]
+    if length >= ring:
+        ints[OVERFLOW] = 1
+        return
+    place = pair * ring + wrap(ints[at.flight_first + pair] + length, ring)
+    ints[at.flight_flow + place] = -1 - flow
+    ints[at.flight_number + place] = code
+    reals[at.flight_us + place] = reals[NOW]
+    ints[at.flight_circuit + place] = 0
+    ints[at.flight_length + pair] = length + 1
+    if length == 0:
+        push(ints, reals, at, reals[NOW], ARRIVAL, pair)

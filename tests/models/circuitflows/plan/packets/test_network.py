@@ -17,7 +17,7 @@ from planner_models.circuitflows.plan.packets import (
     Network,
     build_network,
 )
-from planner_models.circuitflows.plan.packets.state import LOST, SENT
+from planner_models.circuitflows.plan.packets.state import LOCAL, LOST, SENT
 from tests.models.circuitflows.twin import Twin
 
 HOW: dict[str, Any] = {
@@ -83,7 +83,7 @@ def test_a_window_is_sent_in_a_row() -> None:
 def test_a_circuit_carries_what_waits_and_keeps_the_pair_off_the_packet_switch() -> None:
     """Off the packet switch from 0, up from 50 to 60: eight packets of 1.25 us fit the day; two wait."""
     which = flows((0, 1, 0, 10, 0.0, -1))
-    network = build(2, which, host_mbps=None)
+    network = build(2, which, host_mbps=None, least_timeout_us=5_000.0)
     network = add_changes(
         network, [(0.0, DETACH, 1, 0), (50.0, CIRCUIT_UP, 1, 60.0), (60.0, CIRCUIT_DOWN, 1, 0)]
     )
@@ -101,7 +101,8 @@ def test_nothing_crosses_at_night() -> None:
 
 def test_a_full_queue_loses_packets_and_tcp_sends_them_again() -> None:
     """Four of ten at once find no place; three later replies show it, and all arrive in the end."""
-    network = build(2, flows((0, 1, 0, 10, 0.0, -1)), host_mbps=None, capacity=5)
+    which = flows((0, 1, 0, 10, 0.0, -1))
+    network = build(2, which, host_mbps=None, capacity=5, least_timeout_us=5_000.0)
     network.advance(30.0)
     assert network.count(LOST) > 0
     network.advance(1e6)
@@ -120,13 +121,38 @@ def test_the_packet_switch_is_shared_in_turn() -> None:
 
 
 def test_back_pressure_keeps_packets_in_the_racks_queue() -> None:
-    """Three racks send to one: no more than three of each pair are inside the packet switch."""
+    """Three racks send to one: no more than three of each pair are inside the packet switch.
+
+    What finds no place there goes again before others; a delay of less than a packet's time loses none.
+    """
     which = flows(*((rack, 3, rack, 12, 0.0, -1) for rack in range(3)))
     network = build(4, which, host_mbps=None, capacity=64)
+    returned = 0
     for until in np.arange(5.0, 500.0, 5.0):
         network.advance(until)
-        assert network.of("inside_taken").max() <= 3
+        assert network.of("inside_length").max() <= 3
+        returned = max(returned, int(network.of("returned_length").max()))
+    assert returned > 0
     assert network.count(LOST) == 0
+
+
+def test_what_finds_no_place_in_the_packet_switch_is_lost_where_too_many_wait_already() -> None:
+    """Ten packets a microsecond apart reach a link ten times as slow: it takes one, three find places, five
+    wait at their rack, which is kept off the packet switch by then, and one is lost."""
+    network = build(
+        2,
+        flows((0, 1, 0, 10, 0.0, -1)),
+        host_mbps=None,
+        packet_mbps=np.array([1_000.0, 100.0]),
+        packet_delay_us=20.0,
+        least_timeout_us=5_000.0,
+    )
+    network = add_changes(network, [(15.0, DETACH, 1, 0), (200.0, CIRCUIT_DOWN, 1, 0)])
+    network.advance(30.5)
+    assert network.of("returned_length")[1] == 5
+    assert network.count(LOST) == 1
+    network.advance(1e5)
+    assert network.of("delivered")[0] == 10
 
 
 def test_a_flow_that_waits_starts_when_the_other_ends() -> None:
@@ -170,6 +196,58 @@ def test_a_rack_without_a_packet_link_is_reached_by_circuits_alone() -> None:
     assert (network.of("delivered") == 20).all()
 
 
+def test_a_lost_tail_is_sent_again_after_two_round_trips() -> None:
+    """Nothing follows the last of ten packets, which is lost: a probe comes long before the timeout."""
+    network = build(
+        2, flows((0, 1, 0, 10, 0.0, -1)), host_mbps=None, capacity=8, inside=1, least_timeout_us=5_000.0
+    )
+    network.advance(1e6)
+    assert network.count(LOST) == 1
+    assert network.count(SENT) == 11
+    assert network.of("end_us")[0] < 1_000.0
+    assert np.isfinite(network.of("threshold")[0])
+
+
+def test_a_timeout_that_the_next_reply_shows_to_be_spurious_is_taken_back() -> None:
+    """Nothing crosses for longer than the timeout, and nothing is lost."""
+    network = build(2, flows((0, 1, 0, 40, 0.0, -1)), capacity=64)
+    network = add_changes(network, [(0.0, DETACH, 1, 0), (700.0, CIRCUIT_DOWN, 1, 0)])
+    network.advance(690.0)
+    assert network.of("window")[0] == 1
+    network.advance(760.0)
+    assert network.of("window")[0] >= 10
+    assert np.isinf(network.of("threshold")[0])
+    network.advance(1e6)
+    assert network.count(LOST) == 0
+    assert network.of("delivered")[0] == 40
+
+
+def test_a_flow_is_killed_at_the_end_of_its_life_and_the_next_one_starts() -> None:
+    which = flows((0, 1, 0, 1_000, 5.0, -1), (0, 1, 0, 3, 0.0, 0))
+    network = build(2, which, life_us=300.0)
+    network.advance(1e6)
+    assert network.of("end_us")[0] == network.of("start_us")[1] == 305.0
+    assert network.of("delivered")[0] < 100
+    assert network.of("delivered")[1] == 3
+
+
+def test_packets_within_a_rack_cross_their_hosts_link_alone() -> None:
+    network = build(2, flows((1, 1, 0, 30, 0.0, -1)), capacity=1)
+    network.advance(1e6)
+    assert network.of("end_us")[0] == pytest.approx(30 * 10)
+    assert network.of("carried").sum() == network.count(LOST) == 0
+
+
+def test_an_idle_host_sees_a_flow_when_it_looks_and_a_busy_one_at_once() -> None:
+    """Host 0 looks at 0, 100, ...: the first flow waits until then, the other starts beside it."""
+    which = flows((0, 1, 0, 30, 40.0, -1), (0, 1, 0, 1, 120.0, -1))
+    network = build(2, which, look_us=100.0, capacity=64)
+    network.advance(99.0)
+    assert network.count(SENT) == 0
+    network.advance(1e6)
+    assert network.of("end_us")[1] < 200.0
+
+
 # --- the twin -----------------------------------------------------------------------------
 
 
@@ -181,7 +259,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     rows = []
     for index in range(draw(st.integers(1, 8))):
         source = int(rng.integers(n))
-        target = int((source + rng.integers(1, n)) % n)
+        target = int((source + rng.integers(draw(st.sampled_from([0, 1])), n)) % n)
         before = int(rng.integers(-1, index)) if index and rng.random() < 0.3 else -1
         rows.append(
             (
@@ -217,6 +295,9 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "reply_every": draw(st.sampled_from([1, 2])),
         "alpha": draw(st.sampled_from([1.0, 2.0])),
         "least_timeout_us": 171.3,
+        "life_us": draw(st.sampled_from([np.inf, 5_123.4])),
+        "look_us": draw(st.sampled_from([0.0, 53.7])),
+        "batch": draw(st.sampled_from([1, 4])),
     }
     how["beta"] = 1 / how["alpha"]
     return {
@@ -261,9 +342,25 @@ def test_no_packet_appears_or_vanishes(case: dict[str, Any]) -> None:
             for pair in range(n * n)
             for k in range(of("inside_length")[pair])
         )
-        there = int(of("host_busy").sum() + of("queue_data").sum()) + leaving + inside
-        carried = int(of("carried").sum())
+        returned = sum(
+            int(of("returned_flow")[pair, (of("returned_first")[pair] + k) % 5] >= 0)
+            for pair in range(n * n)
+            for k in range(of("returned_length")[pair])
+        )
+        ring = of("pipe_flow").shape[1]
+        entering = sum(
+            int(of("pipe_flow")[rack, (of("pipe_first")[rack] + k) % ring] >= 0)
+            for rack in range(n)
+            for k in range(of("pipe_length")[rack])
+        )
+        at_hosts = int((of("host_busy") * of("host_count")).sum())
+        there = at_hosts + int(of("queue_data").sum()) + leaving + entering + inside + returned
+        carried = int(of("carried").sum()) + network.count(LOCAL)
         assert network.count(SENT) == there + carried + network.count(LOST)
+        needed = of("outstanding") - of("spurious") + of("to_retransmit") + of("unsent")
+        live = np.isnan(of("end_us"))
+        np.testing.assert_array_equal((of("delivered") + needed)[live], of("size")[live])
+        assert (of("spurious") <= of("outstanding")).all()
         assert (of("delivered") <= of("size")).all()
         assert (of("queue_length") <= 64).all()
 
