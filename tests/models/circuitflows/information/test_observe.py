@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.contract import control_loop
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime
@@ -101,10 +102,10 @@ def test_reports_within_a_week_are_of_that_time(small: FlowsInTime) -> None:
             small, target=small.target, queue_packets=16, largest=16, alpha=1.0, beta=1.0, packet_mbps=None
         ), None,
     )  # fmt: skip
-    for week in range(15):
-        data.advance(week * 2e-3)
+    for week in range(15):  # times as the loop makes them, of whole nanoseconds
+        data.advance(week * 2_000_000 / control_loop.TICKS_PER_S)
         data.apply(days)
-        data.advance((week * 2_000 + 999.963) * 1e-6)
+        data.advance((week * 2_000_000 + 999_963) / control_loop.TICKS_PER_S)
         middles.append(data.observe())
     assert not late[0].pending_bits.any()
     for week in range(1, 15):

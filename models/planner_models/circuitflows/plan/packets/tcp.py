@@ -274,7 +274,7 @@ def acknowledge(ints: Ints, at: Layout, flow: int, mark: int) -> int:
 def fill_buffer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
     """Let the application hand over more data where a third of its send buffer is free.
 
-    The buffer has room for some times the flow's largest window, up to a limit (Linux 4.4).
+    The buffer holds some times the flow's largest window, up to a limit (Linux 4.4).
     """
     widest = max(reals[at.widest + flow], reals[at.window + flow])
     reals[at.widest + flow] = widest
