@@ -138,6 +138,8 @@ def route(
     plans. `concurrent` and `utilization` treat all classes alike, and so does the search over all routes
     under limits, where a pair has the tightest of its classes' limits.
 
+    Column generation starts from the routes of `previous`; what is proven does not depend on them.
+
     With `most_moved` the plan takes at most that share of the traffic off its routes in the plan `previous`,
     and has a table `rerouting` of what that costs (`limited_moves`).
 
@@ -153,14 +155,14 @@ def route(
     by_class = problem.has_classes and classes != "ignored" and objective in ("delivered", "total", "cost")
     levels = class_priorities.make_levels(problem, classes) if by_class else None
     if most_moved is None or previous is None or previous.plan is None:
-        return _route_freely(problem, objective, given, levels, options)
+        return _route_freely(problem, objective, given, levels, options, previous)
     if RouteLimits.of(problem) is not None:
         raise InputError(
             "most_moved: a limit of rerouted traffic and limits of routes, by latency or rules, are not "
             "solved together; leave one of them out"
         )
     started = time.perf_counter()
-    free = _route_freely(problem, objective, given, levels, _options_from(started, options, 0.5))
+    free = _route_freely(problem, objective, given, levels, _options_from(started, options, 0.5), previous)
     left = _options_from(started, options)
     return _limit_moves(problem, previous.plan, free, most_moved, objective, given, levels, left)
 
@@ -188,11 +190,15 @@ def _route_freely(
     given: _GivenRoutes,
     levels: Sequence[class_priorities.Level] | None,
     options: Options,
+    previous: Decision[Routing] | None,
 ) -> Decision[Routing]:
-    """Route demands without regard to a plan before; `levels` of classes, where they have an order."""
+    """Route demands, whatever moves; `levels` of classes, where they have an order.
+
+    previous  decision that the search starts from
+    """
     started = time.perf_counter()
     first = options if levels is None else _options_from(started, options, 1 / 3)
-    decision = _route_alike(problem, objective=objective, given=given, options=first)
+    decision = _route_alike(problem, objective=objective, given=given, options=first, previous=previous)
     if levels is None or decision.plan is None or not len(problem.routable.targets) or not len(problem.links):
         return decision
     left = _options_from(started, options)
@@ -250,7 +256,12 @@ def _limit_moves(
 
 @shed_unreachable
 def _route_alike(
-    problem: Traffic, *, objective: Objective, given: _GivenRoutes, options: Options
+    problem: Traffic,
+    *,
+    objective: Objective,
+    given: _GivenRoutes,
+    options: Options,
+    previous: Decision[Routing] | None,
 ) -> Decision[Routing]:
     """Route demands without regard to classes, see `route`."""
     require_paths(given.paths, given.max_hops)
@@ -259,7 +270,7 @@ def _route_alike(
         return decide_without_demand(problem, objective)
     if objective == "cost":
         link_cost(problem)  # raises where links have none
-    search = _Search(problem, given, options)
+    search = _Search(problem, given, options, previous)
     left_out = search.without_path()
     if not left_out.any():
         return _route(search, objective)
@@ -333,8 +344,15 @@ def _deliver_by_heuristic(
 class _Search:
     """The problem with the routes that traffic may take, and the way to solve it."""
 
-    def __init__(self, problem: Traffic, given: _GivenRoutes, options: Options) -> None:
+    def __init__(
+        self,
+        problem: Traffic,
+        given: _GivenRoutes,
+        options: Options,
+        previous: Decision[Routing] | None = None,
+    ) -> None:
         self.problem, self.method, self.options = problem, given.method, options
+        self.previous = previous
         self.started = time.perf_counter()
         self.scope: str | None = None
         self.found: path_flow_program.CandidatePaths | None = None
@@ -362,10 +380,10 @@ class _Search:
         Where the linear program is too ill-conditioned for its solver to prove an optimum, column generation
         goes on.
         """
-        problem, options = self.problem, self._options_left()
+        options = self._options_left()
         if self.uses_columns(objective):
             if objective == "concurrent" or objective == "utilization":
-                return column_generation.route(problem, objective=objective, options=options)
+                return self._generate_columns(objective, options)
             return self._solve_total(options)
         decision = self._solve_program(objective, options, least_mbps)
         is_given = self.found is not None or self.restricted is not None
@@ -376,8 +394,15 @@ class _Search:
         is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
         if decision.proof.status is Status.OPTIMAL or is_late or is_solver_chosen:
             return decision
-        columns = column_generation.route(problem, objective=objective, options=options)
-        return merge_proofs(decision, columns, options)
+        return merge_proofs(decision, self._generate_columns(objective, options), options)
+
+    def _generate_columns(
+        self, objective: column_generation.MinMaxObjective, options: Options, enough: float = np.inf
+    ) -> Decision[Routing]:
+        """Return the decision of column generation, from the plan before where there is one."""
+        return column_generation.route(
+            self.problem, objective=objective, enough=enough, options=options, previous=self.previous
+        )
 
     def try_to_fit(self) -> Decision[Routing]:
         """Return the decision for the concurrent flow in half the time that is left.
@@ -387,7 +412,7 @@ class _Search:
         options = self._options_left()
         if options.time_limit_s is not None:
             options = replace(options, time_limit_s=0.5 * options.time_limit_s)
-        return column_generation.route(self.problem, enough=1 + FIT_TOLERANCE, options=options)
+        return self._generate_columns("concurrent", options, 1 + FIT_TOLERANCE)
 
     def shorten(self, together: Decision[Routing]) -> Decision[Routing]:
         """Return the decision that serves all with the shortest routes, in the time that is left."""
@@ -428,7 +453,9 @@ class _Search:
         """Return the decision for the largest total flow; a linear program may end a search that stalls."""
         flows = len(self.problem.targets) * len(self.problem.links)
         is_by_program = self.method == "auto" and flows <= MAX_ENDING_PROGRAM_FLOWS
-        decision = total_flow.route(self.problem, exact=not is_by_program, options=options)
+        decision = total_flow.route(
+            self.problem, exact=not is_by_program, options=options, previous=self.previous
+        )
         options = self._options_left()
         is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
         gap = decision.proof.gap

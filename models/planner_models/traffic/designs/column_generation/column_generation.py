@@ -15,6 +15,9 @@ Prices are smoothed a little towards the present load: among trees of about the 
 those that fill no other links are the ones to add. The incumbent moves by an exact line search towards
 the master's solution, which overfills links that have no row.
 
+A decision before may have left its trees (`previous_trees`). They take the place of the first ones, and one
+pass of coordinate descent gives prices, and trees besides.
+
 source  Dantzig-Wolfe decomposition; price and bound: Shahrokhi and Matula 1990, section 2
 """
 
@@ -38,6 +41,7 @@ from planner_models.traffic.designs.column_generation import (
     coordinate_descent,
     gradient_projection,
     master_problem,
+    previous_trees,
     shortest_path_trees,
 )
 from planner_models.traffic.designs.column_generation.decision import (
@@ -69,6 +73,8 @@ MAX_DESCENT_PASSES: Final = 40
 INITIAL_SMOOTHING_ERROR: Final = 0.5  # of the smoothed maximum, relative to the maximum
 SMOOTHING_DECAY: Final = 0.75  # of that error per pass of coordinate descent
 FINAL_SMOOTHING_ERROR: Final = 0.01
+WARM_PASSES: Final = 1  # of coordinate descent after a start from a plan before
+WARM_SMOOTHING_ERROR: Final = 0.02
 
 INITIAL_ROW_UTILIZATION: Final = 0.85  # of the largest: links above it are the master's first rows
 ROW_TOLERANCE: Final = 0.02  # links this close to the master's utilization, or above it, become rows
@@ -92,12 +98,14 @@ def route(
     symmetry: Annotated[bool, Field(description="merge equivalent nodes before the search")] = True,
     enough: float = np.inf,
     options: Options = Options(),
+    previous: Decision[Routing] | None = None,
 ) -> Decision[Routing]:
     """Solve for the best routing over all routes by column generation over shortest-path trees.
 
     Stops at `options.gap`, by default 1e-6; at a time limit it returns the incumbent with its bound.
     One thread unless `options.threads` says otherwise (dense algebra only); equal seeds give equal
-    plans. A plan that would be too large per pair has flows per target.
+    plans. A plan that would be too large per pair has flows per target. Trees of
+    `previous`, where it has some, are the first columns.
 
     enough   utilization; once it is proven that all routings exceed it, the search ends with its bound alone
 
@@ -114,23 +122,22 @@ def route(
         until = time.perf_counter() + options.time_limit_s - reserved
     gap = DEFAULT_GAP if options.gap is None else options.gap
     reduced = ReducedProblem.of(problem, symmetry=symmetry)
+    start = None if _uses_paths(reduced) else previous_trees.find_trees(reduced, previous)
     with threadpool_limits(limits=options.threads or 1, user_api="blas"):
         result = search(
             reduced,
+            start=start,
             gap=gap,
             seed=options.seed or 0,
             until=until,
             enough=enough,
             observe=partial(_report, objective) if np.isinf(enough) else None,
         )
-    return make_decision(
-        reduced,
-        objective,
-        split=None if result.bound > enough else result.split,
-        bound=result.bound,
-        gap=gap,
-        backend="column generation",
+    split = None if result.bound > enough else result.split
+    decision = make_decision(
+        reduced, objective, split=split, bound=result.bound, gap=gap, backend="column generation"
     )
+    return previous_trees.keep_trees(decision, reduced, split)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +170,7 @@ class SearchResult:
 def search(
     reduced: ReducedProblem,
     *,
+    start: WeightedTrees | None = None,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
     until: float | None = None,
@@ -171,9 +179,11 @@ def search(
 ) -> SearchResult:
     """Run column generation to a relative `gap`, a bound above `enough`, or a time of time.perf_counter().
 
+    start    trees to start from
     observe  called after each iteration
     """
     state = _Search(reduced, gap, seed, until, enough)
+    state.previous = start
     trace: list[Iteration] = []
     for iteration in state.iterate():
         trace.append(iteration)
@@ -182,6 +192,11 @@ def search(
     return SearchResult(
         split=state.incumbent(), utilization=state.utilization(), bound=state.bound, trace=tuple(trace)
     )
+
+
+def _uses_paths(reduced: ReducedProblem) -> bool:
+    """Return whether roots have few pairs, whose paths are balanced first."""
+    return len(reduced.pairs[0]) <= min(PAIRS_PER_ROOT_LIMIT * len(reduced.roots), PAIR_LIMIT)
 
 
 def _report(objective: MinMaxObjective, iteration: Iteration) -> None:
@@ -199,6 +214,8 @@ class _Search:
         self, reduced: ReducedProblem, gap: float, seed: int, until: float | None, enough: float = np.inf
     ) -> None:
         self.graph, self.capacity = reduced.graph, reduced.capacity_mbps
+        self.previous: WeightedTrees | None = None
+        self.has_few_pairs = _uses_paths(reduced)
         self.roots, self.amount, self.pairs = reduced.roots, reduced.amount_mbps, reduced.pairs
         self.fixed_utilization = reduced.fixed_utilization
         self.gap, self.until, self.enough = max(gap, MIN_GAP), until, enough
@@ -224,7 +241,7 @@ class _Search:
             self.best_paths = WeightedPaths(pair=self.owner, arc=self.owner, share=self.weight)
             yield self._iteration("fixed")
             return
-        if len(self.pairs[0]) <= min(PAIRS_PER_ROOT_LIMIT * len(self.roots), PAIR_LIMIT):
+        if self.has_few_pairs:
             for _ in self._project():
                 yield self._iteration("projection")
             if self._is_done():
@@ -305,7 +322,12 @@ class _Search:
         return np.concatenate(trees)
 
     def _start(self) -> Floats | None:
-        """Route every root over its shortest tree by 1 / capacity; return the load of each root (R, A)."""
+        """Route every root over its shortest tree by 1 / capacity, or over the trees of the decision before.
+
+        Returns the load of each root, (R, A).
+        """
+        if self.previous is not None:
+            return self._start_from(self.previous)
         parent = self._solve_pricing(np.ones(len(self.capacity)))
         if parent is None:
             return None
@@ -313,6 +335,17 @@ class _Search:
         self.weight = self.best_weight = np.ones(len(self.roots))
         flow = shortest_path_trees.tree_flows(self.graph, self.parent, self.amount, self.owner)
         root_load = shortest_path_trees.tree_loads(self.graph, self.parent, flow)
+        self._set_load(root_load.sum(axis=0))
+        return root_load
+
+    def _start_from(self, trees: WeightedTrees) -> Floats:
+        """Take trees with their weights; return the load of each root (R, A)."""
+        self.parent, self.owner = trees.parent, trees.owner
+        self.weight = self.best_weight = trees.weight
+        places = np.arange(len(self.owner))
+        root_load = shortest_path_trees.weighted_load_by_row(
+            self.graph, self.parent, self.amount, places, self.owner, self.weight
+        )
         self._set_load(root_load.sum(axis=0))
         return root_load
 
@@ -352,6 +385,10 @@ class _Search:
 
     def _sharpnesses(self) -> Iterator[float]:
         """Yield the sharpness of each pass, increasing, until the utilization hardly improves."""
+        if self.previous is not None:
+            for _ in range(WARM_PASSES):
+                yield np.log(len(self.capacity) + 1) / (WARM_SMOOTHING_ERROR * self.tree_utilization)
+            return
         past = [self.tree_utilization]
         for round_ in range(MAX_DESCENT_PASSES):
             error = max(INITIAL_SMOOTHING_ERROR * SMOOTHING_DECAY**round_, FINAL_SMOOTHING_ERROR)

@@ -15,6 +15,9 @@ max(0, 1 - distance), bounds the total flow of all routings. Each plan is fitted
 are reduced on overloaded links, and demands fill what is left over their own paths. So there are an
 incumbent and a bound at any time.
 
+A search may start from the paths of a plan before, with their traffic. Its first penalty is higher: the price
+of a link comes to that of traffic left out where its load exceeds the capacity by as much as at the start.
+
 source  Hestenes (1969) and Powell (1969), method of multipliers;
         Jayakrishnan et al. (1994), gradient projection
 """
@@ -36,11 +39,15 @@ from planner_models.traffic.designs.path_flows.path_pool import (
     order_demands,
     sum_reduced_cost,
 )
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.problem.problem import Traffic
 
 INITIAL_PENALTY: Final = (
     0.5  # price of a load of twice the capacity, as a share of the price of traffic left out
 )
+LEAST_CHANGE: Final = 0.002  # of a load, to which the first penalty after a plan before is adapted
+MOST_CHANGE: Final = 0.2
+LOST_CHANGE: Final = 0.05  # of a load, where demands lose all their paths
 MIN_PENALTY: Final = 0.05
 PENALTY_FACTOR: Final = 1.2  # by which the penalty rises or falls after a pass
 FIXED_PENALTY_PASSES: Final = 5  # at the start
@@ -94,7 +101,9 @@ class TotalFlow:
     value_of  (K',) value of a Mbit/s of each demand; objective and bound are sums of value times traffic
     """
 
-    def __init__(self, problem: Traffic, value: Floats | None = None) -> None:
+    def __init__(
+        self, problem: Traffic, value: Floats | None = None, start: PreviousRoutes | None = None
+    ) -> None:
         self.graph, self.demands, self.order = order_demands(problem)
         self.value_of = np.ones(len(self.order)) if value is None else value[self.order]
         values, kind = np.unique(self.value_of, return_inverse=True)
@@ -114,13 +123,27 @@ class TotalFlow:
             load=np.r_[np.zeros(links), np.bincount(kind, weights=self.demands.rate)],
             length=np.zeros(links + out),
         )
+        self.penalty = INITIAL_PENALTY
+        if start is not None:
+            self._start_from(start, len(problem.demands))
         self.bound, self.value = self.offered, 0.0
         self.best: tuple[Options, Floats] | None = None
         self.started = time.perf_counter()
 
+    def _start_from(self, start: PreviousRoutes, demands: int) -> None:
+        """Take the paths of a plan before with their shares of the demands, and choose the first penalty."""
+        place = np.full(demands, -1)
+        place[self.order] = np.arange(len(self.order))
+        paths = start.paths
+        self.pool.add(place[paths.demand], start.share, paths.start, paths.link)
+        load = self.pool.load(self.pool.options.flow, len(self.prices.load))
+        self.prices.load[:] = load
+        over = float((load[self.network] / self.capacity).max(initial=0.0)) - 1.0
+        self.penalty = 1.0 / min(max(over, LEAST_CHANGE, LOST_CHANGE * start.lost), MOST_CHANGE)
+
     def run(self, *, gap: float, until: float | None = None) -> Iterator[Evaluation]:
         """Search to a relative `gap`, or until a time of time.perf_counter(), or until the gap stalls."""
-        penalty, most = INITIAL_PENALTY, np.inf
+        penalty, most = self.penalty, np.inf
         threshold, left_to_do = 0.0, []
         gaps: list[float] = []
         for number in range(1, MAX_PASSES + 1):

@@ -17,7 +17,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.problem.problem import Traffic, index_distinct
+from planner_models.traffic.problem.problem import Traffic, index_distinct, sum_by_index
 
 GROWING: Final = ("after", "owner", "start", "end", "flow", "idle")  # arrays with an entry for each option
 MAX_OPTIONS: Final = 48  # of one demand
@@ -143,6 +143,29 @@ class PathPool:
         )
         return cls(graph, demands, options)
 
+    def add(self, demand: Ints, share: Floats, start: Ints, link: Ints32) -> None:
+        """Add paths, each with a share (P,) of the traffic of its demand, which is left out no more.
+
+        The links of path p are link[start[p] : start[p + 1]]; the shares of a demand add up to at most 1.
+        """
+        options, (count, entries) = self.options, self.options.used.tolist()
+        paths, demands = len(demand), len(self.demands.rate)
+        size, most = count + paths, entries + int(start[-1])
+        options = options._replace(
+            **{name: np.resize(getattr(options, name), max(size, len(options.start))) for name in GROWING},
+            link=np.resize(options.link, max(most, len(options.link))),
+        )
+        options.owner[count:size] = demand
+        options.start[count:size], options.end[count:size] = entries + start[:-1], entries + start[1:]
+        options.link[entries:most] = link
+        options.flow[count:size] = share * self.demands.rate[demand]
+        options.idle[count:size] = 0
+        sent = sum_by_index(demand, options.flow[count:size], demands)
+        options.flow[:demands] = np.maximum(options.flow[:demands] - sent, 0.0)
+        options.used[:] = size, most
+        _link_options(options, count)
+        self.options = options
+
     def run_pass(self, prices: Prices, *, threshold: float, search: bool = True) -> PassResult:
         """Run one pass: each demand gets its shortest path, and shifts traffic to its cheapest option.
 
@@ -219,6 +242,14 @@ def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: Fl
 
 
 # --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _link_options(options, first):  # type: ignore[no-untyped-def]
+    """Put the options from `first` on in front of the lists of their demands."""
+    for p in range(first, options.used[0]):
+        options.after[p] = options.first[options.owner[p]]
+        options.first[options.owner[p]] = p
 
 
 @numba.njit(cache=True)

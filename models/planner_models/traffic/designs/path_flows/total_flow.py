@@ -18,6 +18,7 @@ from planner_models.traffic.designs.column_generation.decision import MIN_GAP, r
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
@@ -28,11 +29,18 @@ PASSES_BEFORE_SIMPLEX: Final = 60
 MAX_SIMPLEX_LINKS: Final = 800  # rows and columns of the dense inverse of its basis
 
 
-def route(problem: Traffic, *, exact: bool = True, options: Options = Options()) -> Decision[Routing]:
+def route(
+    problem: Traffic,
+    *,
+    exact: bool = True,
+    options: Options = Options(),
+    previous: Decision[Routing] | None = None,
+) -> Decision[Routing]:
     """Search for the largest total flow over all routes.
 
     Stops at `options.gap`, by default 1e-6, or where the gap stalls; at a time limit it returns the incumbent
-    with its bound. `problem` must have a demand with a rate and a path.
+    with its bound. It starts from the routes of `previous`, if any. `problem` must have a demand with a rate
+    and a path.
 
     exact    where the gap is left after 60 passes, end with the simplex method over paths, on up to 800 links
 
@@ -46,7 +54,8 @@ def route(problem: Traffic, *, exact: bool = True, options: Options = Options())
         until = time.perf_counter() + options.time_limit_s - reserved
     gap = DEFAULT_GAP if options.gap is None else options.gap
     exact = exact and len(problem.links) <= MAX_SIMPLEX_LINKS
-    search = TotalFlow(problem)
+    plan = None if previous is None else previous.plan
+    search = TotalFlow(problem, start=None if plan is None else PreviousRoutes.of(problem, plan))
     for state in search.run(gap=gap, until=until):
         report("delivered_mbps", state.value, state.bound)
         if exact and state.passes >= PASSES_BEFORE_SIMPLEX:

@@ -14,6 +14,7 @@ from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.path_flows import path_flow_plan, total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import both_ways, network, problems
@@ -140,3 +141,38 @@ def test_the_incumbent_stays_a_flow_while_the_search_goes_on() -> None:
             if state.passes >= 60:
                 break
     assert is_later_best, "incumbents are replaced, and kept while others are no better"
+
+
+@settings(deadline=None, max_examples=25)
+@given(problems(), st.sampled_from([0.3, 1.0, 3.0, 20.0]), st.integers(0, 2**16))
+def test_a_start_from_the_plan_before_does_not_change_the_optimum(
+    problem: Traffic, factor: float, seed: int
+) -> None:
+    problem = problem.scale_demands(factor)
+    before = total_flow.route(problem)
+    random = np.random.default_rng(seed)
+    changed = problem.with_rates(problem.rate_mbps * random.uniform(0.2, 5.0, len(problem.demands)))
+    down = random.random(len(problem.links)) < 0.2
+    failed = changed.without_links(down).routable if not down.all() else changed
+    for other in (changed, failed):
+        if not (other.rate_mbps > 0).any():
+            continue
+        decision, best = total_flow.route(other, previous=before), largest_total(other)
+        assert decision.proof.objective <= best * (1 + 1e-6)
+        assert decision.proof.objective >= best * (1 - 1e-3)
+        assert decision.proof.bound >= best * (1 - 1e-6)
+        assert check(other, decision.plan).frame.empty
+
+
+def test_the_plan_before_saves_passes() -> None:
+    problem = Traffic.from_tables(topohub.read("sndlib/germany50", seed=1))
+    scale = 2.0 * float(total_flow.route(problem).proof.objective) / float(problem.rate_mbps.sum())
+    problem = problem.scale_demands(max(scale, 2.0))
+    before = total_flow.route(problem, exact=False).plan
+    assert before is not None
+    random = np.random.default_rng(1)
+    other = problem.with_rates(problem.rate_mbps * random.lognormal(0, 0.01, len(problem.demands)))
+    cold = list(TotalFlow(other).run(gap=1e-4))[-1]
+    warm = list(TotalFlow(other, start=PreviousRoutes.of(other, before)).run(gap=1e-4))[-1]
+    assert warm.passes < cold.passes
+    assert warm.value == pytest.approx(cold.value, rel=3e-4)

@@ -1,0 +1,182 @@
+"""The paths of the plan before, from which searches start: those that the problem still has.
+
+The flow of each demand, or that to each target, is decomposed: a walk takes the largest flow at each node
+until it ends at the target, and what it carries is taken off; cycles on the way are cancelled. Paths over
+links that are gone are left out, and so is what the plan shed.
+
+source  flow decomposition: Ahuja, Magnanti and Orlin 1993, section 3.5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numba
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.traffic.designs.path_search import FoundPaths, take
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+LEAST_SHARE: Final = 1e-6  # of a demand; less on a path is left out
+
+
+class _Flow(NamedTuple):
+    """Flow of G groups, a demand's own or that to a target, as entries on links.
+
+    tail, head, link  (n,) of each entry, by group, then by tail; link -1 where it is gone
+    amount            (n,) Mbit/s; what is not decomposed yet
+    first             (G + 1,) the entries of group g are first[g] to first[g + 1]
+    target            (G,) node where it ends
+    """
+
+    tail: Ints
+    head: Ints
+    link: Ints
+    amount: Floats
+    first: Ints
+    target: Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreviousRoutes:
+    """Paths that demands took, without those over links that are gone.
+
+    paths  those of each demand of this problem together
+    share  (P,) of its demand that each path took; those of a demand add up to at most 1
+    lost   the largest share of a demand whose paths are gone
+    """
+
+    paths: FoundPaths
+    share: Floats
+    lost: float = 0.0
+
+    @classmethod
+    def of(cls, problem: Traffic, plan: Routing) -> PreviousRoutes:
+        """Return the paths of a plan for this problem, or for one with other rates, links and demands.
+
+        Demands of the problem have no classes, or are merged.
+        """
+        nodes, flows = len(problem.nodes), plan.flows
+        ends = {name: problem.find_nodes(flows[name]) for name in ("tail", "head", "target")}
+        by_demand = "source" in flows
+        ends["source"] = problem.find_nodes(flows["source"]) if by_demand else np.zeros_like(ends["target"])
+        rows = np.flatnonzero(np.min(list(ends.values()), axis=0, initial=0) >= 0)
+        group = (ends["target"] * nodes + ends["source"])[rows]
+        rows = rows[np.lexsort((ends["tail"][rows], group))]
+        tail, head = ends["tail"][rows], ends["head"][rows]
+        groups, first = np.unique(np.sort(group), return_index=True)
+        flow = _Flow(
+            tail=tail,
+            head=head,
+            link=problem.find_links(tail, head, flows["parallel"].to_numpy(np.int64)[rows]),
+            amount=flows["rate_mbps"].to_numpy(float)[rows],
+            first=np.r_[first, len(rows)],
+            target=groups // nodes,
+        )
+        demand = np.lexsort((problem.source, problem.target))
+        demand = demand[problem.rate_mbps[demand] > 0]
+        of_group = problem.target[demand] * nodes + (problem.source[demand] if by_demand else 0)
+        begin, end = np.searchsorted(of_group, groups), np.searchsorted(of_group, groups, side="right")
+        place, carried, start, link = _decompose(flow, nodes, problem.source[demand], begin, end)
+        return cls._of_paths(problem, plan, FoundPaths(demand=demand[place], start=start, link=link), carried)
+
+    @classmethod
+    def _of_paths(
+        cls, problem: Traffic, plan: Routing, found: FoundPaths, carried_mbps: Floats
+    ) -> PreviousRoutes:
+        """Return the paths over links that are left, with the shares of what their demands were then."""
+        count = len(problem.demands)
+        then = sum_by_index(found.demand, carried_mbps, count)
+        if plan.shed is not None:
+            shed = problem.find_demands(plan.shed)
+            amount = plan.shed["rate_mbps"].to_numpy(float)
+            then += sum_by_index(shed[shed >= 0], amount[shed >= 0], count)
+        share = carried_mbps / then[found.demand]
+        kept = share > LEAST_SHARE
+        kept[np.searchsorted(found.start, np.flatnonzero(found.link < 0), side="right") - 1] = False
+        if kept.all():
+            return cls(paths=found, share=share)
+        lost = sum_by_index(found.demand[~kept], share[~kept], count)
+        return cls(paths=take(found, np.flatnonzero(kept)), share=share[kept], lost=float(lost.max()))
+
+
+@numba.njit(cache=True)
+def _longer(array, size):  # type: ignore[no-untyped-def]
+    """Return the array with room for at least `size` entries."""
+    if size <= len(array):
+        return array
+    longer = np.empty(max(size, 2 * len(array)), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@numba.njit(cache=True)
+def _decompose(flow, nodes, source, begin, end):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return the paths of demands begin[g] to end[g] of each group: (demand, Mbit/s, start, link)."""
+    demand, carried = np.empty(len(source) + 1, np.int64), np.empty(len(source) + 1)
+    start, link = np.zeros(len(source) + 2, np.int64), np.empty(8 * len(source) + nodes + 1, np.int32)
+    count, size = 0, 0
+    leaving, surplus = np.full(nodes + 1, -1), np.zeros(nodes)
+    step, walk = np.full(nodes, -1), np.empty(nodes, np.int64)
+    for g in range(len(begin)):
+        low, high = flow.first[g], flow.first[g + 1]
+        for i in range(low, high):
+            surplus[flow.tail[i]] += flow.amount[i]
+            surplus[flow.head[i]] -= flow.amount[i]
+            if i == low or flow.tail[i] != flow.tail[i - 1]:
+                leaving[flow.tail[i]] = i
+        for k in range(begin[g], end[g]):
+            rest = surplus[source[k]]
+            least = LEAST_SHARE * rest
+            while rest > least:
+                v, hops, is_stuck = source[k], 0, False
+                step[v] = 0
+                while v != flow.target[g]:
+                    best, most = -1, least
+                    i = leaving[v]
+                    while 0 <= i < high and flow.tail[i] == v:
+                        if flow.amount[i] > most:
+                            best, most = i, flow.amount[i]
+                        i += 1
+                    if best < 0:
+                        is_stuck = True
+                        break
+                    walk[hops] = best
+                    hops += 1
+                    v = flow.head[best]
+                    if step[v] >= 0:  # a cycle: it is cancelled, and the walk goes on where it began
+                        back = step[v]
+                        amount = flow.amount[walk[back]]
+                        for j in range(back, hops):
+                            amount = min(amount, flow.amount[walk[j]])
+                        for j in range(back, hops):
+                            flow.amount[walk[j]] -= amount
+                            if j > back:
+                                step[flow.tail[walk[j]]] = -1
+                        hops = back
+                    else:
+                        step[v] = hops
+                amount = rest
+                for j in range(hops):
+                    step[flow.tail[walk[j]]] = -1
+                    amount = min(amount, flow.amount[walk[j]])
+                step[v] = -1
+                if is_stuck or hops == 0:
+                    break
+                demand, carried = _longer(demand, count + 1), _longer(carried, count + 1)
+                start, link = _longer(start, count + 2), _longer(link, size + hops)
+                for j in range(hops):
+                    flow.amount[walk[j]] -= amount
+                    link[size + j] = flow.link[walk[j]]
+                size += hops
+                demand[count], carried[count] = k, amount
+                count += 1
+                start[count] = size
+                rest -= amount
+        for i in range(low, high):
+            leaving[flow.tail[i]] = -1
+            surplus[flow.tail[i]] = surplus[flow.head[i]] = 0.0
+    return demand[:count], carried[:count], start[: count + 1], link[:size]
