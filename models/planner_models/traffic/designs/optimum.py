@@ -43,6 +43,7 @@ from planner_models.traffic.designs.flow_decision import (
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flows import interior_point, least_cost, shortest_routes, total_flow
 from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_lack,
     describe_paths,
@@ -294,7 +295,13 @@ def _route(search: _Search, objective: Objective) -> Decision[Routing]:
     if objective in ("concurrent", "utilization") and not is_strict:
         return search.solve(objective)
     if objective == "cost" and not is_strict and search.finds_least_cost():
-        return least_cost.route(problem, paths=search.found, scope=search.scope, options=search.options)
+        return least_cost.route(
+            problem,
+            paths=search.found,
+            scope=search.scope,
+            options=search.options,
+            previous=search.previous,
+        )
     finds_total = not is_strict and search.uses_columns("total")
     together = search.try_to_fit() if finds_total else search.solve("concurrent")
     if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits
@@ -363,7 +370,9 @@ class _Search:
             self.scope = describe_paths(given.paths, given.choice, given.max_hops, limits)
         elif limits is not None:
             refuse_solver_options("optimum over routes under limits", options)
-            self.restricted = RestrictedFlow(problem, limits)
+            before = None if previous is None else previous.plan
+            start = None if before is None else PreviousRoutes.of(problem, before)
+            self.restricted = RestrictedFlow(problem, limits, start)
             self.scope = "routes that keep latency limits and rules"
 
     def without_path(self) -> Bools:

@@ -9,13 +9,14 @@ source  flow decomposition: Ahuja, Magnanti and Orlin 1993, section 3.5
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -101,6 +102,18 @@ class PreviousRoutes:
             return cls(paths=found, share=share)
         lost = sum_by_index(found.demand[~kept], share[~kept], count)
         return cls(paths=take(found, np.flatnonzero(kept)), share=share[kept], lost=float(lost.max()))
+
+    def among(self, candidates: CandidatePaths) -> PreviousRoutes:
+        """Return those that are candidate paths too."""
+        own, given = _list_paths(self.paths), set(_list_paths(candidates.found))
+        kept = np.array([path for path, links in enumerate(own) if links in given], dtype=np.int64)
+        return replace(self, paths=take(self.paths, kept), share=self.share[kept])
+
+
+def _list_paths(paths: FoundPaths) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the demand and the links of each path."""
+    demand, start, link = paths.demand.tolist(), paths.start.tolist(), paths.link.tolist()
+    return [(k, tuple(link[start[p] : start[p + 1]])) for p, k in enumerate(demand)]
 
 
 @numba.njit(cache=True)

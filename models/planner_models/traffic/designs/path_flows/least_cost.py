@@ -35,6 +35,8 @@ from planner_models.traffic.designs.path_flows.simplex import (
     Stop,
     order_paths,
 )
+from planner_models.traffic.designs.path_search import FoundPaths, take
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -62,11 +64,13 @@ class LeastCostFlow:
         *,
         ordered: tuple[Graph, Demands, Ints] | None = None,
         capacity_mbps: Floats | None = None,
+        start: PreviousRoutes | None = None,
     ) -> None:
         """Prepare the search.
 
         ordered        what `order_demands` returns, with other rates if need be
         capacity_mbps  (A,) of the links, in place of the problem's
+        start          routes, of which the main one of each demand is in the first basis, if it fits
         """
         self.problem = problem
         self.capacity_mbps = problem.capacity_mbps if capacity_mbps is None else capacity_mbps
@@ -78,10 +82,21 @@ class LeastCostFlow:
         self.offered = float(demands.rate.sum())
         self.penalty, self.cost_unit = 1.0, 1.0
         self.simplex.leave_out(self.penalty)
+        if start is not None:
+            self._start_from(start)
         self.best: PathFlow | None = None
         self.bound: float | None = None
         self.leaves_out = True
         self.down: Bools | None = None
+
+    def _start_from(self, start: PreviousRoutes) -> None:
+        """Send demands over the path that took most of each before, where that fits."""
+        place = np.full(len(self.problem.demands), -1)
+        place[self.order] = np.arange(len(self.order))
+        order = np.lexsort((-start.share, start.paths.demand))
+        _, first = np.unique(start.paths.demand[order], return_index=True)
+        main = take(start.paths, order[first])
+        self.simplex.send(FoundPaths(demand=place[main.demand], start=main.start, link=main.link))
 
     def deliver_most(self, until: float | None = None, start: PathFlow | None = None) -> bool:
         """Find the largest total flow; return False where the time comes first.
@@ -213,10 +228,12 @@ def route(
     paths: CandidatePaths | None = None,
     scope: str | None = None,
     options: Options = Options(),
+    previous: Decision[Routing] | None = None,
 ) -> Decision[Routing]:
     """Search for the least cost among routings that deliver the most, over all routes or given paths.
 
-    At a time limit it returns the routing so far; without a proof that it delivers the most, without a bound.
+    Routes of `previous` are in the first basis. At a time limit it returns the routing so far; without a
+    proof that it delivers the most, without a bound.
 
     returns  Decision with a Routing within the capacities
     raises   InputError for a backend or an algorithm: it is its own solver; and for links without a cost
@@ -226,7 +243,11 @@ def route(
     if options.time_limit_s is not None:
         reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
         until = time.perf_counter() + options.time_limit_s - reserved
-    search = LeastCostFlow(problem, paths)
+    plan = None if previous is None else previous.plan
+    start = None if plan is None else PreviousRoutes.of(problem, plan)
+    if start is not None and paths is not None:
+        start = start.among(paths)
+    search = LeastCostFlow(problem, paths, start=start)
     delivers_most = search.minimize_cost(until)
     plan = make_plan(problem, search.order, search.best or search.path_flow())
     cost = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))

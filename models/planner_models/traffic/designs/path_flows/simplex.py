@@ -29,7 +29,7 @@ from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.path_pool import Demands
-from planner_models.traffic.designs.path_search import take
+from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.problem.problem import sum_by_index
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
@@ -187,6 +187,32 @@ class PathSimplex:
         state.used[:] = count
         state.number[5] = 0
 
+    def send(self, paths: FoundPaths) -> None:
+        """Send demands that are left out over one path each, one after another, where it has free capacity.
+
+        paths  at most one for each demand, by its place here
+        """
+        state, count = self.state, len(self.demands.rate)
+        fits = np.zeros(len(paths.demand), dtype=bool)
+        _find_fitting(paths.demand, paths.start, paths.link, state.fixed, state.capacity.copy(), fits)
+        chosen = take(paths, np.flatnonzero(fits))
+        hops = np.ones(count, dtype=np.int64)
+        hops[chosen.demand] = np.diff(chosen.start)
+        end = np.cumsum(hops)
+        size, entries = self._sizes(self.graph, count, int(end[-1]))
+        start, last = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        start[:count], last[:count] = end - hops, end
+        link = np.full(entries, len(state.capacity), dtype=np.int32)
+        at = np.arange(len(chosen.link)) + np.repeat(
+            start[chosen.demand] - chosen.start[:-1], np.diff(chosen.start)
+        )
+        link[at] = chosen.link
+        owner = np.zeros(size, dtype=np.int32)
+        owner[:count] = np.arange(count)
+        self.state = state._replace(
+            start=start, end=last, link=link, owner=owner, used=np.array([count, end[-1]], dtype=np.int64)
+        )
+
     @staticmethod
     def _sizes(graph: Graph, paths: int, entries: int) -> tuple[int, int]:
         new = PIVOTS_PER_CALL + len(graph.tail) + 2
@@ -309,6 +335,19 @@ def _shortest_given(given, k, length):  # type: ignore[no-untyped-def]
         if total < least:
             best, least = p, total
     return best, least
+
+
+@numba.njit(cache=True)
+def _find_fitting(demand, start, link, rate, residual, fits):  # type: ignore[no-untyped-def]
+    """Write which paths have free capacity for their demands, one after another; uses up `residual`."""
+    for p in range(len(demand)):
+        k = demand[p]
+        fits[p] = True
+        for j in range(start[p], start[p + 1]):
+            fits[p] = fits[p] and residual[link[j]] >= rate[k]
+        if fits[p]:
+            for j in range(start[p], start[p + 1]):
+                residual[link[j]] -= rate[k]
 
 
 @numba.njit(cache=True)

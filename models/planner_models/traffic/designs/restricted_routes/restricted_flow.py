@@ -33,6 +33,7 @@ from planner.options import Options
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import FoundPaths
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.restricted_routes.constrained_paths import (
     CheapestPaths,
     ConstrainedPathSearch,
@@ -57,7 +58,8 @@ class RestrictedSolution:
 class RestrictedFlow:
     """The routes found so far, kept from one objective to the next."""
 
-    def __init__(self, problem: Traffic, limits: RouteLimits) -> None:
+    def __init__(self, problem: Traffic, limits: RouteLimits, start: PreviousRoutes | None = None) -> None:
+        """Find a first route of each demand; `start` are more, of which those that keep the limits count."""
         self.problem, self.limits = problem, limits
         wanted = np.flatnonzero(problem.rate_mbps > 0)
         self._search = ConstrainedPathSearch(problem, limits, wanted)
@@ -70,6 +72,14 @@ class RestrictedFlow:
         self._search = ConstrainedPathSearch(problem, limits, self.demand)
         self._columns = _Columns(len(problem.links))
         self._columns.add(first.found, np.arange(len(first.found.demand)))
+        if start is not None:
+            paths = start.paths
+            keeps = [
+                not self.without_path[k]
+                and limits.keeps(problem, k, paths.link[paths.start[p] : paths.start[p + 1]].tolist())
+                for p, k in enumerate(paths.demand.tolist())
+            ]
+            self._columns.add(paths, np.flatnonzero(keeps))
 
     def solve(
         self, objective: Objective, options: Options, least_mbps: float | None = None

@@ -114,3 +114,25 @@ def test_another_solver_is_refused() -> None:
     problem = network(DIAMOND, [("s", "t", 12.0)], cost=[1.0, 1.0, 3.0, 3.0])
     with pytest.raises(InputError, match=r"^backend is 'ortools:glop'"):
         least_cost.route(problem, options=Options(backend="ortools:glop"))
+
+
+@settings(max_examples=15)
+@given(
+    problems(max_nodes=6, max_demands=6, costs=True),
+    st.sampled_from([0.3, 1.0, 4.0]),
+    st.sampled_from([None, 2]),
+    st.integers(0, 2**16),
+)
+def test_a_start_from_the_plan_before_does_not_change_the_optimum(
+    problem: Traffic, factor: float, count: int | None, seed: int
+) -> None:
+    problem = problem.scale_demands(factor)
+    random = np.random.default_rng(seed)
+    other = problem.with_rates(problem.rate_mbps * random.uniform(0.2, 5.0, len(problem.demands)))
+    paths = None if count is None else path_flow_program.find_paths(other, count=count)
+    cold = least_cost.route(other, paths=paths)
+    warm = least_cost.route(other, paths=paths, previous=least_cost.route(problem))
+    assert warm.proof.status is cold.proof.status is Status.OPTIMAL
+    assert warm.proof.objective == pytest.approx(cold.proof.objective, rel=1e-6, abs=1e-6)
+    assert warm.plan is not None
+    check(other, warm.plan)

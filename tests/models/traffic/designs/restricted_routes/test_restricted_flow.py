@@ -143,3 +143,17 @@ def test_metrics_of_a_plan_without_routes_follow_its_flows() -> None:
     plan = replace(decision.plan, routes=None)
     assert SYSTEM.plan.measure(limited(), plan, None)["latency_violations"] == 0.0
     assert np.isfinite(decision.proof.objective or np.nan)
+
+
+@given(seeds)
+@settings(max_examples=6, deadline=None)
+def test_a_start_from_the_plan_before_does_not_change_the_optimum(seed: int) -> None:
+    problem = draw_network(seed)
+    other = problem.scale_demands(1.5)
+    for objective in ("total", "utilization", "cost"):
+        before = optimum.route(problem, objective=objective)
+        cold, warm = (optimum.route(other, objective=objective, previous=start) for start in (None, before))
+        assert warm.proof.status is cold.proof.status
+        if cold.proof.objective is not None:
+            assert warm.proof.objective == pytest.approx(cold.proof.objective, rel=1e-5, abs=1e-6)
+        assert warm.plan is None or not {"latency", "rules"} & set(check(other, warm.plan).frame["limit"])

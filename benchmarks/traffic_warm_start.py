@@ -1,0 +1,145 @@
+"""Searches over all routes from nothing and from the plan before: passes and user CPU seconds of one thread.
+
+    python -m benchmarks.traffic_warm_start [--quick] [--only NAME]
+
+The plan before is of the same network. Since then every rate has changed by a factor, log-normal with a
+standard deviation of 1% or 10%, or a line has failed. Networks are those of `benchmarks.traffic_total` at
+twice the load that shortest paths carry, and some of `benchmarks.traffic_optimum`. Passes are those of
+coordinate descent and of the master problem for the concurrent flow, and of the augmented Lagrangian for the
+total flow; the least cost has none.
+
+Asserted: the same objective value, within the gap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks import traffic_fairness
+from benchmarks.common import machine, parser_of
+from benchmarks.traffic_optimum import INSTANCES
+from benchmarks.traffic_total import SIZES, Instance
+from planner import Options
+from planner.contract.design import Decision
+from planner_models.traffic import Traffic
+from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs.column_generation.previous_trees import find_trees
+from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.designs.path_flows import least_cost, total_flow
+from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
+from planner_models.traffic.plan.plan import Routing
+
+GAPS: Final = {"total": 1e-4, "concurrent": 1e-6, "cost": 1e-6}
+QUICK: Final = ("germany50", "113 nodes", "TataNld")
+
+
+class Outcome(NamedTuple):
+    """Objective value, passes and CPU seconds of a search."""
+
+    value: float
+    passes: int
+    seconds: float
+
+
+def main() -> None:
+    """Print a row for each objective, network and change."""
+    parser = parser_of(__doc__, "the smallest networks only")
+    parser.add_argument("--only", default="", help="only networks with this in their name")
+    given = parser.parse_args()
+    print(f"{machine()}; user CPU seconds, one thread\n")
+    print(f"{'objective':12} {'network':10} {'demands':>8}  {'change':6} {'from nothing':>16} {'warm':>16}")
+    with threadpool_limits(limits=1):
+        small = Instance(nodes=20, lines=28, demands="gravity", load=2.0).make()
+        for search in SEARCHES.values():  # compiles
+            search(traffic_fairness.with_costs(small), search(traffic_fairness.with_costs(small), None)[1])
+        for name, make in networks().items():
+            if given.only in name and (not given.quick or name in QUICK):
+                problem = make()
+                for objective in SEARCHES:
+                    if objective != "cost" or len(problem.demands) <= 40_000:
+                        print_rows(name, objective, problem)
+    print(machine())
+
+
+def networks() -> dict[str, Callable[[], Traffic]]:
+    """Return what makes each network."""
+    made: dict[str, Callable[[], Traffic]] = {
+        name: Instance(nodes=nodes, lines=lines, demands="gravity", load=2.0).make
+        for name, (nodes, lines) in SIZES.items()
+    }
+    return {
+        **{name: INSTANCES[name].make for name in ("germany50", "TataNld")},
+        **made,
+        "europe": INSTANCES["europe"].make,
+    }
+
+
+def print_rows(name: str, objective: str, problem: Traffic) -> None:
+    """Print a row for each change of a network."""
+    problem = traffic_fairness.with_costs(problem) if objective == "cost" else problem
+    search = SEARCHES[objective]
+    before = search(problem, None)[1]
+    for change, other in changes(problem):
+        cold, warm = search(other, None)[0], search(other, before)[0]
+        assert abs(cold.value / warm.value - 1) <= 2 * GAPS[objective], (name, objective, cold, warm)
+        parts = "".join(f"  {one.passes:5} in {one.seconds:5.2f} s" for one in (cold, warm))
+        print(f"{objective:12} {name:10} {len(problem.demands):8,}  {change:6} {parts}", flush=True)
+
+
+def changes(problem: Traffic) -> Iterator[tuple[str, Traffic]]:
+    """Yield problems that differ little: other rates, and a line less that cuts no demand off."""
+    random = np.random.default_rng(0)
+    for change in (0.01, 0.1):
+        factor = random.lognormal(0, change, len(problem.demands))
+        yield f"{change:.0%}", problem.with_rates(problem.rate_mbps * factor)
+    for link in random.permutation(len(problem.links)).tolist():
+        ends = {problem.tail[link], problem.head[link]}
+        down = np.isin(problem.tail, list(ends)) & np.isin(problem.head, list(ends))
+        if not problem.disconnected_demands(~down).any():
+            yield "line", problem.without_links(down)
+            return
+
+
+def search_concurrent(problem: Traffic, before: Any) -> tuple[Outcome, Any]:
+    """Search for the largest concurrent flow, from trees."""
+    started = time.process_time()
+    reduced = ReducedProblem.of(problem)
+    result = column_generation.search(reduced, start=find_trees(reduced, before), gap=GAPS["concurrent"])
+    seconds = time.process_time() - started
+    kept = before
+    if before is None:
+        kept = column_generation.route(problem, options=Options(gap=GAPS["concurrent"]))
+    return Outcome(1 / result.utilization, len(result.trace), seconds), kept
+
+
+def search_total(problem: Traffic, before: Decision[Routing] | None) -> tuple[Outcome, Any]:
+    """Search for the largest total flow, from paths."""
+    started = time.process_time()
+    start = None if before is None or before.plan is None else PreviousRoutes.of(problem, before.plan)
+    search, passes = TotalFlow(problem, start=start), 0
+    for state in search.run(gap=GAPS["total"]):
+        passes = state.passes
+    seconds = time.process_time() - started
+    kept = before or total_flow.route(problem, exact=False, options=Options(gap=GAPS["total"]))
+    return Outcome(search.value, passes, seconds), kept
+
+
+def search_cost(problem: Traffic, before: Decision[Routing] | None) -> tuple[Outcome, Any]:
+    """Search for the least cost of the most traffic, from a basis with paths."""
+    started = time.process_time()
+    decision = least_cost.route(problem, previous=before)
+    assert decision.proof.objective is not None
+    return Outcome(decision.proof.objective, 0, time.process_time() - started), decision
+
+
+SEARCHES: Final = {"concurrent": search_concurrent, "total": search_total, "cost": search_cost}
+
+
+if __name__ == "__main__":
+    main()
