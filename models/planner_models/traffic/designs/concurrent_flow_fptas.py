@@ -67,7 +67,7 @@ def route(
     Stops as soon as the plan is proven to be within 1 - (1 - epsilon)^3 of the optimum, mostly long
     before the last phase of the theorem; with `options.gap`, at that gap or after that phase. At a
     time limit it returns the plan so far with its bound. Deterministic and with one thread, whatever
-    `options` say of seed and threads.
+    `options` say of seed and threads. All routes count: tunnels, latency limits and rules do not.
 
     returns  Decision with a Routing; the bound holds for all routings
     raises   InputError for a backend or an algorithm: it is its own solver

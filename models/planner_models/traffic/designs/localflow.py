@@ -59,7 +59,7 @@ def route(
 
     A destination is the target of a demand. With elastic rates the switches measure, schedule and
     measure again, as TCP reaches new rates, until these converge; the plan is that of the last
-    interval.
+    interval. Switches know no paths: tunnels, latency limits and rules do not count.
 
     source  Sen et al. 2013, Algorithm 1; section 4.3 for failures
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Annotated, Final, Literal
 
 import numba
@@ -13,12 +14,15 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.errors import InputError
 from planner_models.traffic.designs import next_hops
-from planner_models.traffic.designs.routable import shed_unreachable
+from planner_models.traffic.designs.path_assignment import AssignedPaths, find_assignable
+from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
+from planner_models.traffic.designs.routable import shed_demands, shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 Control = Literal["coupled", "uncoupled"]
 SubflowCount = Annotated[int, Field(gt=0, description="subflows of each demand")]
@@ -39,27 +43,58 @@ MAX_ITERATIONS: Final = 100_000
 
 @shed_unreachable
 def route(
-    problem: Traffic, *, subflows: SubflowCount = 8, coupling: Coupling = "coupled", seed: Seed = 0
+    problem: Traffic,
+    *,
+    subflows: SubflowCount = 8,
+    paths: AssignedPaths = "equal_cost",
+    coupling: Coupling = "coupled",
+    seed: Seed = 0,
 ) -> Decision[Routing]:
     """Route each demand over several subflows, hashed to equal-cost paths, at the rates of MPTCP.
 
-    Demands are elastic: their rate is a cap. Linked congestion control tends to the coupled optimum;
-    without it rates would be the uncoupled ones. Packet networks with short queues are in between.
+    Over tunnels, or a number of paths, subflows take those of their demand in turn. Demands are elastic:
+    their rate is a cap. Linked congestion control tends to the coupled optimum; without it rates would be the
+    uncoupled ones. Packet networks with short queues are in between.
 
+    raises  InputError for tunnels by segments, whose subflows would divide
     source  Sen et al. 2013, sections 2 and 7.2; Raiciu et al. 2011 (MPTCP)
     """
+    solve = coupled_rates if coupling == "coupled" else uncoupled_rates
+    if paths != "equal_cost":
+        return _route_over(problem, find_assignable(problem, paths), subflows, solve)
     hops = next_hops.find_next_hops(problem)
-    paths = next_hops.draw_paths(hops, np.random.default_rng(seed), copies=subflows)
+    drawn = next_hops.draw_paths(hops, np.random.default_rng(seed), copies=subflows)
     wanted = np.flatnonzero(problem.rate_mbps > 0)
     rows = (wanted[:, None] * subflows + np.arange(subflows)).ravel()
-    uses, cap = paths[rows], problem.rate_mbps[wanted]
-    solve = coupled_rates if coupling == "coupled" else uncoupled_rates
+    uses, cap = drawn[rows], problem.rate_mbps[wanted]
     rate = solve(uses, problem.capacity_mbps, cap)
     owner = np.repeat(wanted, subflows)
     by_demand = sp.csr_array((rate, (owner, np.arange(len(rate)))), shape=(len(problem.demands), len(rate)))
     plan = routing.routing_by_demand(problem, by_demand @ uses)
     proof = Proof(status=Status.FEASIBLE)
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def _route_over(
+    problem: Traffic, paths: CandidatePaths, subflows: int, solve: Callable[..., Floats]
+) -> Decision[Routing]:
+    """Route each demand over its candidate paths; demands without one are shed."""
+    if paths.share is not None:
+        raise InputError("paths is 'tunnels', of which some are segments: mptcp knows explicit ones only")
+    left_out = paths.without_path(problem)
+    served = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps)) if left_out.any() else problem
+    wanted, first, count = np.unique(paths.demand, return_index=True, return_counts=True)
+    taken = (first[:, None] + np.arange(subflows) % count[:, None]).ravel()
+    rate = np.zeros(len(paths.demand))
+    if len(wanted):
+        cap = served.rate_mbps[wanted]
+        rate = sum_by_index(taken, solve(paths.uses[taken], served.capacity_mbps, cap), len(rate))
+    shape = (len(served.demands), len(rate))
+    by_demand = sp.csr_array((rate, (paths.demand, np.arange(len(rate)))), shape=shape)
+    plan = routing.routing_by_demand(served, by_demand @ paths.uses, route_table(served, paths, rate))
+    proof = Proof(status=Status.FEASIBLE)
+    decision = Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
+    return shed_demands(problem, left_out, decision) if left_out.any() else decision
 
 
 def uncoupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats) -> Floats:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import mptcp, next_hops
+from planner_models.traffic.designs.path_assignment import find_assignable
 from planner_models.traffic.plan import tcp_rates
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
+from tests.models.traffic.restricted_networks import draw_network
 
 Floats = NDArray[np.float64]
 DIAMOND = both_ways([("s", "a", 1.0), ("s", "b", 2.0), ("a", "t", 1.0), ("b", "t", 2.0)])
@@ -109,3 +111,25 @@ def test_more_subflows_carry_more_and_coupling_helps() -> None:
     coupled = [share(count, "coupled") for count in (1, 2, 4, 8)]
     assert coupled == sorted(coupled)
     assert share(8, "uncoupled") < coupled[-1]
+
+
+@given(st.integers(0, 1_000_000), st.sampled_from(["coupled", "uncoupled"]), st.sampled_from([2, "tunnels"]))
+@settings(max_examples=10, deadline=None)
+def test_over_given_paths_limits_and_rules_hold(seed: int, coupling: str, paths: int | str) -> None:
+    problem = draw_network(seed, tunnels=paths == "tunnels")
+    if paths == "tunnels" and (
+        problem.tunnels is None or find_assignable(problem, "tunnels").share is not None
+    ):
+        return
+    plan = mptcp.route(problem, paths=paths, coupling=coupling).plan
+    assert plan is not None
+    assert not {"latency", "rules", "capacity"} & set(check(problem, plan).frame["limit"])
+
+
+def test_subflows_take_the_given_paths_in_turn() -> None:
+    problem = network(DIAMOND, [("s", "t", 5.0)])
+    plan = mptcp.route(problem, paths=2).plan
+    assert plan is not None
+    assert plan.routes is not None
+    rates = dict(zip(plan.routes["path"], plan.routes["rate_mbps"], strict=True))
+    assert rates == pytest.approx({'["s", "a", "t"]': 1.0, '["s", "b", "t"]': 2.0}, rel=1e-4)
