@@ -38,7 +38,7 @@ CASES: Final[Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]]] = {
     "sunflow": (sunflow.schedule, {}),
     "sunflow by arrival": (sunflow.schedule, {"order": "arrival"}),
     "sebf": (sebf.schedule, {"interval_ms": 100.0}),
-    "aalo": (aalo.schedule, {"interval_ms": 200.0}),
+    "aalo": (aalo.schedule, {"interval_ms": 1_000.0}),
     "solstice, 1 s": (windows.schedule_solstice, {"window_ms": 1_000.0}),
     "eclipse, 1 s": (windows.schedule_eclipse, {"window_ms": 1_000.0}),
 }
