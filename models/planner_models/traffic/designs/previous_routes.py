@@ -118,7 +118,7 @@ def _list_paths(paths: FoundPaths) -> list[tuple[int, tuple[int, ...]]]:
 
 @numba.njit(cache=True)
 def _longer(array, size):  # type: ignore[no-untyped-def]
-    """Return the array with room for at least `size` entries."""
+    """Return the array, or a longer copy where it has fewer than `size` entries."""
     if size <= len(array):
         return array
     longer = np.empty(max(size, 2 * len(array)), array.dtype)
