@@ -37,6 +37,7 @@ EXAMPLES = {
     "coflows": "mapreduce",
     "livevideo": "session_window",
     "multicast": "own_data",
+    "topology": "jupiter",
     "traffic": "abilene",
 }
 """The scenario that a system's page shows: small, and without a study around it."""

@@ -29,6 +29,7 @@ DECISIONS = {
     "coflows": {"circuits", "priorities", "settings"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
+    "topology": {"topology", "routes", "steps"},
     "traffic": {"flows", "weights", "moved", "windows", "worst_matrices"},
 }
 """Tables in which a change may be another legal plan; all others follow from them and are refused."""

@@ -35,6 +35,9 @@ SCENARIOS = {
     "livevideo/testbed_failure": {},
     "multicast/own_data": {},
     "multicast/own_tree": {},
+    "topology/own_data": {},
+    "topology/jupiter": {},
+    "topology/training": {},
     "traffic/abilene": {},
     "traffic/abilene_classes": {},
     "traffic/figure_8": {},
@@ -54,6 +57,7 @@ OVERLOADED = {
     "coflows/own_data": {"problem.fail_racks": ["web"]},
     "livevideo/session_window": {"problem.capacity_scale": 0.2},
     "multicast/own_data": {"problem.table_size": 1},
+    "topology/own_data": {"problem.scale": 3.0},
     "traffic/abilene": {"problem.scale": 5.0},
     "traffic/germany50": {"problem.fail_nodes": ["Koblenz"]},
 }
@@ -108,6 +112,7 @@ REDUCED = {
     "multicast/figure_5b": {**LARGER_FABRIC, "problem.arrangement": 1},
     "multicast/figure_5c": LARGER_FABRIC,
     "multicast/uniform": FABRIC,
+    "topology/blocks_64": {"problem.blocks": 12, "problem.ports": 96},
     "traffic/as7018": {"problem.name": "caida/2024-08/2200"},
     "traffic/coordination": {},
     "traffic/europe": {},
@@ -125,6 +130,7 @@ OPTIMA = {
     "capacity": "optimum",
     "circuits": "optimum",
     "livevideo": "optimum",
+    "topology": "optimum",
     "traffic": "optimum",
 }
 """The design of a system that no other one beats in the headline, where there is one."""

@@ -31,6 +31,7 @@ OWN_FOLDERS: Final = {
     "coflows": ["coflows/own_data"],
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],
+    "topology": ["topology/own_data"],
 }
 """Folders that shipped scenarios read."""
 COFLOWS: Final = "4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n"

@@ -1,0 +1,72 @@
+"""Decisions from links: their routing, the steps of the change, and the proof."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.arrays import Floats, Ints
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.formatting import amount
+from planner.options import Options
+from planner_models.topology.designs.joint_program import JointProgram, solve, used_paths
+from planner_models.topology.plan.balance import Routing, balance, capacity_of
+from planner_models.topology.plan.check import derive_scale
+from planner_models.topology.plan.plan import Topology, make_plan
+from planner_models.topology.problem.problem import Fabric
+
+EXACT_BLOCKS: Final = 12
+"""Blocks up to which the routing over given links is solved to optimality by a linear program."""
+EQUAL: Final = 1e-6
+KEPT: Final = frozenset({"ports", "moves", "routes"})
+
+
+def route(problem: Fabric, links: Ints, *, start: Floats | None = None) -> Routing:
+    """Return the routing over (n, n) links with the largest demand scale, or nearly so for many blocks."""
+    routing = balance(problem.demand_mbps, capacity_of(links, problem.link_mbps), start=start)
+    if len(links) > EXACT_BLOCKS or routing.scale <= 0:
+        return routing
+    program = JointProgram(problem=problem, links=links)
+    exact = solve(program, used_paths(routing.shares), Options())
+    if exact.scale is None or exact.scale <= routing.scale:
+        return routing
+    return Routing(shares=exact.shares, scale=exact.scale)
+
+
+def decide(
+    problem: Fabric,
+    links: Ints,
+    routing: Routing | None = None,
+    *,
+    options: Options,
+    bound: float | None = None,
+    backend: str | None = None,
+) -> Decision[Topology]:
+    """Return the decision for (n, n) links; where `routing` is None it is found."""
+    routing = route(problem, links) if routing is None else routing
+    plan = make_plan(problem, links, routing.shares)
+    objective = derive_scale(problem, plan)
+    if bound is not None and bound - objective <= EQUAL * max(abs(bound), 1e-9):
+        bound = max(bound, objective)
+    if options.service == "all" and objective < 1:
+        return Decision(plan=None, proof=_prove_short(problem, objective, bound))
+    gap = EQUAL if options.gap is None else max(options.gap, EQUAL)
+    is_optimal = bound is not None and bound - objective <= gap * max(abs(bound), 1e-9)
+    proof = Proof(
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=objective,
+        bound=bound,
+        metric="demand_scale",
+        backend=backend,
+    )
+    return Decision(plan=plan, proof=proof, guarantees=KEPT)
+
+
+def _prove_short(problem: Fabric, scale: float, bound: float | None) -> Proof:
+    """Return the proof that not all demand fits, or that no plan was found that carries it."""
+    offered = amount(float(problem.demand_mbps.sum()), "Mbit/s")
+    if bound is not None and bound < 1 - EQUAL:
+        reason = f"no topology carries more than {bound:.4g} times the demand of {offered}"
+        return Proof(status=Status.INFEASIBLE, reasons=(reason,))
+    reason = f"this topology carries {scale:.4g} times the demand of {offered}; another may carry all"
+    return Proof(status=Status.UNDECIDED, reasons=(reason,))

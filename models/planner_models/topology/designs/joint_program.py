@@ -1,0 +1,319 @@
+"""The linear program of links and routing together, by column generation over transit paths, with its bound.
+
+At prices y of the links' load, a demand costs its cheapest path, direct or by one transit block, and links
+earn the price of their capacity. No topology carries more than the scale
+
+    max over topologies of sum_p g_p n_p   /   sum_ij D_ij d_ij,    g_p = rate_p (y_ij + y_ji)
+
+where d_ij is the cost of the cheapest path (Lagrangian relaxation). The maximum is itself a linear program,
+over links alone; it bounds whole links as well as fractional ones. The bound holds at any prices.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner import backends
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.solution import Solution
+from planner.options import Options
+from planner_models.topology.problem.problem import Fabric, pairs_of
+
+MAX_ROUNDS: Final = 60
+PATHS_PER_DEMAND: Final = 3  # added in each round
+PATHS_PER_ROUND: Final = 6_000
+GAP: Final = 1e-7
+"""Relative gap of value and bound at which column generation ends."""
+LEAST_GAIN: Final = 1e-9
+"""Share of the largest price below which a path's reduced cost is rounding."""
+INTERIOR_FROM: Final = 3_000
+"""Variables from which the interior point method goes first: many optima make the simplex slow."""
+
+
+class Paths(NamedTuple):
+    """Transit paths from `source` by `via` to `target`, (m,) rows of blocks each."""
+
+    source: Ints
+    via: Ints
+    target: Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Relaxed:
+    """An answer of the linear program.
+
+    scale   demand scale of the answer; None where there is none
+    bound   demand scale that no topology exceeds; None for unknown
+    links   (n, n) links, fractional where they are free
+    shares  (n, n, n) share of each demand by transit block
+    """
+
+    scale: float | None
+    bound: float | None
+    links: Floats
+    shares: Floats
+    backend: str | None
+
+
+def port_bound(problem: Fabric) -> float:
+    """Return the demand scale at which the traffic of a block fills all its ports."""
+    rate = problem.ports * problem.link_mbps.max(axis=1)
+    busy = np.maximum(problem.demand_mbps.sum(axis=0), problem.demand_mbps.sum(axis=1))
+    used = busy > 0
+    return float((rate[used] / busy[used]).min())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointProgram:
+    """Links and routing in one linear program, in units of the fastest link and of the bound by ports.
+
+    links  (n, n) links that are fixed; None where they are to be found
+    """
+
+    problem: Fabric
+    links: Ints | None = None
+
+    @cached_property
+    def unit(self) -> float:
+        """Demand scale of one unit of the program's."""
+        return port_bound(self.problem) or 1.0
+
+    @cached_property
+    def demand(self) -> Floats:
+        """(n, n) demand in units of the fastest link."""
+        demand: Floats = self.problem.demand_mbps * (self.unit / self.problem.link_mbps.max())
+        return demand
+
+    @cached_property
+    def rate(self) -> Floats:
+        """(n, n) rate of a link in units of the fastest one."""
+        rate: Floats = self.problem.link_mbps / self.problem.link_mbps.max()
+        return rate
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """(P,) blocks of every two."""
+        return pairs_of(self.problem)
+
+    def build(self, paths: Paths, *, integer: bool = False) -> LinearProgram:
+        """Return the program over some transit paths; what they do not carry goes direct."""
+        count = len(self.demand)
+        one, other = self.pairs
+        pairs, paths_count = len(one), len(paths.via)
+        tail, head = np.nonzero(~np.eye(count, dtype=bool))
+        arcs = len(tail)
+        arc = np.full((count, count), -1)
+        arc[tail, head] = np.arange(arcs)
+        pair = np.full((count, count), -1)
+        pair[one, other] = pair[other, one] = np.arange(pairs)
+        own = arc[paths.source, paths.target]
+        limited = self.links is None and self.problem.move_limit is not None
+        widths = {"scale": 1, "links": pairs, "made": pairs * limited, "path": paths_count}
+
+        def block(**parts: sp.sparray) -> sp.csr_array:
+            height = next(iter(parts.values())).shape[0]
+            filled = [parts.get(name, sp.csr_array((height, wide))) for name, wide in widths.items() if wide]
+            return sp.csr_array(sp.hstack(filled))
+
+        each = np.arange(paths_count)
+        first, second = arc[paths.source, paths.via], arc[paths.via, paths.target]
+        load = sp.csr_array(
+            (
+                np.repeat([1.0, 1.0, -1.0], paths_count),
+                (np.concatenate([first, second, own]), np.tile(each, 3)),
+            ),
+            shape=(arcs, paths_count),
+        )
+        offered = sp.csr_array(self.demand[tail, head].reshape(-1, 1))
+        capacity = sp.csr_array(
+            (self.rate[tail, head], (np.arange(arcs), pair[tail, head])), shape=(arcs, pairs)
+        )
+        parts = {"path": load} if paths_count else {}
+        rows = [Rows("load", block(scale=offered, links=-capacity, **parts), upper=0.0)]
+        if paths_count:
+            demands, row = np.unique(own, return_inverse=True)
+            sums = sp.csr_array((np.ones(paths_count), (row, each)), shape=(len(demands), paths_count))
+            rows.append(Rows("direct", block(scale=-offered[demands], path=sums), upper=0.0))
+        if self.links is None:
+            rows += [Rows(name, block(**more), upper=upper) for name, more, upper in self._topology_rows()]
+        fixed = None if self.links is None else self.links[one, other].astype(float)
+        total = sum(widths.values())
+        lower, upper = np.zeros(total), np.full(total, np.inf)
+        whole = np.zeros(total, dtype=bool)
+        if fixed is not None:
+            lower[1 : 1 + pairs] = upper[1 : 1 + pairs] = fixed
+        elif integer:
+            whole[1 : 1 + pairs] = True
+            upper[1 : 1 + pairs] = np.minimum(self.problem.ports[one], self.problem.ports[other])
+        cost = np.zeros(total)
+        cost[0] = 1.0
+        return LinearProgram.build(
+            sense="max",
+            cost=cost,
+            rows=rows,
+            columns=[Columns(name, wide) for name, wide in widths.items() if wide],
+            lower=lower,
+            upper=upper,
+            integer=whole if integer else None,
+            name="topology and routing",
+        )
+
+    def _topology_rows(self) -> list[tuple[str, dict[str, sp.sparray], Floats | float]]:
+        """Return the rows of ports and moves: name, coefficients by block of columns, and upper limits."""
+        count, (one, other) = len(self.demand), self.pairs
+        pairs = len(one)
+        ends = sp.csr_array(
+            (np.ones(2 * pairs), (np.concatenate([one, other]), np.tile(np.arange(pairs), 2))),
+            shape=(count, pairs),
+        )
+        rows: list[tuple[str, dict[str, sp.sparray], Floats | float]] = [
+            ("ports", {"links": ends}, self.problem.ports.astype(float))
+        ]
+        present, limit = self.problem.present, self.problem.move_limit
+        if present is not None and limit is not None:
+            eye = sp.eye_array(pairs, format="csr")
+            rows.append(("made", {"links": eye, "made": -eye}, present[one, other].astype(float)))
+            rows.append(("moves", {"made": sp.csr_array(np.ones((1, pairs)))}, float(limit)))
+        return rows
+
+    def best_topology(self, gain: Floats, options: Options) -> float | None:
+        """Return the largest total of a gain (P,) for each link over all topologies; None out of time."""
+        if self.links is not None:
+            return float(gain @ self.links[self.pairs])
+        pairs, limited = len(gain), self.problem.move_limit is not None
+        rows = []
+        for name, parts, upper in self._topology_rows():
+            height = next(iter(parts.values())).shape[0]
+            made = [parts.get("made", sp.csr_array((height, pairs)))] if limited else []
+            matrix = sp.hstack([parts.get("links", sp.csr_array((height, pairs))), *made])
+            rows.append(Rows(name, sp.csr_array(matrix), upper=upper))
+        cost = np.concatenate([gain, np.zeros(pairs * limited)])
+        model = LinearProgram.build(sense="max", cost=cost, rows=rows, name="links at prices")
+        return backends.solve(model, options).bound
+
+    def bound_at(self, price: Floats, options: Options) -> tuple[float | None, Floats]:
+        """Return the bound at (n, n) prices of load, and the (n, n, n) cost of each transit path."""
+        transit = price[:, None, :].transpose(0, 2, 1) + price[None, :, :]  # [i, k, j]
+        each = np.arange(len(price))
+        transit[each, each, :] = np.inf
+        transit[:, each, each] = np.inf
+        cheapest = np.minimum(price, transit.min(axis=1))
+        np.fill_diagonal(cheapest, 0.0)
+        cost = float((self.demand * cheapest).sum())
+        gain = (self.rate * (price + price.T))[self.pairs]
+        if cost <= 0:
+            return None, transit
+        worth = self.best_topology(gain, options)
+        return (None if worth is None else worth / cost), transit
+
+    def read(self, solution: Solution, paths: Paths) -> tuple[Floats, Floats]:
+        """Return the (n, n) links and (n, n, n) shares of a solution."""
+        count, (one, other) = len(self.demand), self.pairs
+        x = solution.x
+        assert x is not None
+        links = np.zeros((count, count))
+        links[one, other] = links[other, one] = np.maximum(x[1 : 1 + len(one)], 0.0)
+        shares = np.zeros((count, count, count))
+        amount = np.maximum(x[len(x) - len(paths.via) :], 0.0) if len(paths.via) else np.zeros(0)
+        wanted = self.demand * float(x[0])
+        total = wanted[paths.source, paths.target]
+        some = total > 0
+        shares[paths.source[some], paths.target[some], paths.via[some]] = amount[some] / total[some]
+        over = np.maximum(shares.sum(axis=2), 1.0)
+        shares /= over[:, :, None]
+        each = np.arange(count)
+        shares[each, :, each] = np.where(self.demand > 0, 1 - shares.sum(axis=2), 0.0)
+        shares[shares < GAP] = 0.0
+        sums = shares.sum(axis=2, keepdims=True)
+        return links, np.divide(shares, sums, out=shares, where=sums > 0)
+
+
+def every_path(problem: Fabric) -> Paths:
+    """Return all transit paths of demands."""
+    count = len(problem.blocks)
+    source, via, target = np.indices((count, count, count)).reshape(3, -1).astype(np.int64)
+    kept = (source != via) & (via != target) & (problem.demand_mbps[source, target] > 0)
+    return Paths(source[kept], via[kept], target[kept])
+
+
+def used_paths(shares: Floats, least: float = 1e-2) -> Paths:
+    """Return the transit paths of (n, n, n) shares that carry at least a share of their demand."""
+    source, target, via = np.nonzero(shares >= least)
+    kept = source != via
+    return Paths(source[kept], via[kept], target[kept])
+
+
+def solve(
+    program: JointProgram, seeds: Paths, options: Options, *, gap: float = GAP, most_rounds: int = MAX_ROUNDS
+) -> Relaxed:
+    """Return the best links and routing, or the best routing over fixed links, by column generation.
+
+    seeds  transit paths to begin with
+    gap    relative gap at which it ends
+    """
+    problem, unit = program.problem, program.unit
+    count = len(problem.blocks)
+    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    known = np.zeros((count, count, count), dtype=bool)  # [i, k, j]
+    known[seeds.source, seeds.via, seeds.target] = True
+    paths, bound = Paths(*np.nonzero(known)), np.inf
+    best: tuple[float, Floats, Floats] | None = None
+    backend = None
+    for _ in range(most_rounds):
+        left = None if deadline is None else deadline - time.perf_counter()
+        if left is not None and left <= 0:
+            break
+        own = replace(options, time_limit_s=left, service="best")
+        model = program.build(paths)
+        if own.backend == "highs" and own.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
+            own = replace(own, algorithm="interior-point")
+        solution = backends.solve(model, own)
+        if solution.x is None or solution.row_duals is None:
+            break
+        backend, value = solution.backend, float(solution.x[0])
+        if best is None or value > best[0]:
+            best = (value, *program.read(solution, paths))
+        tail, head = np.nonzero(~np.eye(count, dtype=bool))
+        duals = np.abs(solution.row_duals)
+        price, direct = np.zeros((count, count)), np.zeros((count, count))
+        price[tail, head] = duals[: len(tail)]
+        if len(paths.via):
+            own_pairs = np.unique(paths.source * count + paths.target)
+            direct[own_pairs // count, own_pairs % count] = duals[len(tail) : len(tail) + len(own_pairs)]
+        proven, transit = program.bound_at(price, replace(own, algorithm="auto"))
+        bound = min(bound, np.inf if proven is None else proven)
+        if bound - best[0] <= gap * max(bound, 1e-12):
+            break
+        gains = (price - direct)[:, None, :] - transit
+        gains[known] = -np.inf
+        gains[np.broadcast_to((program.demand <= 0)[:, None, :], gains.shape)] = -np.inf
+        added = _choose_paths(gains, LEAST_GAIN * float(price.max()))
+        if not len(added.via):
+            break
+        known[added.source, added.via, added.target] = True
+        paths = Paths(*np.nonzero(known))
+    return Relaxed(
+        scale=None if best is None else best[0] * unit,
+        bound=None if not np.isfinite(bound) else bound * unit,
+        links=np.zeros((count, count)) if best is None else best[1],
+        shares=np.zeros((count, count, count)) if best is None else best[2],
+        backend=backend,
+    )
+
+
+def _choose_paths(gains: Floats, least: float) -> Paths:
+    """Return the paths of the largest gains (n, n, n) by source, transit block and target."""
+    most = min(PATHS_PER_DEMAND, gains.shape[1] - 1)
+    via = np.argpartition(-gains, most, axis=1)[:, :most, :]
+    source, _, target = np.indices(via.shape)
+    gain = gains[source, via, target]
+    kept = np.flatnonzero(gain.ravel() > least)
+    kept = kept[np.argsort(-gain.ravel()[kept], kind="stable")][:PATHS_PER_ROUND]
+    return Paths(source.ravel()[kept], via.ravel()[kept], target.ravel()[kept])

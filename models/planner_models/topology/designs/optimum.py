@@ -1,0 +1,225 @@
+"""The best links and routing together: relaxation with a bound, rounding, exchange of links, exact search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+
+import numpy as np
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import LinearProgram
+from planner.contract import progress
+from planner.contract.design import Decision
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.topology.designs.decision import decide, route
+from planner_models.topology.designs.fixed_rules import match_demand, match_heaviest
+from planner_models.topology.designs.joint_program import (
+    JointProgram,
+    Paths,
+    Relaxed,
+    every_path,
+    port_bound,
+    solve,
+    used_paths,
+)
+from planner_models.topology.designs.whole_links import approach, count_made, fill_ports, round_links
+from planner_models.topology.plan.balance import Routing, balance, loads_of
+from planner_models.topology.plan.link_moves import LinkMoves
+from planner_models.topology.plan.plan import Topology
+from planner_models.topology.problem.generators import mesh
+from planner_models.topology.problem.problem import Fabric
+
+ExactBlocks = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=64,
+        description="blocks up to which an integer program proves the optimum; beyond, rounding of the "
+        "relaxation with its bound",
+    ),
+]
+RELAXATION_GAP: Final = 1e-4
+"""Relative gap at which column generation of the relaxation ends, where the plan is not proven optimal."""
+EXCHANGES: Final = 30
+"""Rounds of exchanges of links."""
+MOST_EXCHANGED: Final = 24
+"""Links that a round exchanges at most, to begin with."""
+EQUAL: Final = 1e-6
+
+
+def plan(
+    problem: Fabric, *, exact_blocks: ExactBlocks = 6, options: Options = Options()
+) -> Decision[Topology]:
+    """Plan links and routing together for the largest demand scale, with a proven bound.
+
+    The relaxation over fractional links is solved by column generation over transit paths and gives the
+    bound; its links are rounded within ports and moves, demand is routed over them, and links are exchanged
+    where prices say so. For few blocks an integer program proves the optimum.
+    """
+    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+
+    def rest() -> Options:
+        left = None if deadline is None else max(0.01, deadline - time.perf_counter())
+        return replace(options, time_limit_s=left, service="best")
+
+    bound = port_bound(problem)
+    if bound <= 0:
+        return decide(problem, approach(problem, mesh(problem.ports)), options=options, bound=0.0)
+    wanted = _spread(problem)
+    fraction = balance(problem.demand_mbps, wanted * problem.link_mbps)
+    best = _Incumbent.choose(problem, [approach(problem, round_links(problem, wanted))])
+    best = best.improve_by(_Incumbent.choose(problem, _rules(problem)))
+    backend = None
+    if not best.reaches(bound, options):
+        relaxed = solve(
+            JointProgram(problem=problem), used_paths(fraction.shares), rest(), gap=RELAXATION_GAP
+        )
+        backend = relaxed.backend
+        bound = min(bound, np.inf if relaxed.bound is None else relaxed.bound)
+        best = _round_relaxation(problem, best, relaxed)
+        progress.report("demand_scale", best.scale, bound)
+        best = _exchange(problem, best, lambda: bound, rest, options)
+    if not best.reaches(bound, options) and len(problem.blocks) <= exact_blocks:
+        best, bound, backend = _search(problem, best, bound, rest())
+    return decide(problem, best.links, best.routing, options=options, bound=max(bound, 0.0), backend=backend)
+
+
+def build_model(problem: Fabric) -> LinearProgram:
+    """Return the integer program over links and all transit paths."""
+    return JointProgram(problem=problem).build(every_path(problem), integer=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Incumbent:
+    """The best (n, n) links so far, and demand routed over them."""
+
+    links: Ints
+    routing: Routing
+
+    @property
+    def scale(self) -> float:
+        return self.routing.scale
+
+    @classmethod
+    def choose(cls, problem: Fabric, candidates: list[Ints]) -> _Incumbent:
+        """Return the candidate with the largest demand scale."""
+        found = [cls(links=links, routing=route(problem, links)) for links in candidates]
+        return max(found, key=lambda one: one.scale)
+
+    def improve_by(self, other: _Incumbent) -> _Incumbent:
+        """Return the better of the two."""
+        return other if other.scale > self.scale else self
+
+    def reaches(self, bound: float, options: Options) -> bool:
+        """Return whether the incumbent is within the gap that is wanted."""
+        return bound - self.scale <= (options.gap or EQUAL) * bound
+
+
+def _rules(problem: Fabric) -> list[Ints]:
+    """Return the links of the other designs: the optimum is never worse than any of them."""
+    goals = [mesh(problem.ports), match_demand(problem), match_heaviest(problem)]
+    present = [] if problem.present is None else [problem.present]
+    return [approach(problem, goal) for goal in goals] + present
+
+
+def _spread(problem: Fabric) -> Floats:
+    """Return (n, n) fractional links in proportion to demand, mixed with today's as far as moves allow."""
+    rate = np.where(problem.link_mbps > 0, problem.link_mbps, 1.0)
+    links = fill_ports(problem, (problem.demand_mbps + problem.demand_mbps.T) / rate)
+    present, limit = problem.present, problem.move_limit
+    if present is None or limit is None:
+        return links
+    made = float(np.maximum(links - present, 0.0).sum()) / 2
+    share = min(1.0, limit / made) if made > 0 else 1.0
+    return present + share * (links - present)
+
+
+def _round_relaxation(problem: Fabric, best: _Incumbent, relaxed: Relaxed) -> _Incumbent:
+    """Return the better of the incumbent and the relaxation's links, rounded."""
+    if relaxed.scale is None:
+        return best
+    whole = round_links(problem, relaxed.links)
+    routing = route(problem, whole, start=relaxed.shares)
+    best = best.improve_by(_Incumbent(links=whole, routing=routing))
+    return best.improve_by(_Incumbent.choose(problem, [whole]))
+
+
+def _exchange(
+    problem: Fabric,
+    best: _Incumbent,
+    bound: Callable[[], float],
+    rest: Callable[[], Options],
+    options: Options,
+) -> _Incumbent:
+    """Return the incumbent after exchanges of links that make its largest utilization smaller.
+
+    Links are moved from pairs with the most residual capacity to those that are full: many at once, and half
+    as many whenever that does not help.
+    """
+    size = MOST_EXCHANGED
+    for _ in range(EXCHANGES):
+        left = rest().time_limit_s
+        if best.reaches(bound(), options) or size < 1 or (left is not None and left <= 0.01):
+            break
+        links = _swap(problem, best, size)
+        if links is None:
+            size //= 2
+            continue
+        tried = _Incumbent(links=links, routing=route(problem, links, start=best.routing.shares))
+        if tried.scale > best.scale * (1 + 1e-9):
+            best = tried
+        else:
+            size //= 2
+    return best
+
+
+def _swap(problem: Fabric, best: _Incumbent, size: int) -> Ints | None:
+    """Return the links with up to `size` of them moved to full pairs of blocks; None where none can be."""
+    moves = LinkMoves(problem, best.links)
+    pairs = moves.one, moves.other
+    load = loads_of(best.routing.shares * problem.demand_mbps[:, :, None]) * best.scale
+    rate = np.where(problem.link_mbps > 0, problem.link_mbps, 1.0)
+    spare = best.links[pairs] - (np.maximum(load, load.T) / rate)[pairs]
+    direct = (np.maximum(problem.demand_mbps, problem.demand_mbps.T) * best.scale / rate)[pairs]
+    want = np.maximum(direct - best.links[pairs], -spare)
+    limit = np.inf if problem.move_limit is None else problem.move_limit
+    anyone, made = np.ones(len(spare), dtype=bool), 0
+    for pair in np.argsort(-want, kind="stable").tolist():
+        if made == size:
+            break
+        chosen = moves.find_removals(pair, anyone, spare) if direct[pair] > 0 else None
+        if chosen is None or (chosen and spare[chosen].sum() <= 0):
+            continue
+        for place, links in [*((place, -1) for place in chosen), (pair, 1)]:
+            moves.change(place, links)
+        if count_made(problem, moves.to_matrix()) > limit:
+            for place, links in [*((place, 1) for place in chosen), (pair, -1)]:
+                moves.change(place, links)
+            continue
+        spare[chosen] -= 1
+        made += 1
+    return moves.to_matrix() if made else None
+
+
+def _search(
+    problem: Fabric, best: _Incumbent, bound: float, options: Options
+) -> tuple[_Incumbent, float, str | None]:
+    """Return the best incumbent, bound and backend of the integer program over all paths."""
+    program = JointProgram(problem=problem)
+    paths: Paths = every_path(problem)
+    algorithm = replace(options, algorithm="auto", gap=options.gap or EQUAL / 10)
+    solution = backends.solve(program.build(paths, integer=True), algorithm)
+    if solution.x is not None:
+        links = np.round(program.read(solution, paths)[0]).astype(np.int64)
+        best = best.improve_by(_Incumbent.choose(problem, [links]))
+    if solution.bound is not None:
+        bound = min(bound, solution.bound * program.unit)
+    elif solution.status is Status.INFEASIBLE:
+        bound = best.scale
+    return best, bound, solution.backend

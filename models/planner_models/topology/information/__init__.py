@@ -1,0 +1,1 @@
+"""What control planes of system `topology` know: all of the problem."""

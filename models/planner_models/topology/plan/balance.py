@@ -1,0 +1,248 @@
+"""Routing over given links, direct or by one transit block: coordinate descent on an exponential penalty.
+
+Each demand in turn moves traffic from its most expensive path to its cheapest one until both cost the same,
+where a link costs the derivative of exp(sharpness * utilization / largest utilization). The sharpness grows,
+so that the penalty comes near to the largest utilization.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numba as nb
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+
+STAGES: Final = tuple(25.0 * 2**power for power in range(8))
+"""Sharpness of the penalty, one stage after the other."""
+WARM_STAGES: Final = STAGES[3:]
+"""The same where the search begins with a good routing, which blunt penalties would spoil."""
+MAX_PASSES: Final = 300
+"""Most passes over all demands in a stage."""
+CHECKED_PASSES: Final = 20
+"""Passes after which the progress of a stage is looked at."""
+STALL: Final = 2e-5
+"""Relative progress of the largest utilization below which a stage ends."""
+LEAST_SHARE: Final = 1e-6
+"""Share of a demand below which a path is left out."""
+BISECTIONS: Final = 12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Routing:
+    """Paths of all demands over some links.
+
+    shares  (n, n, n) share of the demand from i to j by transit block k; k = i stands for the direct link
+    scale   largest factor by which all demands may be multiplied and fit; 0 where one has no path
+    """
+
+    shares: Floats
+    scale: float
+
+
+def balance(
+    demand: Floats, capacity: Floats, *, start: Floats | None = None, enough: float = np.inf
+) -> Routing:
+    """Return a routing with a low largest utilization.
+
+    demand    (n, n), in any unit
+    capacity  (n, n) of all links from row to column, in the same unit
+    start     (n, n, n) shares to begin with; default: direct, where there is a link
+    enough    the scale at which the search stops
+    """
+    count = len(demand)
+    unit = float(demand.max()) or 1.0
+    flow = np.zeros((count, count, count))
+    if start is not None:
+        flow = start * (demand / unit)[:, :, None]
+    wanted = demand / unit
+    routable = _place(wanted, capacity / unit, flow)
+    if enough <= 0 or not (flow > 0).any():
+        return Routing(shares=_share(flow), scale=_scale_of(flow, wanted, capacity / unit, routable))
+    for sharpness in STAGES if start is None else WARM_STAGES:
+        top = _descend(
+            wanted, capacity / unit, flow, sharpness, MAX_PASSES, 1 / enough if enough < np.inf else 0.0
+        )
+        if top <= 1 / enough:
+            break
+    shares = _share(flow)
+    return Routing(
+        shares=shares, scale=_scale_of(shares * wanted[:, :, None], wanted, capacity / unit, routable)
+    )
+
+
+def loads_of(flow: Floats) -> Floats:
+    """Return the (n, n) load of the links of (n, n, n) flows by transit block, in their unit."""
+    count = len(flow)
+    each = np.arange(count)
+    load: Floats = flow[each, :, each].copy()  # direct: from i to j by k = i
+    transit = flow.copy()
+    transit[each, :, each] = 0.0
+    load += transit.sum(axis=1)  # from i to k
+    load += transit.sum(axis=0).T  # from k to j
+    return load
+
+
+def scale_of(load: Floats, capacity: Floats) -> float:
+    """Return the largest factor by which (n, n) loads may be multiplied; inf without a load."""
+    used = load > 0
+    return float((capacity[used] / load[used]).min(initial=np.inf))
+
+
+def _scale_of(flow: Floats, wanted: Floats, capacity: Floats, routable: Bools) -> float:
+    if (wanted[~routable] > 0).any():
+        return 0.0
+    return scale_of(loads_of(flow), capacity)
+
+
+def _share(flow: Floats) -> Floats:
+    """Return the shares of (n, n, n) flows, without traces, which add up to 1 for each demand with a path."""
+    total = flow.sum(axis=2, keepdims=True)
+    shares = np.divide(flow, total, out=np.zeros_like(flow), where=total > 0)
+    shares[shares < LEAST_SHARE] = 0.0
+    total = shares.sum(axis=2, keepdims=True)
+    whole: Floats = np.divide(shares, total, out=shares, where=total > 0)
+    return whole
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _place(wanted: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C901
+    """Move the flow of paths without links, and what is not placed yet, to the widest path of each demand.
+
+    Flows are changed in place. Returns (n, n) whether there is a path.
+    """
+    count = len(wanted)
+    routable = np.ones((count, count), np.bool_)
+    for i in range(count):
+        for j in range(count):
+            kept, best, widest = 0.0, -1, 0.0
+            for k in range(count):
+                if k == j:
+                    width = 0.0
+                elif k == i:
+                    width = capacity[i, j]
+                else:
+                    width = min(capacity[i, k], capacity[k, j])
+                if width <= 0:
+                    flow[i, j, k] = 0.0
+                kept += flow[i, j, k]
+                if width > 0 and (width > widest or k == i) and best != i:
+                    best, widest = k, width
+            if i == j or wanted[i, j] <= 0:
+                flow[i, j] = 0.0
+            elif best < 0:
+                routable[i, j] = False
+            elif kept < wanted[i, j]:
+                flow[i, j, best] += wanted[i, j] - kept
+    return routable
+
+
+@nb.njit(error_model="numpy", inline="always")
+def _price(load: float, capacity: float, rise: float, top: float) -> float:
+    """Return what a little more traffic on a link costs."""
+    price: float = np.exp(rise * (load / capacity - top)) / capacity
+    return price
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _descend(  # noqa: C901
+    wanted: Floats, capacity: Floats, flow: Floats, sharpness: float, passes: int, enough: float
+) -> float:
+    """Lower the penalty of (n, n, n) flows in place; return the largest utilization.
+
+    enough  utilization at which it stops
+    """
+    count = len(wanted)
+    load, price = np.zeros((count, count)), np.full((count, count), np.inf)
+    for i in range(count):
+        for j in range(count):
+            for k in range(count):
+                if flow[i, j, k] > 0:
+                    if k == i:
+                        load[i, j] += flow[i, j, k]
+                    else:
+                        load[i, k] += flow[i, j, k]
+                        load[k, j] += flow[i, j, k]
+    top = 0.0
+    for i in range(count):
+        for j in range(count):
+            if capacity[i, j] > 0:
+                top = max(top, load[i, j] / capacity[i, j])
+    before = top
+    for number in range(passes):
+        if top <= enough:
+            break
+        rise = sharpness / top
+        for i in range(count):
+            for j in range(count):
+                if capacity[i, j] > 0:
+                    price[i, j] = _price(load[i, j], capacity[i, j], rise, top)
+        for i in range(count):
+            for j in range(count):
+                if wanted[i, j] <= 0:
+                    continue
+                cheap, dear, low, high = -1, -1, np.inf, -1.0
+                for k in range(count):
+                    if k == j:
+                        continue
+                    cost = price[i, j] if k == i else price[i, k] + price[k, j]
+                    if cost < low:
+                        low, cheap = cost, k
+                    if flow[i, j, k] > 0 and cost > high:
+                        high, dear = cost, k
+                if cheap < 0 or dear < 0 or cheap == dear or high - low <= 1e-9 * high:
+                    continue
+                least, most = 0.0, flow[i, j, dear]
+                amount = most
+                for _ in range(BISECTIONS):
+                    old = new = 0.0
+                    if dear == i:
+                        old = _price(load[i, j] - amount, capacity[i, j], rise, top)
+                    else:
+                        old = _price(load[i, dear] - amount, capacity[i, dear], rise, top)
+                        old += _price(load[dear, j] - amount, capacity[dear, j], rise, top)
+                    if cheap == i:
+                        new = _price(load[i, j] + amount, capacity[i, j], rise, top)
+                    else:
+                        new = _price(load[i, cheap] + amount, capacity[i, cheap], rise, top)
+                        new += _price(load[cheap, j] + amount, capacity[cheap, j], rise, top)
+                    if old >= new:
+                        least = amount
+                        if amount == most:
+                            break
+                    else:
+                        most = amount
+                    amount = 0.5 * (least + most)
+                if least <= 0:
+                    continue
+                flow[i, j, dear] -= least
+                flow[i, j, cheap] += least
+                for place in range(2):
+                    k = dear if place == 0 else cheap
+                    change = -least if place == 0 else least
+                    if k == i:
+                        load[i, j] += change
+                        price[i, j] = _price(load[i, j], capacity[i, j], rise, top)
+                    else:
+                        load[i, k] += change
+                        load[k, j] += change
+                        price[i, k] = _price(load[i, k], capacity[i, k], rise, top)
+                        price[k, j] = _price(load[k, j], capacity[k, j], rise, top)
+        top = 0.0
+        for i in range(count):
+            for j in range(count):
+                if capacity[i, j] > 0:
+                    top = max(top, load[i, j] / capacity[i, j])
+        if number % CHECKED_PASSES == CHECKED_PASSES - 1:
+            if before - top < STALL * top:
+                break
+            before = top
+    return top
+
+
+def capacity_of(links: Ints | Floats, link_mbps: Floats) -> Floats:
+    """Return the (n, n) capacity from row to column of (n, n) links, Mbit/s."""
+    capacity: Floats = links * link_mbps
+    return capacity

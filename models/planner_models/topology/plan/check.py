@@ -1,0 +1,230 @@
+"""Check that tables are a plan, and find the limits that it violates, without the method that made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats, Ints
+from planner.contract.plan import Violations
+from planner.errors import PlanRejected
+from planner_models.topology.plan.plan import Topology, read_links, require_rows
+from planner_models.topology.plan.steps import carried_scale, required_scale
+from planner_models.topology.problem.problem import TARGETS, Fabric
+
+TOLERANCE: Final = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation:
+    """What the tables of a plan say, re-derived row by row.
+
+    links    (n, n) links
+    routed   (n, n) share of each demand that has a path; 1 where there is no demand
+    load     (n, n) load of the links from row to column, Mbit/s, where all demand is sent
+    transit  (n, n) share of each demand by a transit block
+    changes  (n, n) change of links in each step; None without links of today
+    """
+
+    problem: Fabric
+    links: Ints
+    routed: Floats
+    load: Floats
+    transit: Floats
+    changes: list[Ints] | None
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """(n, n) capacity of the links from row to column, Mbit/s."""
+        return self.links * self.problem.link_mbps
+
+    @cached_property
+    def scale(self) -> float:
+        """The largest factor by which all demand may be multiplied on these paths; 0 where one has none."""
+        if (self.routed < 1 - TOLERANCE).any():
+            return 0.0
+        used = self.load > 0
+        return float((self.capacity[used] / self.load[used]).min(initial=np.inf))
+
+    @cached_property
+    def step_scales(self) -> list[float]:
+        """Demand scale that the links carry that stay in service in each step; not above 1."""
+        present, scales = self.problem.present, []
+        if present is None or self.changes is None:
+            return []
+        now = present.copy()
+        for change in self.changes:
+            left = now + np.minimum(change, 0)
+            scales.append(min(1.0, carried_scale(self.problem, left)))
+            now = now + change
+        return scales
+
+    @cached_property
+    def fits_before_and_after(self) -> bool:
+        """Whether all demand fits on the links of today, and on those of the plan."""
+        present = self.problem.present
+        assert present is not None
+        return required_scale(self.problem, present, self.links) >= 1
+
+
+def derive_scale(problem: Fabric, plan: Topology) -> float:
+    """Return the demand scale of the plan's paths over its links."""
+    return evaluate(problem, plan).scale
+
+
+def evaluate(problem: Fabric, plan: Topology) -> Evaluation:
+    """Return what the plan says; raises PlanRejected where it is none.
+
+    That is where a table names a block that is none, has links that are no whole numbers at least 0 or shares
+    that are no shares, or where the steps do not lead from today's links to those of the plan.
+    """
+    links = read_links(problem, plan.topology, "topology")
+    if (links < 0).any():
+        raise PlanRejected("topology: links must be at least 0")
+    routes = plan.routes
+    source, target = require_rows(problem, routes, "routes", TARGETS)
+    share = routes["share"].to_numpy(float)
+    if not (np.isfinite(share) & (share > 0) & (share <= 1 + TOLERANCE)).all():
+        raise PlanRejected("routes: share must be greater than 0 and at most 1")
+    blank = np.array([not isinstance(name, str) or not name for name in routes["via"]], dtype=bool)
+    via = problem.block_index.get_indexer(pd.Index(routes["via"].astype(str))).astype(np.int64)
+    wrong = ~blank & ((via < 0) | (via == source) | (via == target))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise PlanRejected(f"routes row {row + 1}: via '{routes['via'].iloc[row]}' is no transit block")
+    count = len(problem.blocks)
+    routed, transit, load = (np.zeros((count, count)) for _ in range(3))
+    np.add.at(routed, (source, target), share)
+    idle = (problem.demand_mbps <= 0) & (routed > 0)
+    if idle.any():
+        row = int(np.argmax(idle[source, target]))
+        names = routes["source"].iloc[row], routes["target"].iloc[row]
+        raise PlanRejected(f"routes row {row + 1}: there is no demand from '{names[0]}' to '{names[1]}'")
+    np.add.at(transit, (source[~blank], target[~blank]), share[~blank])
+    sent = share * problem.demand_mbps[source, target]
+    np.add.at(load, (source[blank], target[blank]), sent[blank])
+    np.add.at(load, (source[~blank], via[~blank]), sent[~blank])
+    np.add.at(load, (via[~blank], target[~blank]), sent[~blank])
+    if (routed > 1 + TOLERANCE).any():
+        i, j = (int(place[0]) for place in np.nonzero(routed > 1 + TOLERANCE))
+        raise PlanRejected(
+            f"routes: shares from '{problem.names[i]}' to '{problem.names[j]}' add up to {routed[i, j]:.9g}, "
+            "must be at most 1"
+        )
+    routed = np.where(problem.demand_mbps > 0, routed, 1.0)
+    return Evaluation(
+        problem=problem,
+        links=links,
+        routed=routed,
+        load=load,
+        transit=transit,
+        changes=_read_steps(problem, plan, links),
+    )
+
+
+def _read_steps(problem: Fabric, plan: Topology, links: Ints) -> list[Ints] | None:
+    """Return the (n, n) change of each step; None without links of today."""
+    present, frame = problem.present, plan.steps
+    if present is None:
+        if frame is not None and len(frame):
+            raise PlanRejected("steps: the problem has no links of today that could be changed")
+        return None
+    if frame is None:
+        raise PlanRejected("plan: has no table 'steps'")
+    numbers = frame["step"].to_numpy(float)
+    wanted = np.unique(numbers)
+    if not np.array_equal(wanted, np.arange(1, len(wanted) + 1)):
+        raise PlanRejected("steps: step must be 1, 2, 3 and so on, without a gap")
+    changes = [read_links(problem, frame[numbers == number], "steps") for number in wanted]
+    now = present.copy()
+    for number, change in enumerate(changes, start=1):
+        now = now + change
+        if (now < 0).any():
+            i, j = (int(place[0]) for place in np.nonzero(now < 0))
+            raise PlanRejected(
+                f"steps: step {number} removes more links of '{problem.names[i]}' and '{problem.names[j]}' "
+                "than there are"
+            )
+    if (now != links).any():
+        i, j = (int(place[0]) for place in np.nonzero(now != links))
+        raise PlanRejected(
+            f"steps: lead to {now[i, j]} links of '{problem.names[i]}' and '{problem.names[j]}', topology "
+            f"has {links[i, j]}"
+        )
+    return changes
+
+
+def check(problem: Fabric, plan: Topology) -> Violations:
+    """Return the constraint violations of the plan, by name.
+
+    ports   a block has more links than ports, in the plan or after a step
+    moves   more links are made anew than the limit on moves allows
+    routes  a demand is routed in part only; one without any path counts as well
+    steps   a step takes more links out of service, or makes more, than its limit allows
+    drain   a step leaves links that do not carry all demand, where those of today and of the plan do
+
+    PlanRejected where it is no plan: see `evaluate`.
+    """
+    done = evaluate(problem, plan)
+    found = _check_ports(problem, "", done.links)
+    present = problem.present
+    if present is not None and problem.move_limit is not None:
+        made = int(np.maximum(done.links - present, 0).sum()) // 2
+        if made > problem.move_limit:
+            found += Violations.of(
+                "moves", where=["links made anew"], amount=[made], allowed=problem.move_limit, unit="links"
+            )
+    source, target = np.nonzero(done.routed < 1 - TOLERANCE)
+    found += Violations.of(
+        "routes",
+        where=[f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
+        amount=done.routed[source, target],
+        allowed=1.0,
+        unit="of the demand",
+    )
+    return found + _check_steps(problem, done)
+
+
+def _check_ports(problem: Fabric, when: str, links: Ints) -> Violations:
+    """Return the blocks with more links than ports."""
+    used = links.sum(axis=1)
+    over = np.flatnonzero(used > problem.ports)
+    return Violations.of(
+        "ports",
+        where=[problem.names[row] + when for row in over],
+        amount=used[over],
+        allowed=problem.ports[over],
+        unit="links",
+    )
+
+
+def _check_steps(problem: Fabric, done: Evaluation) -> Violations:
+    """Return the steps that move too many links, need too many ports, or do not carry the demand."""
+    found, present = Violations(), problem.present
+    if present is None or not done.changes:
+        return found
+    now, limit = present.copy(), problem.step_limit
+    for number, change in enumerate(done.changes, start=1):
+        now = now + change
+        if number < len(done.changes):
+            found += _check_ports(problem, f" after step {number}", now)
+        moved = max(int(np.maximum(change, 0).sum()), int(np.maximum(-change, 0).sum())) // 2
+        if limit is not None and moved > limit:
+            found += Violations.of(
+                "steps", where=[f"step {number}"], amount=[moved], allowed=limit, unit="links"
+            )
+    if not done.fits_before_and_after:  # then no order of steps carries all demand
+        return found
+    scales = np.array(done.step_scales)
+    short = np.flatnonzero(scales < 1 - TOLERANCE)
+    return found + Violations.of(
+        "drain",
+        where=[f"step {place + 1}" for place in short],
+        amount=scales[short],
+        allowed=1.0,
+        unit="times the demand",
+    )

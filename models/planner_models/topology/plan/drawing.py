@@ -1,0 +1,30 @@
+"""Drawings of a plan: its links by utilization, and the demand scale of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.drawing import Curve, Drawing
+from planner_models.topology.plan.check import evaluate
+from planner_models.topology.plan.plan import Topology
+from planner_models.topology.problem.drawing import draw_fabric
+from planner_models.topology.problem.problem import Fabric
+
+
+def draw(problem: Fabric, plan: Topology) -> Sequence[Drawing]:
+    """Draw the links of the plan, and how much of the demand fits in each step of the change."""
+    done = evaluate(problem, plan)
+    drawings: list[Drawing] = [draw_fabric(problem, "Links by utilization", done.links, done.load)]
+    if done.step_scales:
+        frame = pd.DataFrame(
+            {
+                "step": np.arange(1.0, len(done.step_scales) + 1),
+                "demand_that_fits": 100 * np.array(done.step_scales),
+            }
+        )
+        title = "Demand that fits on the links in service in each step"
+        drawings.append(Curve(title=title, frame=frame, units={"demand_that_fits": "%"}))
+    return drawings

@@ -1,0 +1,101 @@
+"""Metrics of system `topology`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.contract.metrics import Headline, Metric
+from planner_models.topology.plan.check import evaluate
+from planner_models.topology.plan.plan import Topology
+from planner_models.topology.problem.problem import Fabric
+
+JUPITER: Final = "Poutievski et al. 2022 (Jupiter)"
+
+
+def _more(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="more", about=about, source=source)
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
+METRICS: Final = (
+    _more(
+        "demand_scale",
+        "",
+        "largest factor by which all demand may be multiplied on the plan's paths; 0 where a demand has none",
+        JUPITER,
+    ),
+    _more("offered_mbps", "Mbit/s", "all demand"),
+    _more("delivered_mbps", "Mbit/s", "demand that fits, where all demands are reduced alike"),
+    _less("unserved_mbps", "Mbit/s", "demand that does not fit, where all demands are reduced alike"),
+    _less(
+        "max_utilization",
+        "",
+        "largest load of a link over its capacity where all is sent; unknown where a demand has no path",
+        JUPITER,
+    ),
+    _less("stretch", "links", "mean number of links that traffic takes, one or two", JUPITER),
+    _less("transit_share", "", "share of traffic that takes a transit block"),
+    _less("links", "links", "links of the topology"),
+    _less("moved_links", "links", "links made anew; unknown without links of today"),
+    _less("steps", "steps", "steps of the change; unknown without links of today"),
+    _more(
+        "drain_scale",
+        "",
+        "least demand scale of the links that stay in service in a step, at most 1; unknown without steps",
+    ),
+)
+HEADLINE: Final = Headline(
+    metric="demand_scale",
+    verb="carries {} times the demand",
+    losses={"unserved_mbps": "leaves {} unserved"},
+    growth="demand_scale",
+    table=(
+        "demand_scale",
+        "max_utilization",
+        "unserved_mbps",
+        "stretch",
+        "transit_share",
+        "moved_links",
+        "steps",
+        "drain_scale",
+    ),
+)
+LIMITS: Final = {
+    "ports": "blocks with more links than ports",
+    "moves": "exceeded limits on moves",
+    "routes": "demands without a whole path",
+    "steps": "steps that move too many links",
+    "drain": "steps in which the demand does not fit",
+}
+
+
+def measure(
+    problem: Fabric,
+    plan: Topology,
+    previous: Topology | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    done = evaluate(problem, plan)
+    offered, scale = float(problem.demand_mbps.sum()), done.scale
+    delivered = offered * min(1.0, scale)
+    transit = float((done.transit * problem.demand_mbps).sum()) / offered
+    present, changes = problem.present, done.changes
+    moved = None if present is None else float(np.maximum(done.links - present, 0).sum() // 2)
+    return {
+        "demand_scale": scale,
+        "offered_mbps": offered,
+        "delivered_mbps": delivered,
+        "unserved_mbps": offered - delivered,
+        "max_utilization": 1 / scale if scale > 0 else None,
+        "stretch": 1 + transit if scale > 0 else None,
+        "transit_share": transit if scale > 0 else None,
+        "links": float(done.links.sum() // 2),
+        "moved_links": moved,
+        "steps": None if changes is None else float(len(changes)),
+        "drain_scale": min(done.step_scales) if done.step_scales else None,
+    }

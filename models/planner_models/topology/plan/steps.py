@@ -1,0 +1,137 @@
+"""Order of a change of links: steps in which the links that stay in service carry the demand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.topology.plan.balance import balance, capacity_of, loads_of
+from planner_models.topology.plan.link_moves import LinkMoves
+from planner_models.topology.problem.problem import Fabric
+
+MOST_TRIED: Final = 12
+"""Pairs of which a single link is tried, those with the most residual capacity first."""
+SHORT_SHARE: Final = 0.99
+"""Share of what the links of today and of the plan carry that a step must carry, where that is not all."""
+
+
+def required_scale(problem: Fabric, *topologies: Ints) -> float:
+    """Return the demand scale that steps should carry: 1, or nearly what the (n, n) topologies do."""
+    scales = [carried_scale(problem, links) for links in topologies]
+    return 1.0 if min(scales) >= 1 else SHORT_SHARE * min(scales)
+
+
+def carried_scale(problem: Fabric, links: Ints, *, enough: float = 1.0) -> float:
+    """Return the demand scale that (n, n) links carry when all demand is routed anew.
+
+    enough  the search stops once it is reached
+    """
+    capacity = capacity_of(links, problem.link_mbps)
+    return balance(problem.demand_mbps, capacity, enough=enough).scale
+
+
+def order_steps(problem: Fabric, links: Ints) -> list[Ints]:
+    """Return the (n, n) changes of links in each step from today's links to (n, n) `links`.
+
+    Each step takes out of service as many links as the demand allows, those with the most residual capacity
+    first, and makes those that the plan wants in their place. Where that fails even for one link, single
+    links of some pairs are tried, and the one goes that leaves the most capacity.
+    """
+    present = problem.present
+    assert present is not None
+    goal = links.astype(np.int64)
+    if (goal == present).all():
+        return []
+    limit = problem.step_limit or int(np.abs(goal - present).sum())
+    need = required_scale(problem, present, goal)
+    now, steps, size = present.copy(), [], limit
+    while (now != goal).any():
+        size = min(limit, 2 * size)
+        rank = residual_links(problem, now)
+        while True:
+            change = _choose_change(problem, now, goal, rank, size)
+            removed = int(np.maximum(-change, 0).sum()) // 2
+            if removed == 0 or carried_scale(problem, now + np.minimum(change, 0), enough=need) >= need:
+                break
+            if removed == 1:
+                change = _spare_one_link(problem, now, goal, rank, need)
+                break
+            size = min(size, removed) // 2
+        steps.append(change)
+        now = now + change
+    return steps
+
+
+def _spare_one_link(problem: Fabric, now: Ints, goal: Ints, rank: Floats, need: float) -> Ints:
+    """Return the removal of one link that leaves the most capacity, or the first that leaves enough."""
+    one, other = np.nonzero(np.triu(now > goal))
+    order = np.argsort(-rank[one, other], kind="stable")[:MOST_TRIED]
+    best, found = -1.0, np.zeros_like(now)
+    for place in order.tolist():
+        change = np.zeros_like(now)
+        _add(change, int(one[place]), int(other[place]), -1)
+        scale = carried_scale(problem, now + change, enough=need)
+        if scale > best:
+            best, found = scale, change
+        if scale >= need:
+            break
+    return found
+
+
+def _choose_change(problem: Fabric, now: Ints, goal: Ints, rank: Floats, size: int) -> Ints:
+    """Return the (n, n) change of a step that removes at most `size` links, and makes at most as many.
+
+    rank  (n, n) links of pairs with the largest go first
+    """
+    moves = LinkMoves(problem, now)
+    start = moves.links.copy()
+    target = goal[moves.one, moves.other]
+    rank = rank[moves.one, moves.other]
+    made = removed = 0
+    for pair in _order_missing(start, target, size):
+        chosen = moves.find_removals(pair, moves.links > target, rank) if made < size else None
+        # a link that is made in this step is not there to be removed
+        if chosen is None or removed + len(chosen) > size:
+            continue
+        for place in chosen:
+            moves.change(place, -1)
+            rank[place] -= 1
+        moves.change(pair, 1)
+        made += 1
+        removed += len(chosen)
+    if (moves.links >= target).all() or (moves.links == start).all():
+        for place in np.argsort(-rank, kind="stable").tolist():
+            count = min(int(moves.links[place] - target[place]), size - removed)
+            if count > 0:
+                moves.change(place, -count)
+                removed += count
+    # a plan with more links than ports has no order: its last step makes all of the rest
+    return moves.to_matrix(moves.links - start) if (moves.links != start).any() else goal - now
+
+
+def _order_missing(links: Ints, target: Ints, most: int) -> list[int]:
+    """Return a pair for each of the links that are missing, the largest part of its links first."""
+    missing = np.clip(target - links, 0, most)
+    pair = np.repeat(np.arange(len(links)), missing)
+    place = np.concatenate([np.arange(count) for count in missing[missing > 0].tolist()] or [np.zeros(0)])
+    part = (links[pair] + place) / target[pair]
+    order: list[int] = pair[np.argsort(part, kind="stable")].tolist()
+    return order
+
+
+def residual_links(problem: Fabric, links: Ints) -> Floats:
+    """Return the (n, n) links between blocks beyond those that a balanced routing of all demand fills."""
+    routing = balance(problem.demand_mbps, capacity_of(links, problem.link_mbps))
+    load = loads_of(routing.shares * problem.demand_mbps[:, :, None])
+    residual: Floats = links - np.maximum(load, load.T) / np.where(
+        problem.link_mbps > 0, problem.link_mbps, 1.0
+    )
+    return residual
+
+
+def _add(change: Ints, one: int, other: int, links: int) -> None:
+    """Change the links of two blocks in place."""
+    change[one, other] += links
+    change[other, one] += links
