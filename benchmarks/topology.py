@@ -3,8 +3,8 @@
     python -m benchmarks.topology [--quick]
 
 Links are made from nothing. `gravity` has blocks of two generations, `balanced` demand that fills the ports
-of every block, which is the hardest case: no block has ports to spare for rounding. Times are of the processor,
-with the routing, after compiling. Scales are shares of the bound.
+of every block, which is the hardest case: no block has ports to spare for rounding. Times are of the
+processor, with the routing, after compiling. Scales are shares of the bound.
 
 Asserted: plans pass the check, no design beats the bound, and `optimum` is within 1% of it.
 """
