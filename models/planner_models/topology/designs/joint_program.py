@@ -210,8 +210,8 @@ class JointProgram:
         gain = (self.rate * (price + price.T))[self.pairs]
         if cost <= 0:
             return None, transit
-        worth = self.best_topology(gain, options)
-        return (None if worth is None else worth / cost), transit
+        most = self.best_topology(gain, options)
+        return (None if most is None else most / cost), transit
 
     def read(self, solution: Solution, paths: Paths) -> tuple[Floats, Floats]:
         """Return the (n, n) links and (n, n, n) shares of a solution."""
