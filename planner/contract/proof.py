@@ -21,6 +21,9 @@ class Status(enum.Enum):
         return self.value
 
 
+OPTIMAL_GAP: Final = 1e-4
+"""Relative gap up to which a plan is called optimal. Solvers stop integer programs there."""
+
 SEARCH_STATUSES: Final = (
     "optimal",
     "within gap",

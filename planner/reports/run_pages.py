@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from planner import __version__
 from planner.contract.drawing import NetworkMap
 from planner.contract.notes import notes_of
+from planner.contract.proof import OPTIMAL_GAP
 from planner.formatting import amount_or_number, heading, number, percent, phrase, scale_of, sizes
 from planner.reports.document import Column, Highlight, Kind, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better, differ
-from planner.runs.verdict import PROVEN, best_run, headline_values, windows_verdict
+from planner.runs.verdict import best_run, headline_values, windows_verdict
 from planner.scenarios.commands import command_line, python_lines, value_text
 from planner.scenarios.scenario import without_failures
 
@@ -757,7 +758,7 @@ def what_is_proven(run: Run) -> str:
     metric, objective, _ = _proven_values(run)[0]
     extreme = "most" if metric.better == "more" else "least"
     scoped = f" for {scope}" if scope else ""
-    if objective is not None and (proof.gap or 0.0) <= PROVEN:
+    if objective is not None and (proof.gap or 0.0) <= OPTIMAL_GAP:
         shown = amount_or_number(objective, metric.unit)
         says = f"optimal: {metric.label} of {shown} is the {extreme} that is possible{scoped}"
         says += "; nothing is proven of other plans" if scope else ""

@@ -19,7 +19,7 @@ from planner.contract.design import Decision
 from planner.contract.metrics import Metric
 from planner.contract.notes import notes_of
 from planner.contract.plan import Breakdown, Violations
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import OPTIMAL_GAP, Proof, Status
 from planner.contract.ranking import compare_ranks
 from planner.contract.system import System
 from planner.contract.tables import digest
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOLERANCE: Final = 1e-6  # relative difference of the claimed objective value and that of the plan
-OPTIMAL_GAP: Final = 1e-4  # a larger gap is called "within gap"; solvers stop integer programs at this one
 
 
 @dataclass(frozen=True)
@@ -136,6 +135,8 @@ class Run(Result):
             return "no plan found" if proof.bound is None else "bound only"
         if proof.status is not Status.FEASIBLE:
             return str(proof.status)
+        if proof.gap is not None and proof.gap <= OPTIMAL_GAP:
+            return str(Status.OPTIMAL)
         limit_s = self.options.time_limit_s
         if proof.is_cut or (limit_s is not None and (proof.seconds or 0.0) >= 0.95 * limit_s):
             return "time limit"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.metrics import Headline
-from planner.contract.proof import Status, relative_gap
+from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
 from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase, plural, sizes
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SAME: Final = 1e-6  # relative difference of values that a sentence calls equal
 SMALL: Final = 1e-9  # amount of a loss that a sentence leaves out
-PROVEN: Final = 1e-4  # relative distance to the bound that a sentence calls proven
 LEAST_PART: Final = 1e-6  # of a loss; groups with less lose nothing
 MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of their own
 
@@ -207,7 +206,7 @@ def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str
     says = headline_words(run.system, run.metrics)
     total = run.metrics.get(headline.total)
     is_all = first.better == "more" and total is not None and _is_same(values[0], total)
-    is_reached = bool(bounds) and _reaches(values[0], bounds[0], EQUAL if others else PROVEN)
+    is_reached = bool(bounds) and _reaches(values[0], bounds[0], EQUAL if others else OPTIMAL_GAP)
     is_ranked = bool(others) and len(values) > 1
     if is_reached and not (is_all and is_ranked):
         says += f", proven to be the {_extreme(first)} that is possible"
@@ -216,7 +215,7 @@ def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str
         says += f", {headline.then_words} {_amount(values[1], then)}"
         after = "" if is_all else " then"
         if is_reached and len(bounds) > 1:
-            if _reaches(values[1], bounds[1], PROVEN):
+            if _reaches(values[1], bounds[1], OPTIMAL_GAP):
                 says += f", proven to be the {_extreme(then)} that is possible{after}"
             else:
                 says += f"; {_possible(bounds[1], then)}{after}"
@@ -232,7 +231,7 @@ def _limited_proof(run: Run, first: Metric) -> str:
         return ", optimal by the information that it has" if proof.status is Status.OPTIMAL else ""
     if not proof.bound_scope or proof.bound is None or proof.metric != first.name:
         return ""
-    if (proof.gap or 0.0) <= PROVEN:
+    if (proof.gap or 0.0) <= OPTIMAL_GAP:
         return f", proven to be the {_extreme(first)} that is possible for {proof.bound_scope}"
     return f"; {_possible(proof.bound, first)} for {proof.bound_scope}"
 

@@ -12,11 +12,11 @@ import pandas as pd
 
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Metric
-from planner.contract.proof import Proof
+from planner.contract.proof import OPTIMAL_GAP, Proof
 from planner.contract.system import System
 from planner.formatting import amount_or_number, few, number, percent, sizes
 from planner.runs.result import Result, aligned
-from planner.runs.run import OPTIMAL_GAP, Run
+from planner.runs.run import Run
 from planner.runs.trials import Adjustments
 from planner.runs.verdict import headline_words, loss_words
 from planner.scenarios.arguments import plain_value
