@@ -25,8 +25,8 @@ from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates
 from planner_models.traffic.plan.deployment import deployment_tables
 from planner_models.traffic.plan.multiresolution_splitting import compile_rules
 from planner_models.traffic.plan.plan import Routing, routing_by_target, routing_from_tables
+from tests.models.networks.test_classes import example, share_one
 from tests.models.traffic.networks import class_problems
-from tests.models.traffic.problem.test_classes import example, share_one
 
 QUICK = [one for one in DESIGNS if one.name not in ("fptas", "mptcp")]  # those take long on their own
 
