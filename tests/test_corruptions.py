@@ -23,7 +23,7 @@ FACTORS = (0.0, 0.5, 2.0, 3.0, -1.0)
 
 DECISIONS = {
     "brokering": {"assignments", "rounds", "offers"},
-    "capacity": {"purchases", "flows"},
+    "capacity": {"purchases", "flows", "tunnel_flows"},
     "circuitflows": {"configurations", "queues", "settings", "placement"},
     "circuits": {"configurations", "packet"},
     "coflows": {"circuits", "priorities", "settings"},

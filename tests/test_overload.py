@@ -39,7 +39,12 @@ class Overload:
 OVERLOADS = {
     "brokering": Overload("brokering/own_data", {"problem.capacity_scale": 0.2}, "own_prices", "shed"),
     "capacity": Overload("capacity/backbone", {"problem.budget": 40.0}, "greedy", "unserved_mbps"),
-    "circuitflows": Overload("circuitflows/one_ring", {}, "voq", "undelivered_gb"),
+    "circuitflows": Overload(
+        "circuitflows/one_ring",
+        {"problem.horizon_us": 500_000.0, "problem.starts_us": 500_000.0},
+        "voq",
+        "undelivered_gb",
+    ),
     "circuits": Overload("circuits/skewed_64", {"problem.scale": 10.0}, "solstice", "unserved_bits"),
     "coflows": Overload("coflows/own_data", {"problem.fail_racks": ["web"]}, "sunflow", "incomplete_coflows"),
     "livevideo": Overload(

@@ -13,6 +13,7 @@ from planner.contract.proof import SEARCH_STATUSES
 from planner.formatting import duration, few, number, plain, scale_of
 from planner.reports.document import Column, Page, Part, Table, Text, table_of
 from planner.scenarios.catalogue import find_system
+from planner.scenarios.commands import value_text
 from planner.store.record import column_of
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
 
 
 def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part:
+    rows = rows.assign(**{axis: [_plain(value) for value in rows[axis]] for axis in axes})
     varied = [axis for axis in axes if len(rows[axis].unique()) > 1]
     moving = [
         metric
@@ -155,6 +157,11 @@ def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part
         return [_along(rows, axis, metric) for axis in varied for metric in moving[:MOST_FIGURES]]
 
     return Part(title=system.name, tables=[table], drawings=drawings, detail=True)
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of an axis; a list or a table as text, so that values can be told apart."""
+    return value_text(value) if isinstance(value, list | dict) else value
 
 
 def _varies(values: pd.Series) -> bool:

@@ -97,7 +97,6 @@ HEADLINE: Final = Headline(
         "unserved_mbps",
         "total_cost",
         "purchase_cost",
-        "routing_cost",
         "upgraded_links",
         "max_utilization",
         "survived_failures",

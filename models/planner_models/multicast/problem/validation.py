@@ -97,7 +97,7 @@ def find_host_faults(hosts: pd.DataFrame, wiring: Wiring, ports: int) -> list[st
     if absent:
         return [f"hosts: column '{absent[0]}' is missing"]
     faults = []
-    edges = np.bincount(wiring.edge_pod)
+    edges = np.bincount(wiring.edge_pod, minlength=wiring.pods)
     for name, most in zip(HOST_COLUMNS, (wiring.pods, int(edges.max()), ports), strict=True):
         place = hosts[name]
         rule = f"{name} is {{{name}:g}}, must be whole and below {most}"
