@@ -160,7 +160,7 @@ def _sweep_part(system: System, rows: pd.DataFrame, axes: Sequence[str]) -> Part
 
 
 def _plain(value: Any) -> Any:
-    """Return the value of an axis; a list or a table as text, so that values can be told apart."""
+    """Return the value of an axis; lists and tables as text, which can be compared."""
     return value_text(value) if isinstance(value, list | dict) else value
 
 

@@ -55,3 +55,8 @@ def test_names_and_heads_are_whole(scenarios: int) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_lists_along_an_axis_are_told_apart() -> None:
+    values = [catalogue_pages._plain(value) for value in (["a"], ["a", "b"], {"x": 1}, 0.5, "a")]
+    assert values == ['["a"]', '["a", "b"]', '{"x" = 1}', 0.5, "a"]

@@ -137,3 +137,13 @@ def test_a_fabric_without_ports_is_one_clear_line() -> None:
     del tables["hosts"]
     with pytest.raises(InputError, match="column 'k' is missing"):
         Multicast.from_tables(tables | {"fabric": tables["fabric"].drop(columns="k")})
+
+
+def test_a_host_in_a_pod_without_edge_switches_is_named() -> None:
+    tables = tree()
+    switches = tables["switches"]
+    is_moved = (switches["layer"] == "edge") & (switches["pod"] == switches["pod"].max())
+    pod = switches["pod"].where(~is_moved, 0.0)
+    hosts = pd.DataFrame({"host": ["a"], "pod": [float(switches["pod"].max())], "edge": [0.0], "port": [0.0]})
+    with pytest.raises(InputError, match="hosts row 1: its pod has fewer edge switches"):
+        Multicast.from_tables(tables | {"switches": switches.assign(pod=pod), "hosts": hosts})
