@@ -1,4 +1,4 @@
-"""What a plan buys: the steps and budgets that a page shows, and the network before and with them."""
+"""Purchases of a plan: the steps and budgets that a page shows, and the network before and with them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What control planes of system `capacity` know: all of the problem."""
+"""Information of control planes of system `capacity`: all of the problem."""

@@ -1,4 +1,4 @@
-"""What each traffic class gets of a plan: without failures, and in the failure that hurts it most."""
+"""The traffic that each class gets of a plan: without failures, and in the failure that hurts it most."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ class CapacityPlanning:
 
     @property
     def has_classes(self) -> bool:
-        """Whether demands have traffic classes."""
+        """True where demands have traffic classes."""
         return "class" in self.demands
 
     @cached_property

@@ -16,7 +16,7 @@ from planner_models.coflows.problem.problem import CoflowsInTime, Floats
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Completion:
-    """What a plan carries, and when.
+    """The flows that a plan carries, and their times.
 
     circuit_bits  (F,) carried by circuits
     packet_bits   (F,) carried by the packet switch

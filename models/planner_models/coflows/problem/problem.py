@@ -223,7 +223,7 @@ class CoflowsInTime(Racks):
 
     @property
     def has_packet_switch(self) -> bool:
-        """Whether any rack has a link to the packet switch."""
+        """True where any rack has a link to the packet switch."""
         return bool((self.packet_mbps > 0).any())
 
     # --- validation -----------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""What control planes of system `topology` know: all of the problem."""
+"""Information of control planes of system `topology`: all of the problem."""

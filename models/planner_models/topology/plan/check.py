@@ -21,7 +21,7 @@ TOLERANCE: Final = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What the tables of a plan say, re-derived row by row.
+    """The content of a plan's tables, re-derived row by row.
 
     links    (n, n) links
     routed   (n, n) share of each demand that has a path; 1 where there is no demand
@@ -65,7 +65,7 @@ class Evaluation:
 
     @cached_property
     def fits_before_and_after(self) -> bool:
-        """Whether all demand fits on the links of today, and on those of the plan."""
+        """True where all demand fits on the links of today, and on those of the plan."""
         present = self.problem.present
         assert present is not None
         return required_scale(self.problem, present, self.links) >= 1

@@ -1,4 +1,4 @@
-"""What each class gets of a plan, without failures and in its worst one."""
+"""The traffic of each class in a plan, without failures and in its worst one."""
 
 from __future__ import annotations
 

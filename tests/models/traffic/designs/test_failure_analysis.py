@@ -128,7 +128,7 @@ def test_a_plan_made_elsewhere_is_examined() -> None:
     ],
 )
 def test_a_design_is_restored_as_it_is_made_for(design: str, words: str) -> None:
-    """What arrives in each failure is at least what the plan guarantees, and as its metrics say."""
+    """Delivered traffic in each failure is at least what the plan guarantees, and as its metrics say."""
     problem = Traffic.from_tables({"links": LINKS, "demands": DEMANDS})
     result = planner.failures(problem, design=design, failures="links")
     assert words in result.restoration
