@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planner.contract.design import Decision
 from planner_models.circuits.designs import birkhoff_decomposition, eclipse, equal_days, solstice
-from planner_models.circuits.plan.plan import IDLE, Day, Schedule
+from planner_models.circuits.plan.plan import IDLE, Day, Schedule, read_days
 from planner_models.circuits.problem.problem import Circuits
 
 Scheduler = Literal["solstice", "eclipse", "bvn", "tms", "hotspot", "islip"]
@@ -44,24 +44,15 @@ def plan_week(
     if not wanted.any():
         return []
     observed = week.with_matrix(wanted)
-    days = (
-        DAYS[scheduler](observed) if scheduler in DAYS else _days_of(observed, SCHEDULES[scheduler](observed))
-    )
+    days = DAYS[scheduler](observed) if scheduler in DAYS else _schedule_days(observed, scheduler)
     own = [day.without_loops() for day in days]
     return stretch_days(week, [day for day in own if (day.target != IDLE).any()])
 
 
-def _days_of(week: Circuits, decision: Decision[Schedule]) -> list[Day]:
-    """Return the days of a decision's plan."""
-    if decision.plan is None:
-        return []
-    days = []
-    for _, rows in decision.plan.configurations.groupby("day", sort=True):
-        target = np.full(len(week.racks), IDLE, dtype=np.int64)
-        source, to = week.rows_of(rows)
-        target[source] = to
-        days.append(Day(duration_us=float(rows["duration_us"].iloc[0]), target=target))
-    return days
+def _schedule_days(week: Circuits, scheduler: str) -> list[Day]:
+    """Return the days of a scheduler's plan; none where it has no plan."""
+    plan = SCHEDULES[scheduler](week).plan
+    return [] if plan is None else read_days(week, plan.configurations)
 
 
 def prepare_demand(week: Circuits, bits: NDArray[np.float64], *, fill_share: float) -> NDArray[np.float64]:

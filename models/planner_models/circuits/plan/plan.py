@@ -116,6 +116,17 @@ def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedu
     return Schedule(**frames)
 
 
+def read_days(problem: Circuits, configurations: pd.DataFrame) -> list[Day]:
+    """Return the days of the table `configurations` of a plan, in their order."""
+    days = []
+    for _, rows in configurations.groupby("day", sort=True):
+        target = np.full(len(problem.racks), IDLE, dtype=np.int64)
+        source, to = problem.rows_of(rows)
+        target[source] = to
+        days.append(Day(duration_us=float(rows["duration_us"].iloc[0]), target=target))
+    return days
+
+
 def circuit_bits(problem: Circuits, days: Sequence[Day]) -> NDArray[np.float64]:
     """Return (m,) what the circuits can carry of each pair with demand, bits.
 

@@ -14,7 +14,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, optimum, solstice
 from planner_models.circuits.plan.compiled import kernel
-from planner_models.circuits.plan.plan import IDLE, Day
+from planner_models.circuits.plan.plan import IDLE, Day, read_days
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.coflows.designs.decision import decide_on_circuits
 from planner_models.coflows.designs.sunflow import EPSILON, NONE, busiest_port_ms
@@ -67,7 +67,7 @@ def schedule_most_served(
 
     def days(week: Circuits) -> list[Day]:
         plan = optimum.schedule(_as_table(week), options=options).plan
-        return [] if plan is None else _days_of(week, plan.configurations)
+        return [] if plan is None else read_days(week, plan.configurations)
 
     return _schedule(problem, window_ms, days, options)
 
@@ -77,17 +77,6 @@ def _as_table(week: Circuits) -> Circuits:
     source, target = week.pairs
     frame = pd.DataFrame({**week.name_pairs(source, target), "bits": week.pair_bits})
     return Circuits(racks=week.racks, demands=frame, switch=week.switch)
-
-
-def _days_of(week: Circuits, configurations: pd.DataFrame) -> list[Day]:
-    """Return the days of a schedule's table."""
-    days = []
-    for _, rows in configurations.groupby("day", sort=True):
-        target = np.full(len(week.racks), IDLE, dtype=np.int64)
-        source, to = week.rows_of(rows)
-        target[source] = to
-        days.append(Day(duration_us=float(rows["duration_us"].iloc[0]), target=target))
-    return days
 
 
 def _schedule(
