@@ -10,6 +10,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.livevideo.designs import integer_program
+from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.plan.streams import Streams
@@ -74,9 +75,9 @@ def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) 
             )
         observed = pin_everything(problem) if pins else problem
         decision = decide(observed, options=options, **parameters)
-        unserved = (
-            None if decision.plan is None else measure(problem, decision.plan, None)["unserved_clients"]
-        )
+        if decision.plan is None:
+            return decision
+        unserved = problem.clients[~compute_delivery(problem, decision.plan).served].sum()
         if not unserved:
             return decision
         reason = (

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.livevideo.designs.admission import admit_pinned, conclude
@@ -18,13 +19,13 @@ def distribute(
     problem: LiveVideo,
     *,
     order: Annotated[
-        Literal["random", "table"],
-        Field(description="order in which objects are sent: random, or as in the table"),
+        Literal["random", "arrival", "table"],
+        Field(description="order in which objects are sent: random, by first request, or as in the table"),
     ] = "random",
     seed: Annotated[int, Field(ge=0, description="seed of the random order")] = 0,
     options: Options = Options(),
 ) -> Decision[Trees]:
-    """Send every object to every edge that has residual capacity; groups use their nearest edge only.
+    """Send every requested object to every edge that has residual capacity; groups use their nearest edge.
 
     Objects come one after the other, each to every cluster of each tier, over the cheapest link with
     residual capacity from a cluster that has it.
@@ -36,8 +37,7 @@ def distribute(
         return streams
     by_level = [np.flatnonzero(problem.level == step).tolist() for step in range(len(problem.tiers))]
     cost = problem.cost.tolist()
-    count = len(problem.objects)
-    items = np.arange(count) if order == "table" else np.random.default_rng(seed).permutation(count)
+    items = _order_objects(problem, order, seed)
     for item in items.tolist():
         for clusters in by_level[1:-1]:
             for cluster in clusters:
@@ -57,3 +57,13 @@ def distribute(
         if streams.has(item, streams.tail[nearest]) and streams.can_carry(item, nearest):
             streams.add(item, nearest)
     return conclude(streams)
+
+
+def _order_objects(problem: LiveVideo, order: str, seed: int) -> Ints:
+    """Return the requested objects in the order in which they are sent."""
+    if order == "arrival":
+        arrived = problem.object[np.argsort(problem.arrival_s, kind="stable")]
+        items, first = np.unique(arrived, return_index=True)
+        return items[np.argsort(first)]
+    items = np.unique(problem.object)
+    return items if order == "table" else np.random.default_rng(seed).permutation(items)

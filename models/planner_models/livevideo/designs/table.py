@@ -16,7 +16,14 @@ from planner_models.livevideo.designs import (
     vdn,
 )
 from planner_models.livevideo.designs.admission import with_service
+from planner_models.livevideo.designs.lower_bitrates import with_lower_bitrates
 from planner_models.livevideo.information import observe, signalling
+
+
+def _complete(decide: Any, *, pins: bool = False) -> Any:
+    """Return a design's function with the parameter `lower_bitrates` and with service "all"."""
+    return with_service(with_lower_bitrates(decide), pins=pins)
+
 
 CENTRAL: Final[dict[str, Any]] = {
     "observe": observe.observe_centrally,
@@ -29,7 +36,7 @@ RIVALS: Final = "Mukerjee 2018, section 4.7.1"
 DESIGNS: Final = (
     Design(
         name="vdn",
-        decide=with_service(vdn.distribute, pins=True),
+        decide=_complete(vdn.distribute, pins=True),
         messages="every cluster reports its links and requests to a central controller; the controller sends "
         "every cluster the next hop of each object",
         source="Mukerjee 2018, section 4.5",
@@ -41,7 +48,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="optimum",
-        decide=with_service(optimum.distribute, pins=True),
+        decide=_complete(optimum.distribute, pins=True),
         messages="as vdn",
         source="Mukerjee 2018, Fig. 4.8",
         model=optimum.build_model,
@@ -49,14 +56,14 @@ DESIGNS: Final = (
     ),
     Design(
         name="everything_everywhere",
-        decide=with_service(everywhere.distribute),
+        decide=_complete(everywhere.distribute),
         signalling=no_signalling,
         mechanism=Mechanism.NONE,
         source=RIVALS,
     ),
     Design(
         name="overlay_multicast",
-        decide=with_service(overlay_multicast.distribute),
+        decide=_complete(overlay_multicast.distribute),
         observe=observe.observe_centrally,
         signalling=signalling.count_per_channel,
         mechanism=Mechanism.NONE,
@@ -65,7 +72,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cdn",
-        decide=with_service(dns.distribute),
+        decide=_complete(dns.distribute),
         signalling=signalling.count_dns(dns.CDN_TTL_S),
         messages="clusters report load and subscriptions once a minute, and query DNS for their parents; "
         "answers are cached for 30 seconds",
@@ -74,7 +81,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="cdn_1s",
-        decide=with_service(dns.distribute_1s),
+        decide=_complete(dns.distribute_1s),
         signalling=signalling.count_dns(dns.CDN_1S_TTL_S),
         messages="as cdn, with answers cached for one second",
         source=RIVALS,
@@ -82,7 +89,7 @@ DESIGNS: Final = (
     ),
     Design(
         name="distributed",
-        decide=with_service(distributed.distribute),
+        decide=_complete(distributed.distribute),
         signalling=signalling.count_distributed,
         messages="clusters announce distance and path capacity of each object to those one tier down, every "
         "second",
@@ -91,14 +98,14 @@ DESIGNS: Final = (
     ),
     Design(
         name="centralized",
-        decide=with_service(vdn.distribute, pins=True),
+        decide=_complete(vdn.distribute, pins=True),
         messages="as vdn; requests of the last seconds are not observed yet and stay unserved",
         source="Mukerjee 2018, section 4.7.2",
         **CENTRAL | {"observe": observe.observe_with_age},
     ),
     Design(
         name="hybrid",
-        decide=with_service(hybrid.distribute, pins=True),
+        decide=_complete(hybrid.distribute, pins=True),
         observe=observe.observe_hybrid,
         signalling=signalling.count_hybrid,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,

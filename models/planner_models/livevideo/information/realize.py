@@ -57,13 +57,21 @@ def admit_plan(truth: LiveVideo, observed: LiveVideo, plan: Trees) -> tuple[Stre
             paths.send(item, [link])
     order = np.argsort(truth.arrival_s, kind="stable")
     is_pinned = np.isin(order, truth.pinned_requests)
-    refused = []
+    refused, denied = [], []
     for q in np.concatenate([order[is_pinned], order[~is_pinned]]).tolist():
         item, group = int(truth.object[q]), int(truth.group[q])
-        if streams.has(item, group) or not paths.is_planned(item, group):
+        if streams.has(item, group):
             continue
-        if not paths.send(item, paths.links_into(item, group)):
+        if not paths.is_planned(item, group):
+            denied.append(q)
+        elif not paths.send(item, paths.links_into(item, group)):
             refused.append(q)
+    for q in denied:  # clients that were denied, and for whom a lower bitrate is planned
+        item, group = int(truth.lower_object[truth.object[q]]), int(truth.group[q])
+        while item >= 0 and not streams.has(item, group):
+            if paths.is_planned(item, group) and paths.send(item, paths.links_into(item, group)):
+                break
+            item = int(truth.lower_object[item])
     return streams, np.array(refused, dtype=np.int64)
 
 

@@ -179,13 +179,43 @@ def served_without_overload(problem: LiveVideo, found: Delivery) -> Bools:
     over = found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
     if not over.any():
         return found.served
+    keys = problem.object * len(problem.clusters) + problem.group
+    return np.asarray(np.isin(keys, _arrivals_without_overload(problem, found)))
+
+
+def received_mbps(problem: LiveVideo, found: Delivery) -> Floats:
+    """Return the bitrate that the clients of each request receive without overload, (Q,); 0 for none.
+
+    It is the requested one, else the highest lower one of their channel that reaches their group.
+    """
+    count = len(problem.clusters)
+    item, group = np.divmod(_arrivals_without_overload(problem, found), count)
+    is_group = problem.level[group] == problem.group_level
+    item, group = item[is_group], group[is_group]
+    bitrates, rank = np.unique(problem.bitrate_mbps, return_inverse=True)
+    rungs, channel = len(bitrates) + 1, problem.channel_number
+
+    def keys(items: Ints, groups: Ints) -> Ints:  # in order of group and channel, then of bitrate
+        return np.asarray((groups * (channel.max(initial=0) + 1) + channel[items]) * rungs + rank[items])
+
+    arrived = np.sort(keys(item, group))
+    wanted = keys(problem.object, problem.group)
+    place = np.searchsorted(arrived, wanted, side="right") - 1
+    last = arrived[np.maximum(place, 0)] if len(arrived) else np.full(len(wanted), -1)
+    is_reached = (place >= 0) & (last // rungs == wanted // rungs)
+    return np.where(is_reached, bitrates[np.where(is_reached, last % rungs, 0)], 0.0)
+
+
+def _arrivals_without_overload(problem: LiveVideo, found: Delivery) -> Ints:
+    """Return keys, object times number of clusters plus cluster, of what arrives without overload."""
+    over = found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
     count = len(problem.clusters)
     level = problem.level[problem.tail[found.link]]
-    intact = np.zeros(0, dtype=np.int64)  # keys of (object, cluster) served without overload
+    intact = [np.zeros(0, dtype=np.int64)]
     for step in range(problem.group_level):
         item, link = found.object[level == step], found.link[level == step]
         is_intact = ~over[link]
         if step:
-            is_intact &= np.isin(item * count + problem.tail[link], intact)
-        intact = item[is_intact] * count + problem.head[link[is_intact]]
-    return np.asarray(np.isin(problem.object * count + problem.group, intact))
+            is_intact &= np.isin(item * count + problem.tail[link], intact[-1])
+        intact.append(item[is_intact] * count + problem.head[link[is_intact]])
+    return np.concatenate(intact)

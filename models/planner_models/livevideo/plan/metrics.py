@@ -9,7 +9,13 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.metrics import Headline, Metric
-from planner_models.livevideo.plan.check import TOLERANCE, Delivery, compute_delivery, served_without_overload
+from planner_models.livevideo.plan.check import (
+    TOLERANCE,
+    Delivery,
+    compute_delivery,
+    received_mbps,
+    served_without_overload,
+)
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -25,10 +31,17 @@ METRICS: Final = tuple(
         ("requested_service", "", "more", "", "weighted priority of all clients"),
         ("clients_at_bitrate", "%", "more", AT_BITRATE,
          "clients served at the requested bitrate: over links without overload"),
-        ("unserved_clients", "clients", "less", "", "clients whose request no tree reaches"),
+        ("clients_served", "%", "more", "",
+         "clients served at the requested bitrate, or at a lower one of their channel"),
+        ("lower_bitrate_clients", "clients", "less", "",
+         "clients served only at a lower bitrate of their channel than the requested one"),
+        ("unserved_clients", "clients", "less", "",
+         "clients that no tree reaches at the requested bitrate or a lower one of their channel"),
         ("degraded_clients", "clients", "less", "", "clients served over a link with overload"),
         ("average_bitrate_kbps", "kbit/s", "more", AT_BITRATE,
          "mean bitrate of the clients, 0 for those not served at the requested bitrate"),
+        ("delivered_kbps", "kbit/s", "more", AT_BITRATE,
+         "mean bitrate of the clients, at the requested bitrate or the highest lower one that reaches them"),
         ("cost_per_satisfied", "cost x Mbit/s", "less", AT_BITRATE,
          "cost of all traffic over the number of clients served at the requested bitrate"),
         ("cost", "cost x Mbit/s", "less", "", "cost of all traffic on all links"),
@@ -50,7 +63,11 @@ HEADLINE: Final = Headline(
     metric=OBJECTIVE,
     verb="reaches a service minus cost of",
     total="requested_service",
-    losses={"degraded_clients": "degrades the video of", "unserved_clients": "cannot serve"},
+    losses={
+        "degraded_clients": "degrades the video of",
+        "lower_bitrate_clients": "lowers the bitrate of",
+        "unserved_clients": "cannot serve",
+    },
     table=(
         OBJECTIVE, "clients_at_bitrate", "unserved_clients", "degraded_clients", "average_bitrate_kbps",
         "cost_per_satisfied", "join_s", "overloaded_links",
@@ -71,6 +88,8 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
     clients, bitrate = problem.clients, problem.bitrate_mbps
     everyone = float(clients.sum())
     satisfied = float(clients[intact].sum())
+    received_kbps = 1000 * received_mbps(problem, whole)
+    has_lower = ~whole.served & (received_kbps > 0)
     cost = float(problem.cost @ found.load_mbps)
     core = problem.level[problem.tail] == 0
     core_mbps = float(problem.capacity_mbps[core].sum())
@@ -79,11 +98,14 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         OBJECTIVE: float(problem.value[intact].sum()) - problem.cost_weight * cost,
         "requested_service": float(problem.value.sum()),
         "clients_at_bitrate": 100 * satisfied / everyone if everyone else None,
-        "unserved_clients": float(clients[~whole.served].sum()),
+        "clients_served": 100 * float(clients[received_kbps > 0].sum()) / everyone if everyone else None,
+        "lower_bitrate_clients": float(clients[has_lower].sum()),
+        "unserved_clients": float(clients[~whole.served & ~has_lower].sum()),
         "degraded_clients": float(clients[whole.served & ~intact].sum()),
         "average_bitrate_kbps": (
             1000 * float(clients[intact] @ bitrate[problem.object[intact]]) / everyone if everyone else None
         ),
+        "delivered_kbps": float(clients @ received_kbps) / everyone if everyone else None,
         "cost_per_satisfied": cost / satisfied if satisfied else None,
         "cost": cost,
         "requests_served": 100 * float(intact.mean()) if len(intact) else None,

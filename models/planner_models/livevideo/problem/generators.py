@@ -57,6 +57,10 @@ EdgeDegree = Annotated[int, Field(ge=1, description="edges that a group is linke
 Scheme = Annotated[
     Priority, Field(description="quality: bitrate, balanced: 1, quantity: 1 over bitrate, of each object")
 ]
+LowerBitrates = Annotated[
+    bool,
+    Field(description="channels exist at the bitrates below their highest requested one, too"),
+]
 Country = Annotated[
     str, Field(description="country of the cities with edges and groups, two letters; *: the world")
 ]
@@ -83,6 +87,7 @@ def heavy_tail(
     edges_per_group: EdgeDegree = 3,
     priority: Scheme = "balanced",
     country: Country = "US",
+    lower_bitrates: LowerBitrates = False,
     seed: Seed = 0,
 ) -> LiveVideo:
     """Generate Heavy-Tail: 10,000 channels, the last 99% with 60% of the requests, mean 6,850 kbit/s."""
@@ -96,6 +101,7 @@ def heavy_tail_active(
     edges: Edges = 100,
     source_gbps: SourceGbps = 4.0,
     priority: Scheme = "balanced",
+    lower_bitrates: LowerBitrates = False,
     seed: Seed = 0,
 ) -> LiveVideo:
     """Generate Heavy-Tail with all viewers at a time, 8 a channel, instead of the arrivals of one minute."""
@@ -124,6 +130,7 @@ def average_day(
     edges_per_group: EdgeDegree = 3,
     priority: Scheme = "balanced",
     country: Country = "US",
+    lower_bitrates: LowerBitrates = False,
     seed: Seed = 0,
 ) -> LiveVideo:
     """Generate Average Day: 4,144 channels, 7% of them with half of the requests, mean 2,725 kbit/s."""
@@ -142,6 +149,7 @@ def large_event(
     groups: Groups = 2_587,
     source_gbps: SourceGbps = 4.0,
     priority: Scheme = "balanced",
+    lower_bitrates: LowerBitrates = False,
     seed: Seed = 0,
 ) -> LiveVideo:
     """Generate Large Event: Average Day and four games with 200,000 viewers each (48 million an hour)."""
@@ -198,6 +206,7 @@ def _generate(
     requests_per_video: float,
     priority: Priority,
     seed: int,
+    lower_bitrates: bool = False,
     games: int = 0,
     viewers: float = 0.0,
     **network: Any,
@@ -230,6 +239,10 @@ def _generate(
         )
         demand = workloads.merge_demand(demand, event)
     objects, requests = workloads.build_tables(
-        demand, groups=drawn.groups, bitrates_kbps=workload.bitrates_kbps, priority=priority
+        demand,
+        groups=drawn.groups,
+        bitrates_kbps=workload.bitrates_kbps,
+        priority=priority,
+        lower_bitrates=lower_bitrates,
     )
     return LiveVideo(clusters=drawn.clusters, links=drawn.links, objects=objects, requests=requests)

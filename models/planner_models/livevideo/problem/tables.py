@@ -149,6 +149,15 @@ class VideoTables:
         return np.asarray(number)
 
     @cached_property
+    def lower_object(self) -> Ints:
+        """(O,) object at the next lower bitrate of each object's channel; -1 for the lowest."""
+        order = np.lexsort((self.bitrate_mbps, self.channel_number))
+        lower = np.full(len(order), -1, dtype=np.int64)
+        is_same = self.channel_number[order[1:]] == self.channel_number[order[:-1]]
+        lower[order[1:][is_same]] = order[:-1][is_same]
+        return lower
+
+    @cached_property
     def sources(self) -> Ints:
         """(S,) clusters of the first tier."""
         return np.flatnonzero(self.level == 0)

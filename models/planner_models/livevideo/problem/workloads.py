@@ -132,9 +132,17 @@ def merge_demand(one: Demand, other: Demand) -> Demand:
 
 
 def build_tables(
-    demand: Demand, *, groups: list[str], bitrates_kbps: tuple[float, ...], priority: Priority
+    demand: Demand,
+    *,
+    groups: list[str],
+    bitrates_kbps: tuple[float, ...],
+    priority: Priority,
+    lower_bitrates: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables objects and requests: clients of one group and object make one request."""
+    """Return the tables objects and requests: clients of one group and object make one request.
+
+    lower_bitrates  whether channels exist at the bitrates below their highest requested one, too
+    """
     rates = np.asarray(bitrates_kbps)
     frame = pd.DataFrame(
         {
@@ -151,6 +159,12 @@ def build_tables(
         .reset_index()
     )
     requested = merged[["channel", "rung"]].drop_duplicates().sort_values(["channel", "rung"])
+    if lower_bitrates:
+        highest = requested.groupby("channel")["rung"].max()
+        rungs = [np.arange(rung + 1) for rung in highest]
+        requested = pd.DataFrame(
+            {"channel": np.repeat(highest.index, highest + 1), "rung": np.concatenate(rungs)}
+        )
     objects = pd.DataFrame(
         {
             "channel": [f"v{c + 1}" for c in requested["channel"]],

@@ -16,3 +16,16 @@ def test_objects_are_sent_in_the_order_of_the_table() -> None:
     plan = everywhere.distribute(one, order="table").plan
     assert plan is not None
     assert set(plan.trees["channel"]) == {"v"}
+
+
+def test_objects_are_sent_in_the_order_of_their_first_requests() -> None:
+    one = problem(
+        [("S", "E", 2.0, 1.0), ("E", "A", 9.0, 0.0)],
+        [("v", 2000.0, 1.0), ("w", 1500.0, 1.0), ("x", 100.0, 1.0)],
+        [("A", "v", 2000.0, 1.0), ("A", "w", 1500.0, 1.0)],
+        tiers={"S": "source", "E": "edge", "A": "group"},
+    )
+    late = one.with_requests(one.requests.assign(arrival_s=[5.0, 1.0]))
+    plan = everywhere.distribute(late, order="arrival").plan
+    assert plan is not None
+    assert set(plan.trees["channel"]) == {"w"}  # and nothing of x, which no client requests

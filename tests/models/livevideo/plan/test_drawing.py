@@ -27,7 +27,8 @@ def test_clients_lose_what_metrics_count(instance: LiveVideo) -> None:
         plan = SYSTEM.design(design).run(instance).plan
         metrics = SYSTEM.plan.measure(instance, plan, None)
         drawn = picture(instance, design)
-        lost = (metrics["unserved_clients"] or 0.0) + (metrics["degraded_clients"] or 0.0)
+        losses = ("unserved_clients", "lower_bitrate_clients", "degraded_clients")
+        lost = sum(metrics[name] or 0.0 for name in losses)
         assert drawn.nodes["lost"].sum() == pytest.approx(lost)
         assert drawn.links["width"].sum() == pytest.approx(metrics["traffic_mbps"])
 
