@@ -59,11 +59,13 @@ def match_columns(
     where: str,
     mapping: Mapping[str, str] | None = None,
     ignore: Iterable[str] = (),
+    mapping_key: str | None = None,
 ) -> ColumnMatch:
     """Find the columns of a table among given names; faults say what is missing, ambiguous or misspelled.
 
-    mapping  given name by our name, which goes before all else
-    ignore   given names to leave out
+    mapping      given name by our name, which goes before all else
+    ignore       given names to leave out
+    mapping_key  where a scenario can say `mapping`, such as problem.columns.links; None where it cannot
     """
     names = [str(name) for name in given]
     left = [name for name in names if name not in ignore]
@@ -79,7 +81,13 @@ def match_columns(
     used = {name for factors in found.values() for name in factors}
     rest = [name for name in left if name not in used]
     missing = [ours for ours in table.columns if ours not in found]
-    faults += _missing_faults(table, missing, _unmentioned(rest, unclear), names, where, unclear)
+    lacks = _missing_faults(table, missing, _unmentioned(rest, unclear), names, where, unclear)
+    faults += lacks
+    if mapping_key is not None and any(" is missing (it has " in line for line in lacks):
+        example = next(ours for ours in missing if table.columns[ours].required)
+        faults.append(
+            f'{where}: columns with other names can be mapped: write [{mapping_key}] {example} = "NAME"'
+        )
     faults += _typo_faults(_unmentioned(rest, faults), missing, where)
     first = {ours: next(iter(found[ours].items())) for ours in table.columns if found.get(ours)}
     return ColumnMatch(

@@ -75,6 +75,7 @@ def number(
     default: float | None = None,
     usual: tuple[float, float] | None = None,
     confused_with: str | None = None,
+    share: bool = False,
 ) -> pa.Column:
     """Return a column of finite numbers; an optional column that is absent is filled with `default`.
 
@@ -83,6 +84,7 @@ def number(
     may_be_blank  whether a cell may be empty, which is read as NaN
     usual  range of the median; another one is said, as it may be of another unit
     confused_with  column that users take for this one, such as the longitude for the latitude
+    share  whether numbers are shares of something, which may be written in percent: 50% is read as 0.5
     """
     checks = [pa.Check(np.isfinite, error="must be a finite number")]
     if more_than is not None:
@@ -96,7 +98,7 @@ def number(
         checks.append(pa.Check(lambda s: (s <= 0) | (s >= least), error=rule))
     if whole:
         checks.append(pa.Check(lambda s: np.floor(s) == s, error="must be a whole number"))
-    metadata = {"usual": usual, "confused_with": confused_with}
+    metadata = {"usual": usual, "confused_with": confused_with, "share": share}
     return pa.Column(
         float,
         checks,
@@ -311,7 +313,8 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
         bad, rule = missing, f"{name} is empty or no number"
     else:
         text = values.astype(str) if values.dtype == bool else values
-        coerced = _to_numbers(text)
+        is_share = bool((column.metadata or {}).get("share"))
+        coerced = _to_numbers(_without_percent(text) if is_share else text)
         # "nan" is read as a number here; the rule that numbers are finite refuses it, but where NaN is blank
         is_nan = text.astype(str).str.strip().str.lower() == "nan"
         bad = missing | (coerced.isna() & ~blank & (column.nullable | ~is_nan))
@@ -325,10 +328,20 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
             f"{name} is empty"
             if missing.iloc[place]
             else f"{name} is '{abbreviate(values.iloc[place])}', must be a number"
+            + (" without a percent sign" if str(values.iloc[place]).strip().endswith("%") else "")
             for place in places
         ),
     )
     return coerced
+
+
+def _without_percent(values: pd.Series) -> pd.Series:
+    """Return shares with those that are written in percent, such as 50%, as numbers; others as they are."""
+    texts = values[values.map(lambda value: isinstance(value, str) and value.strip().endswith("%"))]
+    parts = pd.to_numeric(texts.astype(str).str.strip().str.removesuffix("%"), errors="coerce").dropna()
+    found = values.astype(object)
+    found[parts.index] = parts.to_numpy(object) / 100
+    return found
 
 
 def _to_numbers(values: pd.Series) -> pd.Series:

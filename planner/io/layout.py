@@ -42,6 +42,11 @@ class Layout:
     key: str | None = None
     advice: str = "save it as CSV in UTF-8 with commas and decimal points"
 
+    @property
+    def mapping_key(self) -> str | None:
+        """Where a scenario can say `columns`; None where it cannot."""
+        return None if self.key is None else self.key.replace("problem.tables.", "problem.columns.", 1)
+
     def advise(self, setting: str) -> str:
         """Return what the user can do where the file alone does not tell."""
         return f"say [{self.key}] {setting}" if self.key else self.advice

@@ -1,4 +1,4 @@
-"""Numbers written as text: decimal comma or point, and groups of three digits.
+"""Numbers written as text: decimal comma or point, groups of three digits, and percent signs.
 
 All number columns of a file are read in one way. Where no number of the file tells a decimal comma from
 a comma between thousands, that is an error which names both readings.
@@ -27,6 +27,7 @@ BY_DECIMAL: Final = {
     for decimal, other in ((".", ","), (",", "."))
 }
 MARKED: Final = re.compile(rf"[.,{SPACES}{APOSTROPHES}]")
+PERCENT: Final = re.compile(rf"[{SPACES}]*%\s*$")
 NAMES: Final = {",": "comma", ".": "point"}
 GROUP_NAMES: Final = {
     ",": "commas",
@@ -74,7 +75,8 @@ def read_numbers(
 
     point_is_decimal  whether 1.234 has a decimal point where nothing else tells, as in a plain CSV file
     """
-    texts = {name: _texts(frame[name]) for name in columns if not pd.api.types.is_numeric_dtype(frame[name])}
+    given = {name: _texts(frame[name]) for name in columns if not pd.api.types.is_numeric_dtype(frame[name])}
+    texts = {name: column.str.replace(PERCENT, "", regex=True) for name, column in given.items()}
     only: dict[str, _Evidence] = {}
     both: dict[str, _Evidence] = {}
     groups: set[str] = set()
@@ -92,7 +94,10 @@ def read_numbers(
     other = "," if decimal == "." else "."
     groups |= {other for one in (*only.values(), *both.values()) if other in one.text}
     style = NumberStyle(decimal, frozenset(groups))
-    changed = {name: _convert(frame[name], column, style) for name, column in texts.items()}
+    changed = {
+        name: _convert(frame[name], column, given[name].str.contains(PERCENT), style)
+        for name, column in texts.items()
+    }
     return (frame.assign(**changed) if changed else frame), style, []
 
 
@@ -149,8 +154,11 @@ def _read(text: str, decimal: str) -> str:
     return text.replace(other, "").replace(decimal, ".")
 
 
-def _convert(column: pd.Series, texts: pd.Series, style: NumberStyle) -> pd.Series:
-    """Return a column with its texts as numbers; those that are no numbers stay as they are."""
+def _convert(column: pd.Series, texts: pd.Series, is_percent: pd.Series, style: NumberStyle) -> pd.Series:
+    """Return a column with its texts as numbers; those that are no numbers stay as they are.
+
+    Numbers in percent stay texts, in plain form, such as 12.5%: only columns of shares may have them.
+    """
     plain = texts.str.strip()
     marked = plain.str.contains(MARKED) & plain.str.fullmatch(BY_DECIMAL[style.decimal])
     other = "," if style.decimal == "." else "."
@@ -158,8 +166,10 @@ def _convert(column: pd.Series, texts: pd.Series, style: NumberStyle) -> pd.Seri
     plain = plain.where(~marked, without.str.replace(style.decimal, ".", regex=False))
     numbers: pd.Series = pd.to_numeric(plain, errors="coerce")
     numbers = numbers[np.isfinite(numbers)]  # "nan" and "inf" are left to the rule that numbers are finite
-    if len(numbers) == column.notna().sum():
+    in_percent = numbers.index[is_percent[numbers.index].to_numpy(bool)]
+    if len(numbers) == column.notna().sum() and not len(in_percent):
         return numbers.astype(float).reindex(column.index)
     mixed = column.astype(object)
     mixed[numbers.index] = numbers.to_numpy(object)
+    mixed[in_percent] = [f"{number!r}%" for number in numbers[in_percent].tolist()]
     return mixed

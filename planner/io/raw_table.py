@@ -44,7 +44,14 @@ class FaultyCells(InputError):
 def find_columns(table: Table, file: TableFile, names: Iterable[str], where: str) -> ColumnMatch:
     """Find the table's columns in a file; raise InputError where one is missing or ambiguous."""
     layout = file.layout
-    match = match_columns(table, names, where=where, mapping=layout.columns, ignore=layout.ignore)
+    match = match_columns(
+        table,
+        names,
+        where=where,
+        mapping=layout.columns,
+        ignore=layout.ignore,
+        mapping_key=layout.mapping_key,
+    )
     if match.faults:
         raise InputError(*match.faults)
     return match

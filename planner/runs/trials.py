@@ -272,5 +272,6 @@ def _why_no_plan(run: Run) -> str:
     if run.plan is not None:
         return ""
     if run.error is not None:
-        return " ".join(str(run.error).split())
+        faults = getattr(run.error, "faults", None) or [str(run.error)]
+        return "; ".join(" ".join(str(fault).split()) for fault in faults)
     return "; ".join([f"no plan ({run.status})", *run.proof.reasons[:1]])

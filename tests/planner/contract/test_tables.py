@@ -12,6 +12,7 @@ from hypothesis.extra import pandas as frames
 
 from planner.contract.tables import Table, digest, label, number, row_name, validate
 from planner.errors import InputError
+from planner.io.layout import Layout, TableFile
 from planner.io.table_files import (
     _quote_formulas,
     _unquote_formulas,
@@ -42,6 +43,42 @@ def test_defaults_types_and_order() -> None:
     assert frame["mass_kg"].dtype == float
     assert frame["share"].tolist() == [0.5, 0.5]
     assert PARTS.signature() == "parts(part, mass_kg, share?, note?)"
+
+
+def test_only_shares_are_written_in_percent() -> None:
+    table = Table(name="t", about="", columns={"part": number("", at_most=1, share=True), "size": number("")})
+    frame = pd.DataFrame({"part": ["50%", " 12.5 %", 0.25, "1"], "size": [1.0, 2.0, 3.0, 4.0]})
+    assert validate(table, frame)["part"].tolist() == [0.5, 0.125, 0.25, 1.0]
+    with pytest.raises(InputError) as info:
+        validate(table, pd.DataFrame({"part": ["150%", "x%"], "size": [1.0, 2.0]}))
+    assert info.value.faults == ("t row 2: part is 'x%', must be a number without a percent sign",)
+    with pytest.raises(InputError) as info:
+        validate(table, pd.DataFrame({"part": ["150%", "1"], "size": ["5%", 2.0]}))
+    assert info.value.faults == ("t row 1: size is '5%', must be a number without a percent sign",)
+
+
+def test_percent_signs_and_decimal_commas_in_a_file(tmp_path: Path) -> None:
+    table = Table(name="t", about="", columns={"part": number("", share=True), "size": number("")})
+    (tmp_path / "t.csv").write_text("part;size\n12,5 %;1,5\n7%;2\n")
+    found = read_table(table, tmp_path / "t.csv")
+    assert found.to_numpy().tolist() == [[0.125, 1.5], [0.07, 2.0]]
+
+
+def test_missing_columns_name_where_a_scenario_maps_them(tmp_path: Path) -> None:
+    table = Table(name="t", about="", columns={"tail": label(""), "head": label("")})
+    (tmp_path / "t.csv").write_text("From,To\na,b\n")
+    file = TableFile(path=tmp_path / "t.csv", layout=Layout(key="problem.tables.t"))
+    with pytest.raises(InputError) as info:
+        read_table(table, file)
+    assert info.value.faults[-1] == (
+        't.csv: columns with other names can be mapped: write [problem.columns.t] tail = "NAME"'
+    )
+    with pytest.raises(InputError) as info:
+        read_table(table, tmp_path / "t.csv")
+    assert [line.partition(" (it has ")[0] for line in info.value.faults] == [
+        "t.csv: column 'tail' is missing",
+        "t.csv: column 'head' is missing",
+    ]
 
 
 def test_an_integer_beyond_floats_is_not_finite() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -13,6 +14,7 @@ import pytest
 
 import planner
 from planner.errors import InputError
+from planner.runs.trials import _why_no_plan
 from planner.scenarios.catalogue import find_system
 from planner.sweeps.failures import Failures
 from planner_models.traffic import Traffic
@@ -51,6 +53,12 @@ def delivered_without(graph: nx.DiGraph, kind: str, name: str) -> float:
         a, b = name.split("<->")
         rest.remove_edges_from([(a, b), (b, a)])
     return float(nx.maximum_flow_value(rest, "n0", "n2"))
+
+
+def test_faults_of_a_failure_are_told_apart() -> None:
+    run = planner.solve(network([("a", "b", 1.0)], [("a", "b", 1.0)]), design="optimum")
+    failed = replace(run, plan=None, error=InputError("links row 1: tail is missing", "a rule is broken"))
+    assert _why_no_plan(failed) == "links row 1: tail is missing; a rule is broken"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -184,7 +184,7 @@ OFFERS: Final = Table(
     columns={
         "cluster": label("cluster on offer"),
         "markup": number("price over cost", at_least=0, at_most=MOST_PRICE),
-        "promise": number("announced share of the residual capacity", at_least=0, at_most=1),
+        "promise": number("announced share of the residual capacity", at_least=0, at_most=1, share=True),
     },
     key=("cluster",),
     may_be_empty=True,

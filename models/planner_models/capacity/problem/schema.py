@@ -141,6 +141,7 @@ DEMANDS: Final = Table(
             "blank: 0",
             more_than=-1,
             at_most=MOST_GROWTH,
+            share=True,
             optional=True,
             may_be_blank=True,
         ),
@@ -164,6 +165,7 @@ CLASSES: Final = Table(
             "blank: 1",
             at_least=0,
             at_most=1,
+            share=True,
             optional=True,
             default=1.0,
         ),
@@ -184,7 +186,11 @@ FAILURES: Final = Table(
         "failure": label("name of the failure"),
         "member": label("a link or a node that fails in it"),
         "probability": number(
-            "probability of the failure, the same in its rows", at_least=0, at_most=1, optional=True
+            "probability of the failure, the same in its rows",
+            at_least=0,
+            at_most=1,
+            share=True,
+            optional=True,
         ),
     },
     key=("failure", "member"),

@@ -200,7 +200,7 @@ SHARES: Final = Table(
         "tail": label("node where the link starts"),
         "head": label("node where the link ends"),
         "parallel": _parallel_column(),
-        "share": number("of the demand's traffic", more_than=0, at_most=1),
+        "share": number("of the demand's traffic", more_than=0, at_most=1, share=True),
     },
     key=("source", "target", "tail", "head", "parallel"),
     may_be_empty=True,

@@ -24,7 +24,7 @@ SEGMENTS: Final = Table(
         "source": label("node where the demand starts"),
         "target": label("node where the demand ends"),
         "segments": label("its intermediate nodes, then its target, as a JSON list"),
-        "share": number("of the demand's traffic on this list", more_than=0, at_most=1),
+        "share": number("of the demand's traffic on this list", more_than=0, at_most=1, share=True),
         "class": label("the demand's class, where demands have classes", optional=True),
     },
     may_be_empty=True,

@@ -43,6 +43,7 @@ FAILURES: Final = Table(
             "rest, up to 1, is that nothing fails",
             more_than=0,
             at_most=1,
+            share=True,
             optional=True,
             may_be_blank=True,
         ),
