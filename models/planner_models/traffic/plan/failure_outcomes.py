@@ -7,7 +7,8 @@ Traffic that a failure takes off its routes is restored in one of these ways:
   what is reserved there. Routes are those of the table `routes`, else paths that make up the flows; a list of
   segments is lost with any of its links
 - reconverge: routers find the shortest paths again, see `reconvergence`
-- reroute: a controller routes all traffic again that the plan sends, for the largest total
+- reroute: a controller routes all traffic again that the plan sends, for the largest total: over the plan's
+  routes that survive where its table `guarantees` is about rerouting and it lists routes, else over all
 
 The plan says which: its table `guarantees`, routes or weights; traffic that is all on shortest paths
 reconverges. Links then drop what overloads them, by the rule of `delivery`.
@@ -33,7 +34,7 @@ from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes, require_links
 from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
-from planner_models.traffic.plan.rerouting import Rerouting
+from planner_models.traffic.plan.rerouting import Rerouting, ReroutingOverRoutes, make_rerouting
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
 
@@ -172,9 +173,9 @@ class PlanInFailures:
         return SplitRoutes.of(self.problem, self.plan, self.flow)
 
     @cached_property
-    def rerouting(self) -> Rerouting:
+    def rerouting(self) -> Rerouting | ReroutingOverRoutes:
         """The program that routes the traffic of the plan again."""
-        return Rerouting(self.problem, self.flow.served_mbps)
+        return make_rerouting(self.problem, self.plan, self.flow.served_mbps)
 
     @cached_property
     def shortest_paths(self) -> ShortestPathRouting:

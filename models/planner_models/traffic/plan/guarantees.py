@@ -22,7 +22,7 @@ from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import SplitRoutes, deliver_in_failures
 from planner_models.traffic.plan.plan import Routing, require_classes
-from planner_models.traffic.plan.rerouting import Rerouting
+from planner_models.traffic.plan.rerouting import make_rerouting
 from planner_models.traffic.problem.failure_sets import (
     FAILURE_SOURCES,
     PROBABILITY_TOLERANCE,
@@ -146,7 +146,7 @@ def _find_broken(
         in_failures = deliver_in_failures(problem, plan, claim.failures)
         arrives = np.vstack([delivered_rates(problem, flow), in_failures])
     elif claim.restoration == "reroute":
-        rerouting = Rerouting(problem, claim.rate_mbps)
+        rerouting = make_rerouting(problem, plan, claim.rate_mbps)
         arrives = np.array([rerouting.deliver(np.flatnonzero(one)) for one in down])
     else:
         found = routes.simulate(problem, flow.served_mbps, down)

@@ -1,7 +1,8 @@
 """Rerouting of all traffic after failures: what of given rates fits, by linear programming.
 
-One program over links, with one commodity for each target, stays in one solver session: a failure only
-changes the capacities of its links, and the simplex method goes on from the basis of the whole network.
+One program stays in one solver session, and the simplex method goes on from the basis of the whole network.
+Over all routes it has a commodity for each target, and a failure only changes the capacities of its links.
+Where a plan lists routes, it has a rate for each of them, and a failure takes those over its links.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 from typing import Final
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
@@ -18,9 +20,76 @@ from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
 from planner_models.traffic.plan.classes import divide_served
+from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 NONE_LEFT_OUT: Final = 1e-9  # of a pair's rate: less is rounding of the solver
+
+
+def make_rerouting(problem: Traffic, plan: Routing, rate_mbps: Floats) -> Rerouting | ReroutingOverRoutes:
+    """Return the program of what a controller can route of rates (K,), over the routes that a plan lists."""
+    if plan.routes is None:
+        return Rerouting(problem, rate_mbps)
+    return ReroutingOverRoutes(problem, plan.routes, rate_mbps)
+
+
+class ReroutingOverRoutes:
+    """The program of the most that given rates, (K,) Mbit/s, can send over routes that survive."""
+
+    def __init__(self, problem: Traffic, routes: pd.DataFrame, rate_mbps: Floats) -> None:
+        from planner.backends import highs  # imports the solver, so only where it is needed
+
+        self._highs, self._rate = highs, rate_mbps
+        uses = links_of_routes(problem, routes, list_routes(problem, routes))
+        self._demand = problem.find_demands(routes)
+        self._touches = sp.csr_array((np.ones(uses.nnz), uses.indices, uses.indptr), uses.shape)
+        count = len(self._demand)
+        self._unit = float(problem.capacity_mbps.max())
+        of_demand = sp.csr_array(
+            (np.ones(count), (self._demand, np.arange(count))), shape=(len(rate_mbps), count)
+        )
+        program = LinearProgram.build(
+            cost=-np.ones(count),
+            rows=[
+                Rows("rate", of_demand, upper=rate_mbps / self._unit),
+                Rows("capacity", sp.csr_array(uses.T), upper=problem.capacity_mbps / self._unit),
+            ],
+            name="rerouting over routes after failures",
+        )
+        self._session = highs.load(program, Options())
+        self._session.setOptionValue("solver", "simplex")
+        self._lock = threading.Lock()
+        self._calm = self._solve()
+        self._basis = self._session.getBasis()
+
+    def deliver(self, down: Ints) -> Floats:
+        """Return what can be delivered of each demand without some links, (K,) Mbit/s: the most in total.
+
+        down  links that have failed, by row; one thread at a time
+        """
+        with self._lock:
+            is_down = np.zeros(self._touches.shape[1])
+            is_down[down] = 1.0
+            taken = np.flatnonzero(self._touches @ is_down > 0)
+            if not len(taken):
+                return self._calm
+            self._set_limit(taken, 0.0)
+            self._session.setBasis(self._basis)
+            arrives = self._solve()
+            self._set_limit(taken, np.inf)
+        return arrives
+
+    def _set_limit(self, routes: Ints, limit: float) -> None:
+        count = len(routes)
+        self._session.changeColsBounds(count, routes.astype(np.int32), np.zeros(count), np.full(count, limit))
+
+    def _solve(self) -> Floats:
+        status = self._highs.run(self._session, self._highs.NAME)
+        if status is not Status.OPTIMAL:
+            raise SolverFailure(f"{self._highs.NAME}: {status}")
+        sent = np.maximum(np.array(self._session.getSolution().col_value), 0.0) * self._unit
+        arrives = np.bincount(self._demand, weights=sent, minlength=len(self._rate))
+        return np.where(arrives >= self._rate * (1 - NONE_LEFT_OUT), self._rate, arrives)
 
 
 class Rerouting:

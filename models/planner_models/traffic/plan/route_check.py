@@ -159,6 +159,8 @@ class _Ways:
         }
         ways: dict[int, list[_Way]] = {}
         demand, rate = problem.find_demands(routes), routes["rate_mbps"].to_numpy(float)
+        if plan.guarantees is not None and (plan.guarantees["restoration"] == "reroute").any():
+            rate = np.where(rate > 0, rate, self.served_mbps[demand])  # what it may take in a failure
         for row in np.flatnonzero(rate > 0).tolist():
             if by_segments[row]:
                 own = tuple(leg_of[pair] for pair in itertools.pairwise(nodes[row]))

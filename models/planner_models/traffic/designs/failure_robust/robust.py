@@ -1,47 +1,68 @@
-"""The most traffic that survives every failure of a set by rerouting, whatever the routes: admitted rates.
+"""The most traffic that survives every failure of a set by rerouting: admitted rates.
 
 Under re-optimised restoration a routing can change with every failure; what is decided before is how much
 of each demand is admitted. So the plan says how much, such that after each failure a controller finds routes
 for all of it (`survivable_rates`), and routes it now with the least utilization of the busiest link. No
 scheme that delivers in every failure what it admits can admit more, local restoration such as `ffc` neither.
+
+Under latency limits and rules, and over tunnels, the plan lists in its table `routes` all paths that it
+needs, now or in a failure; those that are only for failures have no traffic now.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
+import numpy as np
+import scipy.sparse as sp
 from pydantic import Field
 
-from planner.arrays import Floats
+from planner import backends
+from planner.arrays import Bools, Floats
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import LevelProof, Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.traffic.designs import optimum
-from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs import class_priorities, optimum, path_flow_program, path_search
+from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
 from planner_models.traffic.designs.column_generation.decision import (
     MIN_GAP,
     decide_without_demand,
     refuse_solver_options,
 )
-from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.designs.failure_robust.failure_networks import (
+    FailureNetwork,
+    free_networks,
+    limited_networks,
+    list_outages,
+)
 from planner_models.traffic.designs.failure_robust.plans import add_guarantees, resolve_source
 from planner_models.traffic.designs.failure_robust.survivable_rates import (
     DEFAULT_GAP,
     SurvivableRates,
-    list_outages,
+    grow_together,
+)
+from planner_models.traffic.designs.optimum import Choice, PathCount
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.restricted_routes.candidates import (
+    describe_lack,
+    describe_paths,
+    find_candidates,
 )
 from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
-from planner_models.traffic.designs.routable import shed_unreachable
-from planner_models.traffic.plan.plan import Routing, list_shed
+from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
+from planner_models.traffic.designs.routable import refuse_demands
+from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_demand, routing_by_target
 from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
 
 BACKEND: Final = "cutting planes over failures"
 SCOPE: Final = "plans whose traffic survives every failure of the set"
+LEAST_TRAFFIC: Final = 1e-9  # of a demand: less on a route is rounding
 
 AdmissionObjective = Annotated[
     Literal["delivered", "concurrent"],
@@ -49,93 +70,239 @@ AdmissionObjective = Annotated[
 ]
 
 
-@shed_unreachable
 def route(
     problem: Traffic,
     *,
     failures: FailuresParameter = None,
     objective: AdmissionObjective = "delivered",
+    paths: PathCount = "any",
+    path_choice: Choice = "shortest",
+    classes: class_priorities.Order = "strict",
     options: Options = Options(),
 ) -> Decision[Routing]:
-    """Admit the most traffic that a controller can reroute in every failure of a set, over all routes.
+    """Admit the most traffic that a controller can reroute in every failure of a set.
 
-    Stops at `options.gap`, by default 1e-6; at a time limit it returns the incumbent with its bound. A
-    failure that leaves a demand without a path does not limit it: nothing could serve it then.
+    Traffic takes all routes, those within latency limits and rules where there are any, or given paths.
+    Where not all can be admitted, higher classes come first (`classes`). Stops at `options.gap`, by default
+    1e-6; at a time limit it returns the incumbent with its bound.
+
+    A failure that leaves a demand without a path does not limit it: nothing could serve it then. A demand
+    that a failure cuts off from its given paths or from those that keep its limits, while the network has
+    another one, is admitted without a guarantee, and gets nothing then.
 
     returns  Decision with a Routing whose table `guarantees` lists the admitted rates; the bound holds for
              all plans whose traffic survives every failure
-    raises   InputError for a backend or an algorithm, since it is its own solver, and for latency limits or
-             rules, which rerouting over all routes does not keep
+    raises   InputError for a backend or an algorithm, since it is its own solver, and for tunnels that are
+             lists of segments
     source   Kelley 1960 (cutting planes); Onaga and Kakusho 1971 (metric inequalities)
     """
     refuse_solver_options("robust", options)
-    if RouteLimits.of(problem) is not None:
-        raise InputError(
-            "robust: demands have latency limits or rules, which it does not know; design ffc keeps them"
-        )
-    if not len(problem.targets):
-        return decide_without_demand(problem, "total")
     until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    if not len(problem.links) or not len(problem.routable.targets):
+        return _decide_nothing(problem, options)
     source = resolve_source(problem, failures)
     known = build_failure_set(problem, source)
+    routes = _find_routes(problem.routable, known, paths, path_choice)
+    left_out = problem.unreachable | routes.without_route(problem.routable)
+    if options.service == "all" and left_out.any():
+        reason = "has no path" if problem.unreachable.any() else routes.lack
+        return refuse_demands(problem, left_out, reason)
+    offered = np.where(left_out, 0.0, problem.rate_mbps)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     if objective == "concurrent":
-        best, bound = _grow_together(problem, known, gap, until)
+        share, most = grow_together(offered, routes.networks, until)
+        best = None if share is None else share * offered
+        proof = _prove(best, most * float(offered.sum()), gap)
+        scope = f"{routes.scope}, the same share of all demands"
     else:
-        search = SurvivableRates(problem, known)
-        search.run(options, until)
-        best, bound = search.best, search.bound
-    value = None if best is None else float(best.sum())
-    reached = relative_gap(value, bound)
-    is_optimal = reached is not None and reached <= max(gap, MIN_GAP)
-    proof = Proof(
-        status=Status.UNDECIDED if best is None else Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=value,
-        bound=bound,
-        bound_scope=SCOPE if objective == "delivered" else f"{SCOPE}, the same share of all demands",
-        metric="delivered_mbps",
-        backend=BACKEND,
-    )
+        levels = [Level(name="all", value=np.ones(len(offered)))]
+        if problem.has_classes and classes != "ignored":
+            levels = class_priorities.make_levels(problem, classes)
+        best, proof = _admit_by_level(offered, routes.networks, levels, options, until)
+        scope = f"{routes.scope}, {ORDER_SCOPE}" if len(levels) > 1 and proof.bound is None else routes.scope
+    proof = replace(proof, bound_scope=scope, metric="delivered_mbps", backend=BACKEND)
     if best is None:
         return Decision(plan=None, proof=proof)
-    missing = float(problem.rate_mbps.sum()) - float(best.sum())
-    if options.service == "all" and missing > gap * bound:
-        share = bound / float(problem.rate_mbps.sum())
-        is_proven = share < 1 - optimum.FIT_TOLERANCE
-        reason = f"at most {share:.4%} of all traffic survives every failure of the set"
-        return Decision(
-            plan=None,
-            proof=Proof(
-                status=Status.INFEASIBLE if is_proven else Status.UNDECIDED,
-                reasons=(reason,) if is_proven else (),
-            ),
-        )
-    plan = _route_now(problem, best)
-    plan = add_guarantees(problem, plan, best, failures=source, at_once=1, restoration="reroute")
+    total = float(problem.rate_mbps.sum())
+    missing = total - float(best.sum())
+    if options.service == "all" and missing > gap * total:
+        return _refuse(proof, total)
+    plan = routes.make_plan(problem, best)
+    cut_off = routes.cut_off(problem)
+    admitted = np.where(cut_off, 0.0, best)
+    plan = add_guarantees(problem, plan, admitted, failures=source, at_once=1, restoration="reroute")
     return Decision(plan=plan, proof=proof)
 
 
-def _route_now(problem: Traffic, rate_mbps: Floats) -> Routing:
-    """Return the routing of these rates, (K,) Mbit/s, without failures: the least busiest link."""
-    with progress.ignore():
-        plan = optimum.route(problem.with_rates(rate_mbps), objective="utilization").plan
-    assert plan is not None, "the rates can be routed"
-    return replace(plan, shed=list_shed(problem, rate_mbps))
+def _decide_nothing(problem: Traffic, options: Options) -> Decision[Routing]:
+    """Return the decision where no demand has a path."""
+    if problem.unreachable.any() and options.service == "all":
+        return refuse_demands(problem, problem.unreachable, "has no path")
+    if len(problem.links) and not problem.unreachable.any():
+        return decide_without_demand(problem, "total")
+    none = sp.csr_array((len(problem.targets), len(problem.links)))
+    plan = replace(routing_by_target(problem, none), shed=list_shed(problem, np.zeros(len(problem.demands))))
+    proof = Proof(status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0)
+    return Decision(plan=plan, proof=proof)
 
 
-def _grow_together(
-    problem: Traffic, failures: FailureSet, gap: float, until: float | None
-) -> tuple[Floats | None, float]:
-    """Return the rates of the largest share that all demands get alike, (K,), and a bound on their total."""
-    share = most = 1.0
-    offered = float(problem.rate_mbps.sum())
-    for down in list_outages(problem, failures):
-        left = problem.without_links(down).routable
-        if not len(left.links) or not len(left.targets):
-            continue
-        found = column_generation.search(ReducedProblem.of(left), gap=gap, until=until)
-        if found.split is None:
-            return None, most * offered
-        share = min(share, 1 / found.utilization if found.utilization > 0 else 1.0)
-        most = min(most, 1 / found.bound if found.bound > 0 else 1.0)
-    return share * problem.rate_mbps, max(share, most) * offered
+def _prove(best: Floats | None, bound: float, gap: float) -> Proof:
+    value = None if best is None else float(best.sum())
+    reached = relative_gap(value, bound)
+    is_optimal = reached is not None and reached <= max(gap, MIN_GAP)
+    status = Status.UNDECIDED if best is None else Status.OPTIMAL if is_optimal else Status.FEASIBLE
+    return Proof(status=status, objective=value, bound=bound)
+
+
+def _admit_by_level(
+    offered: Floats,
+    networks: Sequence[FailureNetwork],
+    levels: Sequence[Level],
+    options: Options,
+    until: float | None,
+) -> tuple[Floats | None, Proof]:
+    """Return the admitted rates (K,), the most of each level that those before leave, and their proof."""
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    search = SurvivableRates(offered, networks)
+    bounds: list[float] = []
+    for place, level in enumerate(levels):
+        if place:
+            search.next_level(level.value)
+        else:
+            search.maximize(level.value)
+        search.run(options, until)
+        if search.best is None and search.bound > 0:  # time is up
+            break
+        bounds.append(search.bound)
+    best = search.best
+    if len(levels) == 1 and (levels[0].value == 1).all():
+        return best, _prove(best, search.bound, gap)
+    if best is None:
+        return None, Proof(status=Status.UNDECIDED)
+    proofs = tuple(
+        LevelProof(level.name, reached, max(reached, bound))
+        for level, bound in zip(levels, bounds, strict=False)
+        for reached in [level.objective(best)]
+    )
+    allowed = max(2 * gap, MIN_GAP)  # later levels may take as much as the gap from those before
+    is_optimal = len(proofs) == len(levels) and all(
+        one.bound - one.objective <= allowed * max(one.bound, 1e-300) for one in proofs
+    )
+    is_all = float(best.sum()) >= float(offered.sum()) * (1 - gap)
+    status = Status.OPTIMAL if is_optimal else Status.FEASIBLE
+    bound = float(offered.sum()) if is_all else None
+    return best, Proof(status=status, objective=float(best.sum()), bound=bound, levels=proofs)
+
+
+def _refuse(proof: Proof, total: float) -> Decision[Routing]:
+    """Return the decision where all traffic must survive and does not; by the bound, if it proves that."""
+    share = None if proof.bound is None else proof.bound / total
+    if share is None and proof.levels and proof.status is Status.OPTIMAL:
+        share = (proof.objective or 0.0) / total
+    is_proven = share is not None and share < 1 - optimum.FIT_TOLERANCE
+    reason = f"at most {share:.4%} of all traffic survives every failure of the set"
+    return Decision(
+        plan=None,
+        proof=Proof(
+            status=Status.INFEASIBLE if is_proven else Status.UNDECIDED,
+            reasons=(reason,) if is_proven else (),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Routes:
+    """The routes that demands may take, as the networks that failures leave.
+
+    is_listed  whether the plan lists its routes
+    scope, lack  of bounds, and why a demand has no route, in words
+    """
+
+    networks: Sequence[FailureNetwork]
+    failures: FailureSet
+    is_listed: bool
+    scope: str
+    lack: str
+
+    def without_route(self, problem: Traffic) -> Bools:
+        """Return the demands with a rate and without a route, (K,)."""
+        return (problem.rate_mbps > 0) & ~self.networks[0].has_route
+
+    def cut_off(self, problem: Traffic) -> Bools:
+        """Return the demands that some failure takes all routes from, while the network has a path, (K,)."""
+        served = self.networks[0].has_route
+        cut = np.zeros(len(served), dtype=bool)
+        if self.is_listed:
+            for network, down in zip(self.networks, list_outages(problem, self.failures), strict=True):
+                lost = served & ~network.has_route
+                if lost.any():
+                    cut |= lost & ~problem.disconnected_demands(~down)
+        return cut
+
+    def make_plan(self, problem: Traffic, rate_mbps: Floats) -> Routing:
+        """Return the routing of admitted rates, (K,), without failures: the least busiest link."""
+        with progress.ignore():
+            if self.is_listed:
+                return self._list_routes(problem, rate_mbps)
+            plan = optimum.route(problem.with_rates(rate_mbps), objective="utilization").plan
+        assert plan is not None, "the rates can be routed"
+        return replace(plan, shed=list_shed(problem, rate_mbps))
+
+    def _list_routes(self, problem: Traffic, rate_mbps: Floats) -> Routing:
+        pool = RoutePool(len(problem.links))
+        for network in self.networks:
+            found = network.ask(rate_mbps).routes
+            if found is not None:
+                pool.add(found, np.arange(len(found.demand)))
+        admitted = problem.with_rates(rate_mbps)
+        paths = CandidatePaths(found=pool.paths()[0], width=pool.width)
+        served = CandidatePaths(
+            found=path_search.take(paths.found, np.flatnonzero(rate_mbps[paths.demand] > 0)),
+            width=pool.width,
+        )
+        rate = np.zeros(len(served.demand))
+        if len(rate):
+            program = path_flow_program.build(admitted, "utilization", served)
+            solution = backends.solve(program, Options())
+            assert solution.x is not None, "the rates can be routed"
+            rate = np.maximum(solution.x[: len(rate)], 0.0)
+            rate = np.where(rate > LEAST_TRAFFIC * rate_mbps[served.demand], rate, 0.0)
+            total = np.bincount(served.demand, weights=rate, minlength=len(rate_mbps))
+            rate *= np.divide(rate_mbps, total, out=np.zeros(len(total)), where=total > 0)[served.demand]
+        place = (served.demand, np.arange(len(rate)))
+        of_demand = sp.csr_array((rate, place), shape=(len(rate_mbps), len(rate)))
+        routes = path_flow_program.route_table(problem, served, np.ones(len(rate)))
+        plan = routing_by_demand(problem, of_demand @ served.uses, routes.assign(rate_mbps=rate))
+        return replace(plan, shed=list_shed(problem, rate_mbps))
+
+
+def _find_routes(
+    problem: Traffic,
+    failures: FailureSet,
+    paths: int | Literal["any", "tunnels"],
+    choice: Literal["shortest", "disjoint", "most_disjoint"],
+) -> _Routes:
+    """Return the routes that demands may take.
+
+    raises  InputError for tunnels that are lists of segments
+    """
+    limits = RouteLimits.of(problem)
+    if paths == "any" and limits is None:
+        networks = free_networks(problem, failures)
+        return _Routes(networks=networks, failures=failures, is_listed=False, scope=SCOPE, lack="has no path")
+    given, over = None, "routes that keep latency limits and rules"
+    if paths != "any":
+        given = find_candidates(problem, paths, choice, None, limits)
+        over = describe_paths(paths, choice, None, limits)
+        if given.share is not None:
+            raise InputError(
+                "robust: tunnels are lists of segments, whose paths change with failures; give explicit "
+                "tunnels, or leave paths at 'any'"
+            )
+    return _Routes(
+        networks=limited_networks(problem, failures, given, limits),
+        failures=failures,
+        is_listed=True,
+        scope=f"{SCOPE} over {over}",
+        lack=describe_lack(problem, given, None),
+    )

@@ -32,13 +32,13 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.restricted_routes.constrained_paths import (
     CheapestPaths,
     ConstrainedPathSearch,
 )
 from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
+from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
 from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = 1e-6  # relative, where options give none
@@ -70,7 +70,7 @@ class RestrictedFlow:
         self.without_path[first.found.demand] = False
         self.demand = np.flatnonzero((problem.rate_mbps > 0) & ~self.without_path)
         self._search = ConstrainedPathSearch(problem, limits, self.demand)
-        self._columns = _Columns(len(problem.links))
+        self._columns = RoutePool(len(problem.links))
         self._columns.add(first.found, np.arange(len(first.found.demand)))
         if start is not None:
             paths = start.paths
@@ -135,47 +135,6 @@ class RestrictedFlow:
         return RestrictedSolution(solution=solution, paths=paths)
 
 
-class _Columns:
-    """Paths of demands, in the order found, none twice."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.demand = np.zeros(0, dtype=np.int64)
-        self.links: list[tuple[int, ...]] = []
-        self._known: set[tuple[int, tuple[int, ...]]] = set()
-
-    def add(self, found: FoundPaths, chosen: Ints) -> int:
-        """Add the chosen paths that are new; return how many."""
-        demand: list[int] = []
-        for path in chosen.tolist():
-            links = tuple(found.link[found.start[path] : found.start[path + 1]].tolist())
-            key = (int(found.demand[path]), links)
-            if key not in self._known:
-                self._known.add(key)
-                self.links.append(links)
-                demand.append(key[0])
-        self.demand = np.r_[self.demand, np.array(demand, dtype=np.int64)].astype(np.int64)
-        return len(demand)
-
-    def uses(self, first: int = 0) -> sp.csr_array:
-        """Return 1 where a path goes over a link, of the paths from `first` on."""
-        links = self.links[first:]
-        start = np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64)
-        link = np.array([link for path in links for link in path], dtype=np.int64)
-        return sp.csr_array((np.ones(len(link)), link, start), shape=(len(links), self.width))
-
-    def paths(self, count: int) -> tuple[FoundPaths, Ints]:
-        """Return the first paths by demand, and the place of each among these columns."""
-        order = np.argsort(self.demand[:count], kind="stable")
-        links = [self.links[path] for path in order.tolist()]
-        found = FoundPaths(
-            demand=self.demand[order],
-            start=np.r_[0, np.cumsum([len(path) for path in links])].astype(np.int64),
-            link=np.array([link for path in links for link in path], dtype=np.int32),
-        )
-        return found, order
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _MasterSolution:
     """A solution of the master problem.
@@ -207,7 +166,7 @@ class _Master:
         problem: Traffic,
         demand: Ints,
         objective: Objective,
-        columns: _Columns,
+        columns: RoutePool,
         options: Options,
         least_mbps: float | None,
     ) -> None:
@@ -242,13 +201,13 @@ class _Master:
         self._session = highs.load(program, replace(options, gap=None, time_limit_s=None))
         self._session.setOptionValue("solver", "simplex")
 
-    def _first_utilization(self, columns: _Columns) -> float:
+    def _first_utilization(self, columns: RoutePool) -> float:
         """Return the utilization where each demand takes its first path: the unit of utilization."""
         _, first = np.unique(columns.demand, return_index=True)
         load = columns.uses().T[:, first] @ self.problem.rate_mbps[columns.demand[first]]
         return float((load / self.capacity).max())
 
-    def _path_columns(self, columns: _Columns, first: int) -> tuple[Floats, sp.csc_array]:
+    def _path_columns(self, columns: RoutePool, first: int) -> tuple[Floats, sp.csc_array]:
         """Return costs and coefficients of the paths from `first` on."""
         demand, uses = columns.demand[first:], columns.uses(first)
         rate = self.problem.rate_mbps[demand]
@@ -306,7 +265,7 @@ class _Master:
         gains = float(rate @ np.maximum(dual_value - cheapest.cost, 0.0))
         return dual_value * self.least_mbps - at_capacity - gains
 
-    def add(self, solved: _MasterSolution, cheapest: CheapestPaths, columns: _Columns) -> bool:
+    def add(self, solved: _MasterSolution, cheapest: CheapestPaths, columns: RoutePool) -> bool:
         """Add the paths with negative reduced cost; return whether there were any."""
         found = cheapest.found
         place = self.row_of[found.demand]

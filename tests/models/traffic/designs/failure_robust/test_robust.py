@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +16,12 @@ from scipy.optimize import linprog
 from planner import Options
 from planner.contract.proof import Status
 from planner.errors import InputError
-from planner_models.traffic import Traffic, check, measure
+from planner_models.traffic import Routing, Traffic, check, measure
 from planner_models.traffic.designs.failure_robust import ffc, robust
+from planner_models.traffic.problem.failure_sets import build_failure_set
 from tests.models.traffic.failure_replay import Line, list_failures, list_lines
 from tests.models.traffic.networks import both_ways, class_problems, network, problems
+from tests.models.traffic.restricted_networks import Paths, draw_network, find_paths, is_legal, path_names
 
 SQUARE = both_ways([("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 6.0), ("c", "d", 6.0)])
 
@@ -129,11 +133,24 @@ def test_what_does_not_survive_is_refused_where_all_must_be_served() -> None:
     assert whole.plan.shed is None
 
 
-def test_latency_limits_are_refused() -> None:
-    links = network(SQUARE, [("a", "d", 20.0)], latency_ms=[1.0] * 8).links
-    demands = pd.DataFrame({"source": ["a"], "target": ["d"], "rate_mbps": [1.0], "max_latency_ms": [9.0]})
-    with pytest.raises(InputError, match="robust: demands have latency limits or rules"):
-        robust.route(Traffic.from_tables({"links": links, "demands": demands}))
+def test_segments_are_refused() -> None:
+    base = network([*SQUARE, *both_ways([("b", "c", 5.0)])], [("a", "d", 20.0)])
+    tunnels = pd.DataFrame({"path": ["a > c > d"], "kind": ["segments"]})
+    with pytest.raises(InputError, match="robust: tunnels are lists of segments"):
+        robust.route(Traffic.from_tables({**base.to_tables(), "tunnels": tunnels}), paths="tunnels")
+
+
+def test_a_pinned_demand_has_no_guarantee_where_its_pin_fails() -> None:
+    base = network(SQUARE, [("a", "d", 20.0)])
+    rules = pd.DataFrame({"rule": ["use"], "tail": ["a"], "head": ["b"]})
+    problem = Traffic.from_tables({**base.to_tables(), "rules": rules})
+    decision = robust.route(problem)
+    assert decision.proof.objective == pytest.approx(10.0)
+    assert decision.plan is not None
+    assert decision.plan.guarantees is not None
+    assert not len(decision.plan.guarantees), "a failure of a<->b leaves no route that uses it"
+    assert decision.plan.routes is not None
+    assert decision.plan.routes["path"].tolist() == ['["a", "b", "d"]']
 
 
 @settings(max_examples=20)
@@ -187,3 +204,144 @@ def test_classes_keep_their_guarantees(problem: Traffic) -> None:
     assert decision.plan.guarantees is not None
     assert not len(check(problem, decision.plan))
     assert float(decision.plan.guarantees["rate_mbps"].sum()) == pytest.approx(decision.proof.objective)
+
+
+def solve_over_paths(problem: Traffic, paths: Paths, levels: list[np.ndarray]) -> list[float]:
+    """Return the largest values of levels one after the other, by one program of all failures and paths."""
+    downs = [np.zeros(len(problem.links), dtype=bool), *build_failure_set(problem, "links").link_down]
+    count = len(problem.demands)
+    columns = [
+        (number, k, path)
+        for number, down in enumerate(downs)
+        for k, several in enumerate(paths)
+        for path in several
+        if not down[path].any()
+    ]
+    width = count + len(columns)
+    links = len(problem.links)
+    load, send = np.zeros((len(downs) * links, width)), np.zeros((len(downs) * count, width))
+    for place, (number, k, path) in enumerate(columns):
+        np.add.at(load[:, count + place], number * links + np.array(path), 1.0)
+        send[number * count + k, count + place] = -1.0
+        send[number * count + k, k] = 1.0
+    has_path = np.array([bool(several) for several in paths])
+    bounds = [(0, rate * known) for rate, known in zip(problem.rate_mbps, has_path, strict=True)]
+    upper, limit = [load, send], [np.tile(problem.capacity_mbps, len(downs)), np.zeros(len(send))]
+    values = []
+    for weight in levels:
+        cost = np.r_[-weight, np.zeros(len(columns))]
+        solved = linprog(
+            cost,
+            A_ub=np.vstack(upper),
+            b_ub=np.concatenate(limit),
+            bounds=[*bounds, *[(0, None)] * len(columns)],
+        )
+        values.append(-float(solved.fun))
+        upper.append(cost[None])
+        limit.append(np.array([solved.fun * (1 - 1e-9)]))
+    return values
+
+
+def assert_that_routes_carry_what_is_claimed(problem: Traffic, plan: Routing) -> None:
+    """Assert by linear programs over the plan's routes that all admitted rates fit in each failure."""
+    assert plan.routes is not None
+    assert plan.guarantees is not None
+    node = {name: place for place, name in enumerate(problem.nodes["node"])}
+    link = {(int(a), int(b)): e for e, (a, b) in enumerate(zip(problem.tail, problem.head, strict=True))}
+    demand = problem.find_demands(plan.routes)
+    routes: Paths = [[] for _ in problem.demands.index]
+    for k, text in zip(demand.tolist(), plan.routes["path"], strict=True):
+        places = [node[name] for name in json.loads(text)]
+        routes[k].append([link[pair] for pair in itertools.pairwise(places)])
+        assert is_legal(problem, k, routes[k][-1])
+    shed = np.zeros(len(problem.demands))
+    if plan.shed is not None:
+        shed[problem.find_demands(plan.shed)] = plan.shed["rate_mbps"]
+    admitted = problem.with_rates(np.maximum(problem.rate_mbps - shed, 0.0))
+    (most,) = solve_over_paths(admitted, routes, [np.ones(len(problem.demands))])
+    assert most == pytest.approx(float(admitted.rate_mbps.sum()), rel=1e-6, abs=1e-9)
+    claimed = np.zeros(len(problem.demands))
+    claimed[problem.find_demands(plan.guarantees)] = plan.guarantees["rate_mbps"]
+    assert (claimed <= admitted.rate_mbps * (1 + 1e-6) + 1e-9).all()
+    for down in build_failure_set(problem, "links").link_down:
+        is_lost = np.array([bool(r) and all(down[path].any() for path in r) for r in routes])
+        assert not (is_lost & (claimed > 1e-6) & ~problem.disconnected_demands(~down)).any()
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 10_000))
+def test_within_limits_the_optimum_is_that_over_all_legal_paths(seed: int) -> None:
+    problem = draw_network(seed)
+    decision = robust.route(problem, failures="links")
+    (most,) = solve_over_paths(problem, find_paths(problem), [np.ones(len(problem.demands))])
+    assert decision.proof.objective == pytest.approx(most, rel=1e-5, abs=1e-9)
+    assert decision.proof.bound == pytest.approx(most, rel=1e-5, abs=1e-9)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    if decision.plan.routes is not None:  # else no limit and no rule was drawn
+        assert_that_routes_carry_what_is_claimed(problem, decision.plan)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10_000))
+def test_over_tunnels_the_optimum_is_that_over_these_paths(seed: int) -> None:
+    drawn = draw_network(seed, tunnels=True)
+    assert drawn.tunnels is not None
+    chosen = drawn.tunnels[drawn.tunnels["kind"] != "segments"] if "kind" in drawn.tunnels else drawn.tunnels
+    if not len(chosen):
+        return
+    problem = Traffic.from_tables({**drawn.to_tables(), "tunnels": chosen})
+    known = {tuple(path.split(" > ")) for path in chosen["path"]}
+    paths = [
+        [path for path in several if tuple(path_names(problem, path)) in known]
+        for several in find_paths(problem)
+    ]
+    decision = robust.route(problem, failures="links", paths="tunnels")
+    (most,) = solve_over_paths(problem, paths, [np.ones(len(problem.demands))])
+    assert decision.proof.objective == pytest.approx(most, rel=1e-5, abs=1e-9)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    assert_that_routes_carry_what_is_claimed(problem, decision.plan)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10_000))
+def test_higher_classes_are_admitted_first(seed: int) -> None:
+    drawn = draw_network(seed)
+    ranks = np.arange(len(drawn.demands)) % 2
+    tables = drawn.to_tables()
+    tables["demands"] = tables["demands"].assign(**{"class": np.where(ranks == 0, "gold", "bulk")})
+    tables["classes"] = pd.DataFrame({"class": ["gold", "bulk"], "priority": [1, 2]})
+    problem = Traffic.from_tables(tables)
+    rank = np.where(problem.demands["class"].astype(str) == "gold", 0, 1)
+    values = [(rank == one).astype(float) for one in np.unique(rank)]
+    decision = robust.route(problem, failures="links")
+    expected = solve_over_paths(problem, find_paths(problem), values)
+    levels = decision.proof.levels or [decision.proof]  # one class alone is no order
+    assert [one.objective for one in levels] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    for most, one in zip(expected, levels, strict=True):
+        assert one.bound is not None
+        assert most <= one.bound * (1 + 1e-6) + 1e-9
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 10_000))
+def test_within_limits_the_common_share_is_the_largest(seed: int) -> None:
+    problem = draw_network(seed)
+    decision = robust.route(problem, failures="links", objective="concurrent")
+    paths = find_paths(problem)
+    wanted = np.array([rate * bool(p) for rate, p in zip(problem.rate_mbps, paths, strict=True)])
+    value = decision.proof.objective
+    assert value is not None
+    share = value / max(float(wanted.sum()), 1e-9)
+    if not wanted.any():
+        return
+    fits, above = (
+        solve_over_paths(problem.with_rates(wanted * part), paths, [np.ones(len(wanted))])[0]
+        for part in (share, min(share * 1.01, 1.0))
+    )
+    assert fits == pytest.approx(share * wanted.sum(), rel=1e-6)
+    if share < 1 - 1e-6:
+        assert above < min(share * 1.01, 1.0) * wanted.sum() * (1 - 1e-9)
