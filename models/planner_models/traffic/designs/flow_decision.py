@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import scipy.sparse as sp
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
 ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
@@ -110,3 +112,36 @@ def as_delivered(
         metric="delivered_mbps",
     )
     return replace(decision, proof=proof)
+
+
+def flows_over_paths(
+    problem: Traffic, found: CandidatePaths, x: Floats, *, is_partial: bool, has_routes: bool = True
+) -> SolvedFlows:
+    """Return the plan of the traffic x (P,), Mbit/s, on paths.
+
+    is_partial  demands may be served in part; else their traffic is scaled to their rates
+    has_routes  whether the plan lists its routes
+    """
+    rate = _exact_rates(problem, is_partial, found.demand, np.clip(x, 0.0, None))
+
+    def make_plan(share: Floats | float) -> Routing:
+        shared = rate * np.broadcast_to(share, len(problem.demands))[found.demand]
+        flow = sp.csr_array(
+            (shared, (found.demand, np.arange(len(shared)))), shape=(len(problem.demands), len(shared))
+        )
+        routes = route_table(problem, found, shared) if has_routes else None
+        return routing.routing_by_demand(problem, flow @ found.uses, routes)
+
+    served = sum_by_index(found.demand, rate, len(problem.demands))
+    return SolvedFlows(served, make_plan)
+
+
+def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats) -> Floats:
+    """Return the rates of the paths, scaled to add up exactly to each demand."""
+    sent = sum_by_index(demand, rate, len(problem.demands))
+    wanted = np.minimum(sent, problem.rate_mbps) if is_partial else problem.rate_mbps
+    first = np.r_[True, np.diff(demand) != 0]
+    # a demand below the solver's tolerance uses its first path
+    rate = np.where(first & (sent[demand] <= 0), 1.0, rate)
+    sent = sum_by_index(demand, rate, len(problem.demands))
+    return rate / sent[demand] * wanted[demand]

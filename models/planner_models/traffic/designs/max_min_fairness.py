@@ -27,10 +27,10 @@ from planner_models.traffic.designs.restricted_routes.candidates import (
     find_candidates,
     require_paths,
 )
-from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands
 from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_GAP: Final = 1e-6  # relative, of every level, where options give none
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner import backends
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats
 from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
@@ -21,7 +21,6 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner_models.traffic.designs import (
     class_priorities,
-    limited_moves,
     link_flow_program,
     path_flow_program,
 )
@@ -38,8 +37,10 @@ from planner_models.traffic.designs.flow_decision import (
     SolvedFlows,
     as_delivered,
     decide_by_plan,
+    flows_over_paths,
     merge_proofs,
 )
+from planner_models.traffic.designs.limited_moves import limited_moves
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flows import interior_point, least_cost, shortest_routes, total_flow
 from planner_models.traffic.designs.path_search import PathChoice
@@ -50,14 +51,14 @@ from planner_models.traffic.designs.restricted_routes.candidates import (
     find_candidates,
     require_paths,
 )
-from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.restricted_routes.restricted_flow import RestrictedFlow
 from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
 MAX_EXPLAINED_FLOWS: Final = 50_000
@@ -157,11 +158,6 @@ def route(
     levels = class_priorities.make_levels(problem, classes) if by_class else None
     if most_moved is None or previous is None or previous.plan is None:
         return _route_freely(problem, objective, given, levels, options, previous)
-    if RouteLimits.of(problem) is not None:
-        raise InputError(
-            "most_moved: a limit of rerouted traffic and limits of routes, by latency or rules, are not "
-            "solved together; leave one of them out"
-        )
     started = time.perf_counter()
     free = _route_freely(problem, objective, given, levels, _options_from(started, options, 0.5), previous)
     left = _options_from(started, options)
@@ -489,7 +485,9 @@ class _Search:
             restricted = self.restricted.solve(objective, options, least_mbps)
             is_partial = objective == "total" or least_mbps is not None
             solution = restricted.solution
-            flows = _flows_over_paths(problem, restricted.paths, solution.x, is_partial)
+            flows = None
+            if solution.x is not None:
+                flows = flows_over_paths(problem, restricted.paths, solution.x, is_partial=is_partial)
         elif self.found is None:
             solution, flows = _solve_over_links(problem, unit, objective, options, least_mbps)
         else:
@@ -655,28 +653,8 @@ def _solve_over_paths(
     if solution.x is None:
         return solution, None
     is_partial = objective == "total" or least_mbps is not None
-    return solution, _flows_over_paths(problem, found, solution.x[: len(found.demand)] / unit, is_partial)
-
-
-def _flows_over_paths(
-    problem: Traffic, found: path_flow_program.CandidatePaths, x: Floats | None, is_partial: bool
-) -> SolvedFlows | None:
-    """Return the plan of the traffic x (P,), Mbit/s, on paths; None where there is none."""
-    if x is None:
-        return None
-    rate = _exact_rates(problem, is_partial, found.demand, np.clip(x, 0.0, None))
-
-    def make_plan(share: Floats | float) -> Routing:
-        shared = rate * np.broadcast_to(share, len(problem.demands))[found.demand]
-        flow = sp.csr_array(
-            (shared, (found.demand, np.arange(len(shared)))), shape=(len(problem.demands), len(shared))
-        )
-        return routing.routing_by_demand(
-            problem, flow @ found.uses, path_flow_program.route_table(problem, found, shared)
-        )
-
-    served = sum_by_index(found.demand, rate, len(problem.demands))
-    return SolvedFlows(served, make_plan)
+    x = solution.x[: len(found.demand)] / unit
+    return solution, flows_over_paths(problem, found, x, is_partial=is_partial)
 
 
 def _solve_by_interior_point(
@@ -696,17 +674,6 @@ def _solve_by_interior_point(
         return None
     is_late = options.time_limit_s is not None
     return solution if solution.status is Status.OPTIMAL or is_late else None
-
-
-def _exact_rates(problem: Traffic, is_partial: bool, demand: Ints, rate: Floats) -> Floats:
-    """Return the rates of the paths, scaled to add up exactly to each demand."""
-    sent = sum_by_index(demand, rate, len(problem.demands))
-    wanted = np.minimum(sent, problem.rate_mbps) if is_partial else problem.rate_mbps
-    first = np.r_[True, np.diff(demand) != 0]
-    # a demand below the solver's tolerance uses its first path
-    rate = np.where(first & (sent[demand] <= 0), 1.0, rate)
-    sent = sum_by_index(demand, rate, len(problem.demands))
-    return rate / sent[demand] * wanted[demand]
 
 
 def solves_total_over_paths(problem: Traffic, options: Options) -> bool:

@@ -15,12 +15,12 @@ from planner.contract.design import Decision
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
-from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Fairness
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 AssignedPaths = Annotated[
     Annotated[int, Field(gt=0)] | Literal["equal_cost", "tunnels"],

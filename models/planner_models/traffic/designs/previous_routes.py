@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
@@ -81,7 +82,7 @@ class PreviousRoutes:
         demand = demand[problem.rate_mbps[demand] > 0]
         of_group = problem.target[demand] * nodes + (problem.source[demand] if by_demand else 0)
         begin, end = np.searchsorted(of_group, groups), np.searchsorted(of_group, groups, side="right")
-        place, carried, start, link = _decompose(flow, nodes, problem.source[demand], begin, end)
+        place, carried, start, link = _decompose(flow, nodes, problem.source[demand], begin, end, LEAST_SHARE)
         return cls._of_paths(problem, plan, FoundPaths(demand=demand[place], start=start, link=link), carried)
 
     @classmethod
@@ -110,6 +111,33 @@ class PreviousRoutes:
         return replace(self, paths=take(self.paths, kept), share=self.share[kept])
 
 
+def decompose_by_demand(
+    problem: Traffic, flow_mbps: sp.csr_array, least_share: float = LEAST_SHARE
+) -> tuple[FoundPaths, Floats]:
+    """Return the paths of a flow (K, E), those of each demand together, and the Mbit/s on each.
+
+    least_share  of a demand's flow; less on a path is left out
+    """
+    nodes, entries = len(problem.nodes), sp.csr_array(flow_mbps).tocoo()
+    used = np.flatnonzero(entries.data > 0)
+    row, link = entries.row[used].astype(np.int64), entries.col[used].astype(np.int64)
+    order = np.lexsort((problem.tail[link], row))
+    row, link = row[order], link[order]
+    demand, first = np.unique(row, return_index=True)
+    flow = _Flow(
+        tail=problem.tail[link].astype(np.int64),
+        head=problem.head[link].astype(np.int64),
+        link=link,
+        amount=entries.data[used][order].astype(float),
+        first=np.r_[first, len(row)].astype(np.int64),
+        target=problem.target[demand].astype(np.int64),
+    )
+    number = np.arange(len(demand))
+    source = problem.source[demand].astype(np.int64)
+    place, carried, start, found = _decompose(flow, nodes, source, number, number + 1, least_share)
+    return FoundPaths(demand=demand[place], start=start, link=found), carried
+
+
 def _list_paths(paths: FoundPaths) -> list[tuple[int, tuple[int, ...]]]:
     """Return the demand and the links of each path."""
     demand, start, link = paths.demand.tolist(), paths.start.tolist(), paths.link.tolist()
@@ -127,7 +155,7 @@ def _longer(array, size):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _decompose(flow, nodes, source, begin, end):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the paths of demands begin[g] to end[g] of each group: (demand, Mbit/s, start, link)."""
     demand, carried = np.empty(len(source) + 1, np.int64), np.empty(len(source) + 1)
     start, link = np.zeros(len(source) + 2, np.int64), np.empty(8 * len(source) + nodes + 1, np.int32)
@@ -143,7 +171,7 @@ def _decompose(flow, nodes, source, begin, end):  # type: ignore[no-untyped-def]
                 leaving[flow.tail[i]] = i
         for k in range(begin[g], end[g]):
             rest = surplus[source[k]]
-            least = LEAST_SHARE * rest
+            least = least_share * rest
             while rest > least:
                 v, hops, is_stuck = source[k], 0, False
                 step[v] = 0

@@ -4,7 +4,8 @@ The present flow of a demand is what the plan before would send of its rate now,
 links that are left. A plan keeps as much of a demand on its present routes as the largest flow from source to
 target within both its flow and the present one, link by link: no division of the two into paths has more in
 common. What the plan sends elsewhere, although it could stay, is moved traffic. Traffic whose route is gone,
-that was shed before, or that is shed now, has to change in any case and is no moved traffic.
+that was shed before, or that is shed now, has to change in any case and is no moved traffic. A route that no
+longer keeps the demand's latency limit and rules counts as gone too.
 
 source  largest flow by shortest augmenting paths: Edmonds and Karp 1972
 """
@@ -24,6 +25,7 @@ from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 MAX_ENTRIES: Final = 20_000_000  # of the flow of each demand on each link; larger plans are not compared
 SMALLEST_MOVE: Final = 1e-7  # of a demand; less is rounding
@@ -44,6 +46,9 @@ class PresentFlow:
     def of(cls, problem: Traffic, plan: Routing) -> PresentFlow:
         """Return the present flow of a plan for this problem, or for one with other rates and links."""
         flow = share_flows(problem, plan.flows, plan.shed)
+        limits = RouteLimits.of(problem)
+        if limits is not None:
+            flow = _keep_limits(problem, limits, flow)
         stays = np.minimum(largest_flows(problem, flow), problem.rate_mbps)
         return cls(flow=flow, stays=np.where(stays > SMALLEST_MOVE * problem.rate_mbps, stays, 0.0))
 
@@ -114,6 +119,47 @@ def share_flows(problem: Traffic, flows: pd.DataFrame, shed: pd.DataFrame | None
     )
     ratios = split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
     return sp.csr_array(split_ratios.apply_ratios(problem, ratios, problem.rate_mbps))
+
+
+def _keep_limits(problem: Traffic, limits: RouteLimits, flow: sp.csr_array) -> sp.csr_array:
+    """Return the flow (K, E) without routes that break limits.
+
+    The flow of a demand is taken apart into routes, the largest at each node first.
+    """
+    limited = np.isfinite(limits.max_latency_ms) | ~limits.allowed.all(axis=1)[limits.allowed_of]
+    limited[list(limits.conditions)] = True
+    kept = sp.csr_array(flow, copy=True)
+    kept.sum_duplicates()
+    for k in np.flatnonzero(limited).tolist():
+        entries = slice(kept.indptr[k], kept.indptr[k + 1])
+        links = kept.indices[entries].tolist()
+        rest = dict(zip(links, kept.data[entries].tolist(), strict=True))
+        allowed = dict.fromkeys(links, 0.0)
+        while path := _take_route(problem, rest, int(problem.source[k]), int(problem.target[k])):
+            amount = min(rest[link] for link in path)
+            for link in path:
+                rest[link] -= amount
+            if limits.keeps(problem, k, path):
+                for link in path:
+                    allowed[link] += amount
+        kept.data[entries] = [allowed[link] for link in links]
+    kept.eliminate_zeros()
+    return kept
+
+
+def _take_route(problem: Traffic, rest: dict[int, float], source: int, target: int) -> list[int]:
+    """Return links from source to target, at each node the one with the most flow; empty for none."""
+    leaving: dict[int, int] = {}
+    for link, amount in rest.items():
+        tail = int(problem.tail[link])
+        if amount > SMALLEST_MOVE * max(rest.values()) and amount > rest.get(leaving.get(tail, -1), 0.0):
+            leaving[tail] = link
+    path: list[int] = []
+    node = source
+    while node != target and node in leaving:
+        path.append(leaving.pop(node))
+        node = int(problem.head[path[-1]])
+    return path if node == target else []
 
 
 def largest_flows(problem: Traffic, capacity_mbps: sp.csr_array) -> Floats:

@@ -53,12 +53,12 @@ from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_paths,
     find_candidates,
 )
-from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
 from planner_models.traffic.designs.routable import refuse_demands
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_demand, routing_by_target
 from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 BACKEND: Final = "cutting planes over failures"
 SCOPE: Final = "plans whose traffic survives every failure of the set"

@@ -13,9 +13,9 @@ from planner.arrays import Bools, Floats, Ints
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
-from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_PATHS: Final = 4
 LEAST_RESERVED: Final = 1e-9  # of a demand

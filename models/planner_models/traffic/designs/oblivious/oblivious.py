@@ -23,12 +23,12 @@ from planner_models.traffic.designs.restricted_routes.candidates import (
     find_candidates,
     require_paths,
 )
-from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.routable import shed_demands, shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.fixed_shares import list_matrices, list_shares
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 Over = Annotated[
     Literal["matrices", "hose"],

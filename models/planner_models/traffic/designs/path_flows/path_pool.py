@@ -38,16 +38,19 @@ class Demands(NamedTuple):
     rate: Floats
 
 
-def order_demands(problem: Traffic) -> tuple[Graph, Demands, Ints]:
+def order_demands(problem: Traffic, *, by_target: bool = False) -> tuple[Graph, Demands, Ints]:
     """Return the network, its demands in the order of roots, and the demand of the problem for each of them.
 
     Roots are the targets, or the sources where these are far fewer; then the network is reversed.
+
+    by_target  roots are the targets in any case
     """
     wanted = np.flatnonzero(problem.rate_mbps > 0)
     count = len(problem.nodes)
     here, there = problem.source[wanted], problem.target[wanted]
     tail, head = problem.tail, problem.head
-    if 2 * len(index_distinct(here, count)[0]) < len(index_distinct(there, count)[0]):
+    fewer = 2 * len(index_distinct(here, count)[0]) < len(index_distinct(there, count)[0])
+    if fewer and not by_target:
         here, there, tail, head = there, here, head, tail
     order = np.lexsort((here, there))
     roots, row = index_distinct(there[order], count)

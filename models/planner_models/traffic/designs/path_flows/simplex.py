@@ -67,6 +67,9 @@ class GivenPaths(NamedTuple):
     link: Ints32
 
 
+NO_PATHS: Final = GivenPaths(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
+
+
 class State(NamedTuple):
     """The basis, of M = A columns, with the paths of K demands.
 
@@ -126,12 +129,10 @@ class PathSimplex:
     ) -> PathSimplex:
         """Return the program in which no demand has traffic; keys are shortest paths by 1 / capacity."""
         links, count = len(capacity), len(demands.rate)
-        if given is None:
-            given = GivenPaths(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
-        hops = np.zeros(count, dtype=np.int64)
+        given = NO_PATHS if given is None else given
         length = capacity.max() / capacity
-        _first_hops(graph, demands, given, length, hops)
-        end = np.cumsum(hops)
+        first = _find_first(graph, demands, given, length)
+        hops, end = np.diff(first.start), first.start[1:]
         paths, entries = cls._sizes(graph, count, int(end[-1]))
         state = State(
             capacity=capacity.astype(float),
@@ -157,7 +158,7 @@ class PathSimplex:
             number=np.array([-1, 0, 0, 0, 0, 1, count], dtype=np.int64),
             amount=np.array([0.0, 0.0]),
         )
-        _first_links(graph, demands, given, length, state.start, state.link)
+        state.link[: end[-1]] = first.link
         return cls(graph, demands, given, state)
 
     def restart(self, fixed: Floats, slope: Floats, t: float) -> None:
@@ -187,10 +188,11 @@ class PathSimplex:
         state.used[:] = count
         state.number[5] = 0
 
-    def send(self, paths: FoundPaths) -> None:
+    def send(self, paths: FoundPaths, otherwise: Ints | None = None) -> None:
         """Send demands that are left out over one path each, one after another, where it has free capacity.
 
-        paths  at most one for each demand, by its place here
+        paths      at most one for each demand, by its place here
+        otherwise  (K,) the link that is the path of others; by default that of traffic that is left out
         """
         state, count = self.state, len(self.demands.rate)
         fits = np.zeros(len(paths.demand), dtype=bool)
@@ -203,6 +205,8 @@ class PathSimplex:
         start, last = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         start[:count], last[:count] = end - hops, end
         link = np.full(entries, len(state.capacity), dtype=np.int32)
+        if otherwise is not None:
+            link[start[:count]] = otherwise
         at = np.arange(len(chosen.link)) + np.repeat(
             start[chosen.demand] - chosen.start[:-1], np.diff(chosen.start)
         )
@@ -304,6 +308,22 @@ class PathSimplex:
         distance = np.empty(len(self.demands.rate))
         _distances(self.graph, self.demands, self.given, length, distance)
         return distance
+
+
+def find_shortest(graph: Graph, demands: Demands, length: Floats) -> tuple[FoundPaths, Floats]:
+    """Return the shortest path of each demand by a length of arcs, (A,), and its length (K,)."""
+    found = _find_first(graph, demands, NO_PATHS, length)
+    return found, np.add.reduceat(length[found.link], found.start[:-1])
+
+
+def _find_first(graph: Graph, demands: Demands, given: GivenPaths, length: Floats) -> FoundPaths:
+    """Return the shortest of all paths, or of the given ones, of each demand by a length of arcs, (A,)."""
+    hops = np.zeros(len(demands.rate), dtype=np.int64)
+    _first_hops(graph, demands, given, length, hops)
+    start = np.r_[0, np.cumsum(hops)]
+    link = np.empty(start[-1], dtype=np.int32)
+    _first_links(graph, demands, given, length, start, link)
+    return FoundPaths(demand=np.arange(len(hops)), start=start, link=link)
 
 
 def order_paths(paths: CandidatePaths, order: Ints) -> GivenPaths:

@@ -12,9 +12,9 @@ from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic.designs import path_search
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, find_paths
 from planner_models.traffic.designs.path_search import FoundPaths, PathChoice
-from planner_models.traffic.designs.restricted_routes.limits import Conditions, RouteLimits
 from planner_models.traffic.plan.segment_lists import segment_shares
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import Conditions, RouteLimits
 
 
 def find_candidates(

@@ -21,9 +21,9 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_search import FoundPaths
-from planner_models.traffic.designs.restricted_routes.limits import Conditions, RouteLimits
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import Conditions, RouteLimits
 
 MAX_LABELS: Final = 50_000  # of one path under conditions, after which only its bound is known
 

@@ -37,9 +37,9 @@ from planner_models.traffic.designs.restricted_routes.constrained_paths import (
     CheapestPaths,
     ConstrainedPathSearch,
 )
-from planner_models.traffic.designs.restricted_routes.limits import RouteLimits
 from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_GAP: Final = 1e-6  # relative, where options give none
 MAX_ROUNDS: Final = 2_000

@@ -1,27 +1,11 @@
-r"""Routing that takes at most a given share of the traffic off its present routes, by linear programming.
-
-For each demand k with rate r_k, of which p_k can stay on its present flow F_k (`moved_traffic`):
-
-    kept_k   flow on the present links, at most F_k on each
-    w_k      traffic routed anew, one flow for each target over all links, or over given paths
-    moved_k  >= w_k - (r_k - p_k), >= 0: what is new, or comes from links that are gone, is no moved traffic
-    sum_k moved_k <= most_moved * sum_k p_k
-
-with the objective of `optimum`. The dual value of the last row is the price of the limit. The least moved
-traffic of all plans is that of this program, since any plan consists of kept flow and flow routed anew.
-"""
+"""The best plan under a limit of rerouted traffic by one linear program over links, or over given paths."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, Final
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
-from pydantic import Field
 
 from planner import backends
 from planner.arrays import Bools, Floats, Ints
@@ -29,218 +13,47 @@ from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.demand_scale import demand_scale
-from planner_models.traffic.designs.flow_decision import SolvedFlows, as_delivered, decide_by_plan
+from planner_models.traffic.designs.flow_decision import SolvedFlows, decide_by_plan
+from planner_models.traffic.designs.limited_moves.search import (
+    FIT_TOLERANCE,
+    HELD,
+    LEAST_TOLERANCE,
+    MoveLimit,
+    Search,
+)
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
-from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.check import verify_flow
-from planner_models.traffic.plan.moved_traffic import PresentFlow, flow_by_demand
+from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import Routing, sent_by_demand
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
-MAX_COLUMNS: Final = 1_500_000  # variables of a linear program
-FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
-LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
-HELD: Final = 1e-9  # relative; by so much less may later levels leave the ones before
-POINT: Final = 0.01  # a percentage point of the traffic
 
-MovedShare = Annotated[
-    Annotated[float, Field(ge=0, le=1)] | None,
-    Field(
-        description="largest share of the traffic that may leave its routes in the plan before, in a roll; "
-        "what is new, or loses its links, does not count"
-    ),
-]
+class ProgramSearch(Search):
+    """The steps by a linear program each.
 
-
-def route(
-    problem: Traffic,
-    previous: Routing,
-    free: Decision[Routing],
-    *,
-    left_out: Bools,
-    objective: Objective,
-    most_moved: float,
-    found: CandidatePaths | None,
-    scope: str | None,
-    levels: Sequence[Level] | None,
-    options: Options,
-) -> Decision[Routing]:
-    """Return the best plan that reroutes at most the share `most_moved` of the traffic of `previous`.
-
-    left_out  (K,) demands that have no path, and are shed
-    free      decision without the limit, which is returned where it keeps the limit
-    found     paths for traffic that is routed anew; None for all
-    scope     of bounds over given paths
-    levels    of the classes, where they have an order
-    returns   Decision with a Routing whose tables are `rerouting`, what the limit costs, and `moved`
-    raises    InputError for a problem whose program is too large
+    found  paths for traffic that is routed anew; None for all
     """
-    present = PresentFlow.of(problem, previous)
-    if present.total_mbps <= 0 or free.proof.status is Status.INFEASIBLE:
-        return free
-    if free.plan is not None and _moved_share(problem, present, free.plan) <= most_moved:
-        return _with_tables(problem, present, free, free, most_moved, None)
-    routable = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps)) if left_out.any() else problem
-    if not len(routable.targets):
-        return free
-    search = _Search(routable, PresentFlow.of(routable, previous), found, most_moved, options)
-    made = shed_demands(problem, left_out, search.solve(objective, levels))
-    limit = f"plans that reroute at most {most_moved:.4%} of the traffic"
-    covers = ", ".join(part for part in (limit, made.proof.bound_scope, scope) if part)
-    made = replace(made, proof=replace(made.proof, bound_scope=covers))
-    is_late = made.plan is None and made.proof.status is Status.UNDECIDED
-    if is_late and objective in ("delivered", "total") and options.service != "all":
-        made = _keep_present(problem, present, made.proof)
-    if made.plan is None:
-        return made
-    return _with_tables(problem, present, made, free, most_moved, search.gain_per_point)
-
-
-def _keep_present(problem: Traffic, present: PresentFlow, proof: Proof) -> Decision[Routing]:
-    """Return the plan that moves nothing, for want of time: present flows, reduced to the capacities.
-
-    A demand whose present flow has lost links is shed.
-    """
-    surplus = sp.csr_array(present.flow @ problem.incidence.T).tocoo()
-    is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
-    lost = np.abs(surplus.data) > FIT_TOLERANCE * problem.rate_mbps[surplus.row]
-    share = np.ones(len(problem.demands))
-    share[surplus.row[~is_end & lost]] = 0.0
-    flow = sp.csr_array(sp.diags_array(share) @ present.flow)
-    over = np.asarray(flow.sum(axis=0)).ravel() / problem.capacity_mbps
-    entries = flow.tocoo()
-    np.minimum.at(share, entries.row, 1 / np.maximum(over[entries.col], 1.0))
-    plan = routing.routing_by_demand(problem, sp.csr_array(sp.diags_array(share) @ present.flow))
-    value, offered = float(verify_flow(problem, plan).served_mbps.sum()), float(problem.rate_mbps.sum())
-    kept = replace(
-        proof, status=Status.FEASIBLE, metric="delivered_mbps", objective=value, bound=max(offered, value)
-    )
-    return Decision(plan=plan, proof=kept, guarantees=frozenset({"capacity", "demand"}))
-
-
-def _moved_share(problem: Traffic, present: PresentFlow, plan: Routing) -> float:
-    moved = present.moved_mbps(problem, flow_by_demand(problem, plan))
-    return float(moved.sum()) / present.total_mbps
-
-
-def _with_tables(
-    problem: Traffic,
-    present: PresentFlow,
-    made: Decision[Routing],
-    free: Decision[Routing],
-    most_moved: float,
-    gain_per_point: dict[str, float] | None,
-) -> Decision[Routing]:
-    """Return the decision with the tables `rerouting` and `moved` of its plan.
-
-    gain_per_point  by metric, what a limit that is larger by a percentage point brings; None: nothing
-    """
-    assert made.plan is not None
-    moved = present.moved_mbps(problem, flow_by_demand(problem, made.plan))
-    rows = np.flatnonzero(moved > 0)
-    ends = {name: problem.demands[name].to_numpy()[rows] for name in problem.demand_key}
-    freely = None if free.plan is None else _moved_share(problem, present, free.plan)
-    unlimited = {} if free.plan is None else _values(problem, free)
-    table = []
-    for metric, value in _values(problem, made).items():
-        other = unlimited.get(metric)
-        less = metric in ("max_utilization", "cost")
-        loss = None if other is None else max(value - other if less else other - value, 0.0)
-        table.append(
-            {
-                "metric": metric,
-                "most_moved": most_moved,
-                "moved_share": float(moved.sum()) / present.total_mbps,
-                "value": value,
-                "gain_per_point": 0.0 if gain_per_point is None else gain_per_point.get(metric),
-                "free_moved_share": freely,
-                "free_value": other,
-                "loss": loss,
-            }
-        )
-    plan = replace(
-        made.plan, rerouting=pd.DataFrame(table), moved=pd.DataFrame({**ends, "rate_mbps": moved[rows]})
-    )
-    return replace(made, plan=plan)
-
-
-def _values(problem: Traffic, decision: Decision[Routing]) -> dict[str, float]:
-    """Return the objective value by its metric and, where all is delivered, the largest utilization."""
-    plan, proof = decision.plan, decision.proof
-    assert plan is not None
-    values: dict[str, float] = {}
-    if proof.metric is not None and proof.objective is not None:
-        values[proof.metric] = proof.objective
-    if proof.metric == "delivered_mbps" and plan.shed is None:
-        load = verify_flow(problem, plan).load_mbps
-        values["max_utilization"] = float((load / problem.capacity_mbps).max(initial=0.0))
-    return values
-
-
-class _Search:
-    """The steps to the optimum under the limit, and its price: gain per percentage point, by metric."""
 
     def __init__(
-        self,
-        problem: Traffic,
-        present: PresentFlow,
-        found: CandidatePaths | None,
-        most_moved: float,
-        options: Options,
+        self, problem: Traffic, limit: MoveLimit, options: Options, found: CandidatePaths | None
     ) -> None:
-        self.problem, self.present, self.found, self.options = problem, present, found, options
-        self.most_moved_mbps = most_moved * present.total_mbps
-        self.most_moved = most_moved
-        self.until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
-        self.gain_per_point: dict[str, float] = {}
+        super().__init__(problem, limit, options)
+        self.found = found
 
-    def solve(self, objective: Objective, levels: Sequence[Level] | None) -> Decision[Routing]:
-        """Return the decision for an objective of `optimum`."""
-        if objective == "utilization" and self.options.service != "all":
-            return self._spread("utilization")
-        together = self._spread("concurrent")
-        value, bound = together.proof.objective, together.proof.bound
-        if value is not None and value >= 1 - FIT_TOLERANCE:
-            if objective in ("delivered", "total"):
-                made = as_delivered(self.problem, together, Status.OPTIMAL)
-                self.gain_per_point["delivered_mbps"] = 0.0
-                return made if levels is None else self._prove_levels(made, levels)
-            if objective == "cost":
-                return self._find_cheapest(None)
-            return together if objective == "concurrent" else self._spread("utilization")
-        if self.options.service == "all":
-            return self._refuse(objective, bound)
-        self.gain_per_point = {}
-        if objective == "concurrent":
-            return self._grow()
-        if levels is not None:
-            return self._solve_levels(levels, has_least_cost=objective == "cost")
-        every = np.where(self.problem.rate_mbps > 0, 1.0, 0.0)
-        most, program, solution = self._deliver_most(every, [])
-        if objective == "cost" and most.plan is not None and solution.x is not None:
-            least = float(program.served(solution.x).sum()) * (1 - LEAST_TOLERANCE)
-            return self._find_cheapest([(every, least)])
-        return most
-
-    def _options_left(self) -> Options:
-        if self.until is None:
-            return self.options
-        return replace(self.options, time_limit_s=max(self.until - time.perf_counter(), 1e-3))
-
-    def _spread(self, objective: Objective) -> Decision[Routing]:
+    def spread(self, objective: Objective, *, must_fit: bool = False) -> Decision[Routing]:  # noqa: ARG002 - one program
         """Solve for the smallest largest utilization of plans that serve everything."""
         unit = demand_scale(self.problem)
-        flow = PresentFlow(flow=self.present.flow * unit, stays=self.present.stays * unit)
-        program = _Program(self.problem.scale_demands(unit), flow, self.found, self.most_moved_mbps * unit)
-        solution = backends.solve(program.spread(), self._options_left())
+        flow = PresentFlow(flow=self.limit.present.flow * unit, stays=self.limit.present.stays * unit)
+        program = _Program(
+            self.problem.scale_demands(unit), flow, self.found, self.limit.most_moved_mbps * unit
+        )
+        solution = backends.solve(program.spread(), self.options_left())
         price = program.price(solution)
         bound = None if solution.bound is None else solution.bound / unit
         if objective == "concurrent" and bound is not None:
@@ -250,18 +63,18 @@ class _Search:
         )
         if solution.x is None or solution.objective is None:
             return Decision(plan=None, proof=proof)
-        self._set_gain("max_utilization", -price * self.present.total_mbps)
+        self.set_gain("max_utilization", -price)
         if objective == "concurrent" and solution.objective > 0:
             value = unit / solution.objective
-            self._set_gain("concurrent_flow", -price * self.present.total_mbps * value**2)
+            self.set_gain("concurrent_flow", -price * value**2)
         flows = program.read(solution.x, is_whole=True, unit=unit)
-        return decide_by_plan(self.problem, objective, flows, proof, self._options_left())
+        return decide_by_plan(self.problem, objective, flows, proof, self.options_left())
 
-    def _grow(self) -> Decision[Routing]:
+    def grow(self) -> Decision[Routing]:
         """Solve for the largest share of all demands, which is less than 1, within the capacities."""
-        program = _Program(self.problem, self.present, self.found, self.most_moved_mbps)
-        solution = backends.solve(program.grow(), self._options_left())
-        self._set_gain("concurrent_flow", program.price(solution) * self.present.total_mbps)
+        program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
+        solution = backends.solve(program.grow(), self.options_left())
+        self.set_gain("concurrent_flow", program.price(solution))
         proof = Proof(
             status=solution.status,
             bound=solution.bound,
@@ -271,18 +84,28 @@ class _Search:
         if solution.x is None:
             return Decision(plan=None, proof=proof)
         flows = program.read(solution.x, is_whole=True)
-        return decide_by_plan(self.problem, "concurrent", flows, proof, self._options_left())
+        return decide_by_plan(self.problem, "concurrent", flows, proof, self.options_left())
 
-    def _set_gain(self, metric: str, gain: float) -> None:
-        self.gain_per_point[metric] = max(gain * POINT, 0.0)
+    def deliver_most(self, *, has_least_cost: bool) -> Decision[Routing]:
+        """Solve for the most served traffic, then for the least cost of such plans if that is wanted."""
+        every = np.where(self.problem.rate_mbps > 0, 1.0, 0.0)
+        most, program, solution = self._deliver(every, [])
+        if has_least_cost and most.plan is not None and solution.x is not None:
+            least = float(program.served(solution.x).sum()) * (1 - LEAST_TOLERANCE)
+            return self._find_cheapest([(every, least)])
+        return most
 
-    def _deliver_most(
+    def find_cheapest(self) -> Decision[Routing]:
+        """Solve for the least cost of plans that deliver everything."""
+        return self._find_cheapest(None)
+
+    def _deliver(
         self, value: Floats, least: Sequence[tuple[Floats, float]]
     ) -> tuple[Decision[Routing], _Program, Solution]:
         """Solve for the largest value of the served traffic; `least`: values (K,) and what they keep."""
-        program = _Program(self.problem, self.present, self.found, self.most_moved_mbps)
-        solution = backends.solve(program.deliver(value, least), self._options_left())
-        self._set_gain("delivered_mbps", program.price(solution) * self.present.total_mbps)
+        program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
+        solution = backends.solve(program.deliver(value, least), self.options_left())
+        self.set_gain("delivered_mbps", program.price(solution))
         proof = Proof(
             status=solution.status,
             bound=solution.bound,
@@ -293,14 +116,14 @@ class _Search:
         if solution.x is None:
             return Decision(plan=None, proof=proof), program, solution
         flows = program.read(solution.x, is_whole=False)
-        made = decide_by_plan(self.problem, "total", flows, proof, self._options_left())
+        made = decide_by_plan(self.problem, "total", flows, proof, self.options_left())
         return made, program, solution
 
     def _find_cheapest(self, least: Sequence[tuple[Floats, float]] | None) -> Decision[Routing]:
         """Solve for the least cost of plans that deliver everything, or as much as `least` says."""
-        program = _Program(self.problem, self.present, self.found, self.most_moved_mbps)
-        solution = backends.solve(program.cheapest(least), self._options_left())
-        self._set_gain("cost", -program.price(solution) * self.present.total_mbps)
+        program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
+        solution = backends.solve(program.cheapest(least), self.options_left())
+        self.set_gain("cost", -program.price(solution))
         proof = Proof(
             status=solution.status,
             bound=solution.bound,
@@ -311,15 +134,15 @@ class _Search:
         if solution.x is None:
             return Decision(plan=None, proof=proof)
         flows = program.read(solution.x, is_whole=least is None)
-        return decide_by_plan(self.problem, "cost", flows, proof, self._options_left())
+        return decide_by_plan(self.problem, "cost", flows, proof, self.options_left())
 
-    def _solve_levels(self, levels: Sequence[Level], *, has_least_cost: bool) -> Decision[Routing]:
+    def solve_levels(self, levels: Sequence[Level], *, has_least_cost: bool) -> Decision[Routing]:
         """Solve for the levels of classes one after the other."""
         least: list[tuple[Floats, float]] = []
         bounds: list[float | None] = []
         last: Decision[Routing] | None = None
         for level in levels:
-            made, program, solution = self._deliver_most(level.value, least)
+            made, program, solution = self._deliver(level.value, least)
             if solution.x is None or made.plan is None:
                 break
             last = made
@@ -344,20 +167,6 @@ class _Search:
             backend=last.proof.backend,
             options=self.options,
         )
-
-    def _prove_levels(self, decision: Decision[Routing], levels: Sequence[Level]) -> Decision[Routing]:
-        return class_priorities.prove_all_served(decision, levels, self.problem.rate_mbps)
-
-    def _refuse(self, objective: Objective, bound: float | None) -> Decision[Routing]:
-        """Return the decision that not everything fits; undecided where that is not proven."""
-        metric = METRIC_OF[objective]
-        if bound is None or bound >= 1:
-            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=metric))
-        reason = (
-            f"with at most {self.most_moved:.4%} of the traffic rerouted, all demand loads a link to "
-            f"{1 / bound:.4%} of its capacity at least"
-        )
-        return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric=metric, reasons=(reason,)))
 
 
 class _Program:
@@ -397,11 +206,6 @@ class _Program:
         sizes = [len(self.whole), len(self.row), anew, len(self.wanted), len(self.both), 1, 1]
         self.starts = np.cumsum([0, *sizes]).tolist()
         self.count = self.starts[-1]
-        if self.count > MAX_COLUMNS:
-            raise InputError(
-                f"most_moved: the linear program would have {self.count:,} variables, more than "
-                f"{MAX_COLUMNS:,}; give paths a number, or leave most_moved out"
-            )
         self.upper = np.full(self.count, np.inf)
         self.upper[: self.starts[1]] = stays[self.whole]
         self.upper[self.starts[1] : self.starts[2]] = most_kept

@@ -14,7 +14,8 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner_models.traffic import Routing, Traffic, check, measure
-from planner_models.traffic.designs import ecmp, limited_moves, optimum
+from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs.limited_moves import search
 from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import routing_from_tables
@@ -189,7 +190,7 @@ def test_limits_of_routes_are_refused() -> None:
 
 def test_without_time_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     late = Decision(plan=None, proof=Proof(status=Status.UNDECIDED))
-    monkeypatch.setattr(limited_moves._Search, "solve", lambda *_: late)
+    monkeypatch.setattr(search.Search, "solve", lambda *_: late)
     made = limited(SQUARE, NOW, 0.1)
     assert made.proof.status is Status.FEASIBLE
     assert made.proof.objective == pytest.approx(10.0)

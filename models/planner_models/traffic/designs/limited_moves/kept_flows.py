@@ -1,0 +1,164 @@
+"""The cheapest ways of each demand under prices: on its present flow, anew without a count, and moved.
+
+What a demand keeps is a flow within its present one. Under prices of links, the cheapest such flow of each
+amount follows from shortest augmenting paths, and its marginal cost rises. Traffic routed anew costs the
+length of the shortest path; beyond what has to change in any case, also the price of moved traffic. The
+pieces of all these, by cost, are the cheapest flow of any amount of the demand. They make Lagrangian bounds
+that hold for all plans under the limit, whatever routes a search has found so far.
+
+source  successive shortest paths: Ahuja, Magnanti and Orlin 1993, section 9.7
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from planner.arrays import Floats, Ints
+from planner_models.traffic.plan.moved_traffic import PresentFlow
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
+
+LEAST_AMOUNT: Final = 1e-12  # of a demand's present flow; less on a path is rounding
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CheapestWays:
+    """Pieces of each demand's traffic, by demand, then by cost; those of a demand add up to its rate.
+
+    demand, rate  (n,) number of the demand, and its Mbit/s
+    start, end    (n,) the piece is between these shares of its demand
+    cost          (n,) of each Mbit/s
+    """
+
+    demand: Ints
+    rate: Floats
+    start: Floats
+    end: Floats
+    cost: Floats
+
+    @classmethod
+    def of(
+        cls, problem: Traffic, present: PresentFlow, length: Floats, anew: Floats, move_price: float
+    ) -> CheapestWays:
+        """Return the pieces under lengths of links (E,).
+
+        anew        (K,) length of the shortest path for traffic of each demand that is routed anew
+        move_price  of a unit of moved traffic
+        """
+        rate, wanted = problem.rate_mbps, np.flatnonzero(problem.rate_mbps > 0)
+        own = sp.csr_array(present.flow)
+        own.sum_duplicates()
+        count, demand, amount, cost = _keep_cheapest(
+            own.indptr.astype(np.int64),
+            own.indices.astype(np.int64),
+            own.data,
+            problem.tail,
+            problem.head,
+            problem.source,
+            problem.target,
+            len(problem.nodes),
+            length,
+            anew + move_price,
+            present.stays,
+        )
+        new = np.maximum(rate - present.stays, 0.0)[wanted]
+        demand = np.concatenate([demand[:count], wanted, wanted])
+        amount = np.concatenate([amount[:count], new, rate[wanted]])
+        cost = np.concatenate([cost[:count], anew[wanted], anew[wanted] + move_price])
+        order = np.lexsort((cost, demand))
+        demand, amount, cost = demand[order], amount[order], cost[order]
+        total = np.cumsum(amount)
+        first = np.r_[True, np.diff(demand) != 0] if len(demand) else np.zeros(0, dtype=bool)
+        before = (total - amount)[first][np.cumsum(first) - 1]
+        end = np.minimum((total - before) / rate[demand], 1.0)
+        start = np.where(first, 0.0, np.r_[0.0, end[:-1]])
+        used = end > start
+        return cls(
+            demand=demand[used], rate=rate[demand[used]], start=start[used], end=end[used], cost=cost[used]
+        )
+
+    def cost_of(self, ceiling: Floats | float) -> float:
+        """Return the cost of all traffic, where no unit of demand k costs more than ceiling (K,)."""
+        most = ceiling if isinstance(ceiling, float) else ceiling[self.demand]
+        return float((self.rate * (self.end - self.start)) @ np.minimum(self.cost, most))
+
+    def largest_share(self, prices: float) -> float:
+        """Return the largest of prices + s less the cost of the share s of all demands, 0 <= s <= 1."""
+        # cost rises by this for each unit of s between start and end; from 1 on, more of s brings nothing
+        rise = np.minimum(self.rate * self.cost, 2.0)
+        points = np.unique(np.r_[0.0, self.start, self.end, 1.0])
+        change = sum_by_index(np.searchsorted(points, self.start), rise, len(points))
+        change -= sum_by_index(np.searchsorted(points, self.end), rise, len(points))
+        gain = np.maximum(1.0 - np.cumsum(change)[:-1], 0.0) @ np.diff(points)
+        return float(prices + gain)
+
+
+@numba.njit(cache=True)
+def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, length, ceiling, most):  # type: ignore  # noqa: C901
+    """Return (number, demand, amount, cost) of the pieces of the cheapest flow within each row of capacities.
+
+    A piece costs less than the ceiling of its demand, (K,), and those of a demand add up to at most `most`.
+    """
+    size = 2 * len(source) + 16
+    demand, amount, cost = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    distance, came_by = np.full(nodes, np.inf), np.full(nodes, -1, np.int64)
+    count = 0
+    for k in range(len(source)):
+        own, limit = link[start[k] : start[k + 1]], capacity[start[k] : start[k + 1]]
+        if len(own) == 0 or most[k] <= 0.0:
+            continue
+        flow, least, left = np.zeros(len(own)), LEAST_AMOUNT * limit.max(), most[k]
+        while left > least:
+            for e in own:
+                distance[tail[e]] = distance[head[e]] = np.inf
+            distance[source[k]] = 0.0
+            is_changed, rounds = True, 0
+            while is_changed and rounds <= len(own):
+                is_changed, rounds = False, rounds + 1
+                for i in range(len(own)):
+                    e = own[i]
+                    u, v = tail[e], head[e]
+                    margin = 1e-12 * length[e]
+                    if limit[i] - flow[i] > least and distance[u] + length[e] < distance[v] - margin:
+                        distance[v], came_by[v], is_changed = distance[u] + length[e], 2 * i, True
+                    if flow[i] > least and distance[v] - length[e] < distance[u] - margin:
+                        distance[u], came_by[u], is_changed = distance[v] - length[e], 2 * i + 1, True
+            if not distance[target[k]] < ceiling[k]:
+                break
+            step, node, hops = left, target[k], 0
+            while node != source[k] and hops <= 2 * len(own):
+                i = came_by[node] // 2
+                if came_by[node] % 2:
+                    step, node = min(step, flow[i]), head[own[i]]
+                else:
+                    step, node = min(step, limit[i] - flow[i]), tail[own[i]]
+                hops += 1
+            is_path = node == source[k]
+            step = step if is_path else left  # rounding: no more of it costs less
+            node = target[k] if is_path else source[k]
+            while node != source[k]:
+                i = came_by[node] // 2
+                if came_by[node] % 2:
+                    flow[i] -= step
+                    node = head[own[i]]
+                else:
+                    flow[i] += step
+                    node = tail[own[i]]
+            if count == size:
+                size *= 2
+                demand, amount, cost = _lengthen(demand, size), _lengthen(amount, size), _lengthen(cost, size)
+            demand[count], amount[count], cost[count] = k, step, distance[target[k]]
+            count += 1
+            left -= step
+    return count, demand, amount, cost
+
+
+@numba.njit(cache=True)
+def _lengthen(array, size):  # type: ignore[no-untyped-def]
+    longer = np.empty(size, array.dtype)
+    longer[: len(array)] = array
+    return longer

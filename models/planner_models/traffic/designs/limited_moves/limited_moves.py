@@ -1,0 +1,226 @@
+r"""Routing that takes at most a given share of the traffic off its present routes.
+
+For each demand k with rate r_k, of which p_k can stay on its present flow F_k (`moved_traffic`):
+
+    kept_k   flow on the present links, at most F_k on each
+    w_k      traffic routed anew, over all links, given paths, or routes that keep limits
+    moved_k  >= w_k - (r_k - p_k), >= 0: what is new, or comes from links that are gone, is no moved traffic
+    sum_k moved_k <= most_moved * sum_k p_k
+
+with the objective of `optimum`. The dual value of the last row is the price of the limit. The least moved
+traffic of all plans is that of this program, since any plan consists of kept flow and flow routed anew. Small
+programs are solved as they are (`by_program`), large ones and those under limits of routes over paths that
+are generated (`by_paths`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner.arrays import Bools
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.traffic.designs.class_priorities import Level
+from planner_models.traffic.designs.limited_moves import path_program
+from planner_models.traffic.designs.limited_moves.by_paths import PathSearch
+from planner_models.traffic.designs.limited_moves.by_program import ProgramSearch
+from planner_models.traffic.designs.limited_moves.search import FIT_TOLERANCE, MoveLimit, Search
+from planner_models.traffic.designs.link_flow_program import Objective
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_search import FoundPaths
+from planner_models.traffic.designs.previous_routes import decompose_by_demand
+from planner_models.traffic.designs.routable import shed_demands
+from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.moved_traffic import PresentFlow, flow_by_demand
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
+
+MAX_PROGRAM_COLUMNS: Final = 20_000
+"""Variables up to which the linear program is solved as it is; about as fast as over paths."""
+
+MovedShare = Annotated[
+    Annotated[float, Field(ge=0, le=1)] | None,
+    Field(
+        description="largest share of the traffic that may leave its routes in the plan before, in a roll; "
+        "what is new, or loses its links, does not count"
+    ),
+]
+
+
+def route(
+    problem: Traffic,
+    previous: Routing,
+    free: Decision[Routing],
+    *,
+    left_out: Bools,
+    objective: Objective,
+    most_moved: float,
+    found: CandidatePaths | None,
+    scope: str | None,
+    levels: Sequence[Level] | None,
+    options: Options,
+) -> Decision[Routing]:
+    """Return the best plan that reroutes at most the share `most_moved` of the traffic of `previous`.
+
+    left_out  (K,) demands that have no path, and are shed
+    free      decision without the limit, which is returned where it keeps the limit
+    found     paths for traffic that is routed anew; None for all
+    scope     of bounds over given paths
+    levels    of the classes, where they have an order
+    returns   Decision with a Routing whose tables are `rerouting`, what the limit costs, and `moved`
+    raises    InputError for a solver that is chosen where the program is solved over paths
+    """
+    present = PresentFlow.of(problem, previous)
+    if present.total_mbps <= 0 or free.proof.status is Status.INFEASIBLE:
+        return free
+    if free.plan is not None and _moved_share(problem, present, free.plan) <= most_moved:
+        return _with_tables(problem, present, free, free, most_moved, None)
+    routable = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps)) if left_out.any() else problem
+    if not len(routable.targets):
+        return free
+    limit = MoveLimit(present=PresentFlow.of(routable, previous), most_moved=most_moved)
+    search = _choose_search(routable, limit, found, free.plan, options)
+    made = shed_demands(problem, left_out, search.solve(objective, levels))
+    of_limit = f"plans that reroute at most {most_moved:.4%} of the traffic"
+    covers = ", ".join(part for part in (of_limit, made.proof.bound_scope, scope) if part)
+    made = replace(made, proof=replace(made.proof, bound_scope=covers))
+    is_late = made.plan is None and made.proof.status is Status.UNDECIDED
+    if is_late and objective in ("delivered", "total") and options.service != "all":
+        made = _keep_present(problem, present, made.proof)
+    if made.plan is None:
+        return made
+    return _with_tables(problem, present, made, free, most_moved, search.gain_per_point)
+
+
+def _choose_search(
+    problem: Traffic,
+    limit: MoveLimit,
+    found: CandidatePaths | None,
+    free: Routing | None,
+    options: Options,
+) -> Search:
+    """Return the search by one linear program, or over paths.
+
+    free  plan without the limit, whose paths the search starts from
+    """
+    limits = RouteLimits.of(problem)
+    is_split = found is not None and found.share is not None
+    if is_split and limits is not None:
+        raise InputError(
+            "most_moved: tunnels that are lists of segments and limits of routes are not solved together; "
+            "give such tunnels as paths, or leave one of the three out"
+        )
+    anew = len(problem.targets) * len(problem.links) if found is None else len(found.demand)
+    is_small = limit.present.flow.nnz + anew <= MAX_PROGRAM_COLUMNS
+    is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
+    if is_split or (limits is None and (is_small or is_solver_chosen)):
+        return ProgramSearch(problem, limit, options, found)
+    if found is not None:
+        oracle = path_program.over_given_paths(problem, found)
+        start = found.found
+    else:
+        start = FoundPaths(
+            demand=np.zeros(0, dtype=np.int64),
+            start=np.zeros(1, dtype=np.int64),
+            link=np.zeros(0, dtype=np.int32),
+        )
+        if free is not None and limits is None:
+            start, _ = decompose_by_demand(problem, flow_by_demand(problem, free))
+        if limits is None:
+            oracle = path_program.over_all_paths(problem)
+        else:
+            oracle = path_program.over_routes_within(problem, limits)
+    program = path_program.PathProgram(problem, limit, oracle, start, limits)
+    return PathSearch(limit, options, program, has_routes=limits is not None)
+
+
+def _keep_present(problem: Traffic, present: PresentFlow, proof: Proof) -> Decision[Routing]:
+    """Return the plan that moves nothing, for want of time: present flows, reduced to the capacities.
+
+    A demand whose present flow has lost links is shed.
+    """
+    surplus = sp.csr_array(present.flow @ problem.incidence.T).tocoo()
+    is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
+    lost = np.abs(surplus.data) > FIT_TOLERANCE * problem.rate_mbps[surplus.row]
+    share = np.ones(len(problem.demands))
+    share[surplus.row[~is_end & lost]] = 0.0
+    flow = sp.csr_array(sp.diags_array(share) @ present.flow)
+    over = np.asarray(flow.sum(axis=0)).ravel() / problem.capacity_mbps
+    entries = flow.tocoo()
+    np.minimum.at(share, entries.row, 1 / np.maximum(over[entries.col], 1.0))
+    plan = routing.routing_by_demand(problem, sp.csr_array(sp.diags_array(share) @ present.flow))
+    value, offered = float(verify_flow(problem, plan).served_mbps.sum()), float(problem.rate_mbps.sum())
+    kept = replace(
+        proof, status=Status.FEASIBLE, metric="delivered_mbps", objective=value, bound=max(offered, value)
+    )
+    return Decision(plan=plan, proof=kept, guarantees=frozenset({"capacity", "demand"}))
+
+
+def _moved_share(problem: Traffic, present: PresentFlow, plan: Routing) -> float:
+    moved = present.moved_mbps(problem, flow_by_demand(problem, plan))
+    return float(moved.sum()) / present.total_mbps
+
+
+def _with_tables(
+    problem: Traffic,
+    present: PresentFlow,
+    made: Decision[Routing],
+    free: Decision[Routing],
+    most_moved: float,
+    gain_per_point: dict[str, float] | None,
+) -> Decision[Routing]:
+    """Return the decision with the tables `rerouting` and `moved` of its plan.
+
+    gain_per_point  by metric, what a limit that is larger by a percentage point brings; None: nothing
+    """
+    assert made.plan is not None
+    moved = present.moved_mbps(problem, flow_by_demand(problem, made.plan))
+    rows = np.flatnonzero(moved > 0)
+    ends = {name: problem.demands[name].to_numpy()[rows] for name in problem.demand_key}
+    freely = None if free.plan is None else _moved_share(problem, present, free.plan)
+    unlimited = {} if free.plan is None else _values(problem, free)
+    table = []
+    for metric, value in _values(problem, made).items():
+        other = unlimited.get(metric)
+        less = metric in ("max_utilization", "cost")
+        loss = None if other is None else max(value - other if less else other - value, 0.0)
+        table.append(
+            {
+                "metric": metric,
+                "most_moved": most_moved,
+                "moved_share": float(moved.sum()) / present.total_mbps,
+                "value": value,
+                "gain_per_point": 0.0 if gain_per_point is None else gain_per_point.get(metric),
+                "free_moved_share": freely,
+                "free_value": other,
+                "loss": loss,
+            }
+        )
+    plan = replace(
+        made.plan, rerouting=pd.DataFrame(table), moved=pd.DataFrame({**ends, "rate_mbps": moved[rows]})
+    )
+    return replace(made, plan=plan)
+
+
+def _values(problem: Traffic, decision: Decision[Routing]) -> dict[str, float]:
+    """Return the objective value by its metric and, where all is delivered, the largest utilization."""
+    plan, proof = decision.plan, decision.proof
+    assert plan is not None
+    values: dict[str, float] = {}
+    if proof.metric is not None and proof.objective is not None:
+        values[proof.metric] = proof.objective
+    if proof.metric == "delivered_mbps" and plan.shed is None:
+        load = verify_flow(problem, plan).load_mbps
+        values["max_utilization"] = float((load / problem.capacity_mbps).max(initial=0.0))
+    return values
