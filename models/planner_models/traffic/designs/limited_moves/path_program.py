@@ -44,6 +44,7 @@ from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_GAP: Final = 2e-7  # relative, where options give none
 MAX_ROUNDS: Final = 500
+LEAST_MOVED: Final = 1e-10  # of the traffic that can stay
 LEAST_SHARE: Final = 1e-9  # of a demand; less on a present path is routed anew
 REDUCED_COST: Final = 1e-9  # relative, by which a new path must be shorter
 ROUNDING: Final = 1e-7  # of a demand
@@ -181,7 +182,8 @@ class PathProgram:
         self.problem, self.limit, self.oracle = problem, limit, oracle
         self.links, self.unit = len(problem.links), float(problem.capacity_mbps.max())
         self.parts, self.kept = _divide(problem, limit.present, limits)
-        self.can_move = limit.most_moved_mbps > 0
+        # a little more than nothing, so that it has a price; `_read` keeps to the limit itself
+        self.most_moved_mbps = max(limit.most_moved_mbps, LEAST_MOVED * limit.present.total_mbps)
         self.pool = _Pool()
         self.pool.add(self.kept.demand, self.kept, np.full(len(self.kept.demand), -1))
         for paths in (self.oracle(problem.weight)[0], start):
@@ -206,7 +208,7 @@ class PathProgram:
         """
         if not self.is_served:
             return
-        capacity, most = self.problem.capacity_mbps, self.limit.most_moved_mbps
+        capacity, most = self.problem.capacity_mbps, self.most_moved_mbps
         best = Found(traffic=None, value=np.inf, bound=self._bound_utilization(1 / capacity, 0.0)[1])
         simplex, limit = None, 0.0
         for _ in range(MAX_ROUNDS):
@@ -219,7 +221,7 @@ class PathProgram:
             is_done = self._run(simplex, until)
             price = np.maximum(simplex.state.price, 0.0)
             t = float(simplex.state.amount[0]) * per_t
-            traffic = self._read(simplex, 1 / t, most) if t > 0 else None
+            traffic = self._read(simplex, 1 / t) if t > 0 else None
             value = best.value
             if traffic is not None:
                 value = float(((traffic.rate @ traffic.paths.uses) / capacity).max())
@@ -232,7 +234,7 @@ class PathProgram:
             )
             yield best
             is_late = not is_done or (until is not None and time.perf_counter() >= until)
-            is_same = not self.can_move or abs(most / best.bound - limit) <= SAME_LIMIT * limit
+            is_same = abs(most / best.bound - limit) <= SAME_LIMIT * limit
             is_proven = best.value - best.bound <= gap * best.value or best.bound > enough
             if is_proven or is_late or (not new and is_same):
                 return
@@ -249,7 +251,7 @@ class PathProgram:
         """Return the traffic of the largest share of all demands, at most 1; scaled to serve everything."""
         if not self.is_served:
             return None
-        simplex, per_t = self._rise(self.limit.most_moved_mbps)
+        simplex, per_t = self._rise(self.most_moved_mbps)
         traffic, t, bound, move_price = None, 0.0, 1.0, 0.0
         for _ in range(MAX_ROUNDS):
             is_done = self._run(simplex, until)
@@ -266,7 +268,7 @@ class PathProgram:
                 break
             self._continue(simplex)
         if t > 0:
-            traffic = self._read(simplex, 1 / t, self.limit.most_moved_mbps / t)
+            traffic = self._read(simplex, 1 / t, served=t)
         return Found(traffic=traffic, value=t, bound=max(bound, t), move_price=move_price)
 
     def _rise(self, limit_mbps: float) -> tuple[PathSimplex, float]:
@@ -285,7 +287,7 @@ class PathProgram:
         problem = self.problem
         rows = self.levels = _Rows.of(problem, levels)
         self.cost_unit = 1.0
-        simplex = self.simplex = self._begin(self.limit.most_moved_mbps, rows)
+        simplex = self.simplex = self._begin(self.most_moved_mbps, rows)
         state, bounds = simplex.state, list[float | None]()
         is_done = True
         for number, level in enumerate(levels):
@@ -365,7 +367,7 @@ class PathProgram:
     def traffic(self) -> PathTraffic:
         """Return the present traffic of `deliver` or `find_cheapest`."""
         assert self.simplex is not None
-        return self._read(self.simplex, 1.0, np.inf)
+        return self._read(self.simplex, 1.0)
 
     def _shed(self, simplex: PathSimplex) -> Floats:
         """Return the traffic on each row of shed traffic, Mbit/s."""
@@ -381,7 +383,7 @@ class PathProgram:
         """Return the program; with rows of shed traffic, present paths are taken where they fit."""
         problem, parts = self.problem, self.parts
         self.levels = rows
-        capacity = np.r_[problem.capacity_mbps, limit_mbps if self.can_move else self.unit, 2 * rows.offered]
+        capacity = np.r_[problem.capacity_mbps, limit_mbps, 2 * rows.offered]
         extra = np.zeros(1 + len(rows.offered), dtype=np.int64)
         graph = Graph.of(len(problem.nodes), np.r_[problem.tail, extra], np.r_[problem.head, extra])
         roots, row = index_distinct(problem.target[parts.demand], len(problem.nodes))
@@ -452,7 +454,6 @@ class PathProgram:
         """Add paths of demands to all their parts, or to the wanted ones; return how many were added."""
         demand, stays = self.parts.demand, self.parts.stays
         usable = np.ones(len(demand), dtype=bool) if wanted is None else wanted
-        usable = usable if self.can_move else usable & ~stays
         order = np.argsort(paths.demand, kind="stable")
         count = np.bincount(paths.demand, minlength=len(self.problem.demands))
         begin = np.cumsum(count) - count
@@ -465,11 +466,14 @@ class PathProgram:
             self.pool.add(part, take(paths, path), np.where(stays[part], self.links, -1))
         return len(part)
 
-    def _read(self, simplex: PathSimplex, scale: float, most_moved_mbps: float) -> PathTraffic:
+    def _read(self, simplex: PathSimplex, scale: float, *, served: float = 1.0) -> PathTraffic:
         """Return the traffic of the program times a scale, without what is shed.
 
         What is moved beyond the limit goes back to its present path.
+
+        served  share of the traffic that is sent in the end
         """
+        most_moved_mbps = self.limit.most_moved_mbps / served
         state, parts = simplex.state, self.parts
         used, flow = simplex.flows()
         is_sent = state.link[state.start[used]] <= self.links
