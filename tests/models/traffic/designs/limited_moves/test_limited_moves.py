@@ -173,7 +173,7 @@ def oracle(problem: Traffic, previous: Routing, most_moved: float, objective: st
     return -float(linprog(cost, rows, right, bounds=bounds, method="highs").fun)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(problems(max_nodes=5, max_demands=4), st.data())
 def test_is_the_optimum_of_a_program_over_all_paths(problem: Traffic, data: st.DataObject) -> None:
     previous = ecmp.route(problem)
@@ -195,7 +195,7 @@ def test_is_the_optimum_of_a_program_over_all_paths(problem: Traffic, data: st.D
             assert made.proof.bound == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     problems(max_nodes=5, max_demands=4, costs=True), st.sampled_from(["delivered", "utilization", "cost"])
 )
@@ -276,7 +276,7 @@ def test_without_a_plan_before_there_is_no_limit() -> None:
     assert not keeps({"paths": 4})
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1_000_000), st.sampled_from([0.0, 0.1, 0.4]))
 def test_under_limits_it_is_the_optimum_of_a_program_over_routes_that_keep_them(
     seed: int, share: float
@@ -296,7 +296,7 @@ def test_under_limits_it_is_the_optimum_of_a_program_over_routes_that_keep_them(
         assert made.proof.bound == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1_000_000), st.sampled_from(["delivered", "utilization", "cost"]))
 def test_under_limits_more_may_move_and_all_is_the_unlimited_optimum(seed: int, objective: str) -> None:
     problem = draw_network(seed)
