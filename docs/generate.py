@@ -37,6 +37,7 @@ EXAMPLES = {
     "coflows": "mapreduce",
     "livevideo": "session_window",
     "multicast": "own_data",
+    "rotors": "crossover",
     "topology": "jupiter",
     "traffic": "abilene",
 }

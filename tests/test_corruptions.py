@@ -29,6 +29,7 @@ DECISIONS = {
     "coflows": {"circuits", "priorities", "settings"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
+    "rotors": {"period", "circuits", "routes", "expander"},
     "topology": {"topology", "routes", "steps"},
     "traffic": {"flows", "weights", "moved", "windows", "worst_matrices"},
 }

@@ -20,6 +20,7 @@ SCENARIOS = (
     "traffic/abilene",
     "brokering/own_data",
     "capacity/own_data",
+    "rotors/own_data",
     "topology/own_data",
     "circuits/exact_8",
     "circuitflows/one_ring",

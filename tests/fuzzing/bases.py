@@ -84,6 +84,7 @@ def documents() -> list[dict[str, Any]]:
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
     livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
     topology = {"blocks": 4, "ports": 6}
+    rotors = {"racks": 6, "switches": 2}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
     small: dict[str, Any] = {
         **brokering,
@@ -94,7 +95,7 @@ def documents() -> list[dict[str, Any]]:
         **livevideo,
         **traffic,
     }
-    small |= topology
+    small |= {**topology, **rotors}
     found = []
     for base in bases():
         system = base.system

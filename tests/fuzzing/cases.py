@@ -31,6 +31,7 @@ OWN_FOLDERS: Final = {
     "coflows": ["coflows/own_data"],
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],
+    "rotors": ["rotors/own_data"],
     "topology": ["topology/own_data"],
 }
 """Folders that shipped scenarios read."""

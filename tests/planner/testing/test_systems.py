@@ -30,6 +30,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     "multicast": lambda presets: presets["datacenter"](
         k=4, aggregation_copies=1, tenants=3, groups=40, table_size=12
     ),
+    "rotors": lambda presets: presets["small"](),
     "topology": lambda presets: presets["small"](),
     "traffic": lambda presets: presets["fat_tree"](k=4, seed=1),
 }

@@ -57,6 +57,7 @@ def draw_ring(
     elements: Callable[[Ints, Ints], Sequence[str]] | None = None,
     load: NDArray[np.float64] | None = None,
     left_bits: NDArray[np.float64] | None = None,
+    unit: str = "bits",
 ) -> NetworkMap:
     """Return a map of the racks in a ring, with the pairs of the most demand as links.
 
@@ -67,7 +68,9 @@ def draw_ring(
     elements     (sources, targets) -> names of the elements that links are; default: the pairs
     load         (n,) load of racks, %; None for unknown
     left_bits    (n, n) demand that is left over; None where there is no plan
+    unit         of demand: "bits" or "Mbit/s"
     """
+    size, width_unit = (MBIT, "Mbit") if unit == "bits" else (1.0, unit)
     n, names, works = len(racks.racks), racks.names.astype(str), ~racks.is_failed
     source, target = np.nonzero(np.where(np.outer(works, works), wanted_bits[:, :n], 0.0))
     bits = wanted_bits[source, target]
@@ -78,7 +81,7 @@ def draw_ring(
     angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n  # clockwise, the first at the top
     sends, receives = wanted_bits.sum(axis=1), wanted_bits[:, :n].sum(axis=0)
     words = [
-        f"sends {amount(out, 'bits')}, receives {amount(into, 'bits')}"
+        f"sends {amount(out, unit)}, receives {amount(into, unit)}"
         for out, into in zip(sends, receives, strict=True)
     ]
     if load is not None:
@@ -91,15 +94,15 @@ def draw_ring(
             "head": names[target],
             "value": np.nan,
             "element": (elements or racks.name_ends)(source, target),
-            "width": bits / MBIT,
+            "width": bits / size,
             "note": [note(int(i), int(j)) for i, j in zip(source, target, strict=True)],
         }
     )
     if left_bits is not None:
         of_rack = left_bits.sum(axis=1) + left_bits.sum(axis=0)
         share = np.divide(of_rack, sends + receives, out=np.zeros(n), where=sends + receives > 0)
-        nodes = nodes.assign(value=100 * share, lost=left_bits.sum(axis=1) / MBIT)
-        lost = left_bits[source, target] / MBIT
+        nodes = nodes.assign(value=100 * share, lost=left_bits.sum(axis=1) / size)
+        lost = left_bits[source, target] / size
         links = links.assign(lost=lost, value=100 * lost / links["width"])
     nodes = nodes[works].reset_index(drop=True)
     return NetworkMap(
@@ -109,8 +112,8 @@ def draw_ring(
         value="demand left over",
         unit="%",
         limit=100.0,
-        width_unit="Mbit",
-        lost_unit="Mbit",
+        width_unit=width_unit,
+        lost_unit=width_unit,
         link_kind=PAIR,
         node_kind=RACK,
     )

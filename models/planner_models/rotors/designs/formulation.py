@@ -1,0 +1,90 @@
+"""The formal model of system `rotors` in Pyomo: traffic over the rotation in time, with queues at racks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.errors import InputError
+from planner_models.rotors.plan.timetable import rotate
+from planner_models.rotors.problem.problem import RotorNetwork
+from planner_models.rotors.problem.rotation import DARK
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+MOST_RACKS = 8
+
+
+def formulation(problem: RotorNetwork) -> pyo.ConcreteModel:
+    """Return the model of traffic over the rotation in time, direct or by one other rack.
+
+    In each interval s of the cycle, of length l_s, in which circuits stay as they are, rack i has a queue
+    Q_ij of its own traffic to j, and a queue B_ij of others' traffic to j. Both repeat after a cycle.
+
+    maximize    sum of a_ij                                        a_ij <= D_ij
+    subject to  Q_ij,s+1 = Q_ij,s + l_s a_ij - x_ij,s - sum_k y_ikj,s
+                B_kj,s+1 = B_kj,s + sum_i y_ikj,s - z_kj,s
+                x_ij,s + z_ij,s + sum_d y_ijd,s <= l_s r_ij        where a circuit is up, else 0
+
+    Mbit/s, bits and us. `two_hop` solves it over mean capacities, which has the same optimum; see
+    `path_program`.
+
+    raises  InputError for more than 8 racks, as there is a variable for each path and interval
+    """
+    import pyomo.environ as pyo  # only needed for the formal model
+
+    racks = len(problem.racks)
+    if racks > MOST_RACKS:
+        raise InputError(f"formulation: there are {racks} racks, must be at most {MOST_RACKS}")
+    timetable = rotate(problem)
+    if len(timetable.switch):
+        lengths, targets = timetable.intervals
+    else:  # all racks have failed
+        lengths, targets = np.array([timetable.period_us]), np.full((1, 1, racks), DARK)
+    demand, rate = problem.demand_mbps, problem.link_mbps
+    pairs = [(i, j) for i in range(racks) for j in range(racks) if i != j]
+    count = len(lengths)
+    up = {
+        (s, i, int(target[i])): float(lengths[s] * rate[i, target[i]])
+        for s in range(count)
+        for target in targets[s]
+        for i in range(racks)
+        if target[i] != DARK
+    }
+    m = pyo.ConcreteModel("traffic over a rotation")
+    m.S = pyo.RangeSet(0, count - 1)
+    m.IJ = pyo.Set(initialize=pairs, dimen=2)
+    m.D = pyo.Set(initialize=[pair for pair in pairs if demand[pair] > 0], dimen=2)
+    m.U = pyo.Set(initialize=sorted(up), dimen=3)
+    m.Y = pyo.Set(
+        initialize=[(s, i, k, j) for s, i, k in sorted(up) for j in range(racks) if k != j and (i, j) in m.D],
+        dimen=4,
+    )
+    nonnegative = pyo.NonNegativeReals
+    m.a = pyo.Var(m.D, domain=nonnegative, bounds={pair: (0, float(demand[pair])) for pair in pairs})
+    m.x, m.z = pyo.Var(m.U, domain=nonnegative), pyo.Var(m.U, domain=nonnegative)
+    m.y = pyo.Var(m.Y, domain=nonnegative)
+    m.Q, m.B = pyo.Var(m.S, m.IJ, domain=nonnegative), pyo.Var(m.S, m.IJ, domain=nonnegative)
+
+    def own_queue(m: pyo.ConcreteModel, s: int, i: int, j: int) -> Any:
+        change = float(lengths[s]) * m.a[i, j] if (i, j) in m.D else 0
+        change -= m.x[s, i, j] if (s, i, j) in m.U else 0
+        change -= sum(m.y[s, i, k, j] for k in range(racks) if (s, i, k, j) in m.Y)
+        return m.Q[(s + 1) % count, i, j] == m.Q[s, i, j] + change
+
+    def relayed_queue(m: pyo.ConcreteModel, s: int, k: int, j: int) -> Any:
+        change = sum(m.y[s, i, k, j] for i in range(racks) if (s, i, k, j) in m.Y)
+        change -= m.z[s, k, j] if (s, k, j) in m.U else 0
+        return m.B[(s + 1) % count, k, j] == m.B[s, k, j] + change
+
+    def fits(m: pyo.ConcreteModel, s: int, i: int, j: int) -> Any:
+        first = sum(m.y[s, i, j, d] for d in range(racks) if (s, i, j, d) in m.Y)
+        return m.x[s, i, j] + m.z[s, i, j] + first <= up[s, i, j]
+
+    m.own = pyo.Constraint(m.S, m.IJ, rule=own_queue)
+    m.relayed = pyo.Constraint(m.S, m.IJ, rule=relayed_queue)
+    m.fits = pyo.Constraint(m.U, rule=fits)
+    m.goal = pyo.Objective(expr=sum(m.a[pair] for pair in m.D), sense=pyo.maximize)
+    return m

@@ -1,0 +1,214 @@
+"""The most traffic over circuits, direct or by one other rack: column generation over paths, with a bound.
+
+Racks keep traffic until its next circuit is up. Over a period that repeats, only the mean capacity c of a
+pair of racks then matters, not when its circuits are up:
+
+- A plan of the time-expanded network, with a rate for each path in each interval and queues that repeat,
+  becomes one over mean capacities by adding up the rates of a path over the period.
+- Rates of paths over mean capacities become such a plan: a path uses, of each stretch of time in which a
+  circuit is up, the same share of the bits that fit; what comes in a period leaves in the same or the next.
+
+So the program over mean capacities has the optimum of the time-expanded one. At prices y >= 0 of the load, no
+routing by paths of any number of links delivers more than
+
+    sum_ij c_ij y_ij + sum_ij D_ij max(0, 1 - d_ij),    d_ij: cost of the cheapest path, of any length
+
+(Lagrangian relaxation); the prices are those of the program's solution.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import floyd_warshall
+
+from planner import backends
+from planner.arrays import Bools, Floats
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.solution import Solution
+from planner.options import Options
+from planner_models.rotors.plan.plan import Paths
+
+ALL_PATHS: Final = 40_000
+"""Paths up to which the first program has them all."""
+PATHS_PER_PAIR: Final = 4
+"""Paths of each pair that the first program has otherwise, and that each round adds at most."""
+MAX_ROUNDS: Final = 40
+RELAY_COST: Final = 1e-6
+"""Cost of a relay, so that of plans that deliver the same the one with fewer links is found."""
+GAP: Final = 2e-6
+"""Relative gap at which column generation ends."""
+INTERIOR_FROM: Final = 3_000
+"""Variables from which the interior point method goes first."""
+
+
+class Delivered(NamedTuple):
+    """Traffic that is delivered, and what no routing exceeds; None for unknown."""
+
+    paths: Paths
+    bound: float | None
+    backend: str | None
+
+
+def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivered:
+    """Return the paths, direct or by one other rack, that deliver the most of (n, n) demands.
+
+    capacity  (n, n) mean over the period, in the unit of demand
+    """
+    n = len(demand)
+    unit = float(capacity.max())
+    if unit <= 0 or not (demand > 0).any():
+        return Delivered(Paths.direct(np.zeros((n, n))), 0.0, None)
+    capacity, demand = capacity / unit, demand / unit
+    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    known = _choose_first(capacity, demand)
+    best, bound, backend = Paths.direct(np.minimum(capacity, demand)), np.inf, None
+    value = float(best.rate.sum())
+    for _ in range(MAX_ROUNDS):
+        left = None if deadline is None else deadline - time.perf_counter()
+        if left is not None and left <= 0:
+            break
+        model = build_program(capacity, demand, known)
+        own = replace(options, time_limit_s=left, service="best")
+        if own.backend == "highs" and own.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
+            own = replace(own, algorithm="interior-point")
+        solution = backends.solve(model, own)
+        if solution.x is None:
+            break
+        backend = solution.backend
+        rate = np.maximum(solution.x, 0.0)
+        if float(rate.sum()) >= value:
+            value, best = float(rate.sum()), _read_paths(known, rate)
+        prices = _read_prices(solution, n)
+        if prices is None:
+            break
+        bound = min(bound, bound_at(capacity, demand, prices))
+        added = _price_paths(prices, demand, known, capacity)
+        if bound - value <= GAP * bound or not added.any():
+            break
+        known |= added
+    best = _fit(best, capacity, demand)
+    scaled = best._replace(rate=best.rate * unit)
+    return Delivered(scaled, bound * unit if np.isfinite(bound) else None, backend)
+
+
+def build_program(capacity: Floats, demand: Floats, known: Bools) -> LinearProgram:
+    """Return the program over the paths of (n, n, n) `known` by source, rack in between and target.
+
+    known  [i, i, j] is the direct path
+    """
+    n = len(demand)
+    source, via, target = np.nonzero(known)
+    count, each = len(source), np.arange(len(source))
+    relayed = np.flatnonzero(via != source)
+    arcs = np.concatenate([via * n + target, source[relayed] * n + via[relayed]])
+    load = sp.csr_array((np.ones(len(arcs)), (arcs, np.concatenate([each, relayed]))), shape=(n * n, count))
+    offered = sp.csr_array((np.ones(count), (source * n + target, each)), shape=(n * n, count))
+    return LinearProgram.build(
+        sense="max",
+        cost=np.where(via == source, 1.0, 1.0 - RELAY_COST),
+        rows=[
+            Rows("capacity", load, upper=capacity.ravel()),
+            Rows("demand", offered, upper=demand.ravel()),
+        ],
+        columns=[Columns("rate", count)],
+        name="traffic over a rotation",
+    )
+
+
+def bound_at(capacity: Floats, demand: Floats, prices: Floats) -> float:
+    """Return the bound on all routings, of any number of links, at (n, n) prices of load of at least 0."""
+    cost = np.where(capacity > 0, prices, np.inf)
+    # a cost of 0 is no missing link for the search of shortest paths
+    cheapest = floyd_warshall(sp.csr_array(_with_zeros(cost)))
+    np.fill_diagonal(cheapest, np.inf)
+    return float((capacity * prices).sum() + (demand * np.maximum(0.0, 1.0 - cheapest)).sum())
+
+
+def _with_zeros(cost: Floats) -> sp.csr_array:
+    """Return the links of finite cost as a sparse matrix that keeps costs of 0."""
+    tail, head = np.nonzero(np.isfinite(cost))
+    return sp.csr_array((cost[tail, head], (tail, head)), shape=cost.shape)
+
+
+def every_path(capacity: Floats, demand: Floats) -> Bools:
+    """Return (n, n, n) whether there is a path from the first by the second to the third, with demand."""
+    n, open_ = len(demand), capacity > 0
+    known = open_[:, :, None] & open_[None, :, :] & (demand > 0)[:, None, :]
+    each = np.arange(n)
+    known[each, each, :] = open_ & (demand > 0)  # direct
+    known[:, each, each] = False
+    return known
+
+
+def _choose_first(capacity: Floats, demand: Floats) -> Bools:
+    """Return the paths that the first program has: all of a small network, else some of each pair."""
+    every = every_path(capacity, demand)
+    if int(every.sum()) <= ALL_PATHS:
+        return every
+    n = len(demand)
+    spare = np.maximum(capacity - demand, 0.0)
+    width = np.minimum(spare[:, :, None], spare[None, :, :])
+    width = np.where(every, width + 1e-9 * np.random.default_rng(0).random(width.shape), -1.0)
+    most = np.argpartition(-width, PATHS_PER_PAIR, axis=1)[:, :PATHS_PER_PAIR, :]
+    known = np.zeros_like(every)
+    source, _, target = np.indices(most.shape)
+    known[source, most, target] = True
+    each = np.arange(n)
+    known[each, each, :] = True
+    return known & every
+
+
+def _read_paths(known: Bools, rate: Floats) -> Paths:
+    """Return the paths of the program with some traffic."""
+    source, via, target = (ends[rate > 0].astype(np.int64) for ends in np.nonzero(known))
+    return Paths(source, via, target, rate[rate > 0])
+
+
+def _read_prices(solution: Solution, n: int) -> Floats | None:
+    """Return the (n, n) prices of load of a solution; None where it has none."""
+    if solution.row_duals is None:
+        return None
+    prices: Floats = np.abs(solution.row_duals[: n * n]).reshape(n, n)
+    return prices
+
+
+def _price_paths(prices: Floats, demand: Floats, known: Bools, capacity: Floats) -> Bools:
+    """Return the unknown paths that are cheapest, where they cost less than their pair's known ones and 1."""
+    n = len(demand)
+    cost = np.where(capacity > 0, prices, np.inf)
+    through = cost[:, :, None] + cost[None, :, :] + RELAY_COST
+    each = np.arange(n)
+    through[each, each, :] = cost
+    through[:, each, each] = np.inf
+    at_most = np.minimum(1.0, np.where(known, through, np.inf).min(axis=1))
+    through[known] = np.inf
+    some = min(PATHS_PER_PAIR, n - 1)
+    cheapest = np.argpartition(through, some, axis=1)[:, :some, :]
+    source, _, target = np.indices(cheapest.shape)
+    gain = at_most[source, target] - through[source, cheapest, target]
+    kept = (gain > 1e-9) & (demand[source, target] > 0)
+    added = np.zeros_like(known)
+    added[source[kept], cheapest[kept], target[kept]] = True
+    return added
+
+
+def _fit(paths: Paths, capacity: Floats, demand: Floats) -> Paths:
+    """Return the paths with rates that rounding does not let exceed demands or capacities."""
+    n = len(demand)
+    rate = paths.rate
+    for _ in range(2):
+        sent = paths._replace(rate=rate)
+        over = np.ones((n, n))
+        load, total = sent.load(n), sent.delivered(n)
+        np.divide(load, capacity, out=over, where=(capacity > 0) & (load > capacity))
+        more = np.ones((n, n))
+        np.divide(total, demand, out=more, where=(demand > 0) & (total > demand))
+        last = over[paths.via, paths.target]
+        first = np.where(paths.via == paths.source, 1.0, over[paths.source, paths.via])
+        rate = rate / np.maximum(np.maximum(last, first), more[paths.source, paths.target])
+    return paths._replace(rate=rate)
