@@ -39,7 +39,7 @@ def _evaluate(problem: RotorNetwork, decided: Decided) -> Evaluation:
 
 def describe_pair(problem: RotorNetwork, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe the demand of a pair of racks, its routes, and how long they wait."""
-    i, j = require_pair(problem, name, problem.demands)
+    i, j = require_pair(problem, problem.demands, name)
     done = _evaluate(problem, decided)
     mean, _ = done.timetable.wait_us(*(np.array([row]) for row in (i, i, j)))
     facts = [
