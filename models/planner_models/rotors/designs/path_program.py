@@ -189,11 +189,9 @@ def _price_paths(prices: Floats, demand: Floats, known: Bools, capacity: Floats)
     through[known] = np.inf
     some = min(PATHS_PER_PAIR, n - 1)
     cheapest = np.argpartition(through, some, axis=1)[:, :some, :]
-    source, _, target = np.indices(cheapest.shape)
-    gain = at_most[source, target] - through[source, cheapest, target]
-    kept = (gain > 1e-9) & (demand[source, target] > 0)
+    gain = at_most[:, None, :] - np.take_along_axis(through, cheapest, axis=1)
     added = np.zeros_like(known)
-    added[source[kept], cheapest[kept], target[kept]] = True
+    np.put_along_axis(added, cheapest, (gain > 1e-9) & (demand > 0)[:, None, :], axis=1)
     return added
 
 

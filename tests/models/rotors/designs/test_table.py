@@ -119,7 +119,7 @@ def test_some_paths_are_enough() -> None:
 
 
 def test_urgent_traffic_goes_first() -> None:
-    problem = generators.skewed(racks=12, switches=4, skew=0.1, load=1.2, urgent_share=0.1, random_order=True)
+    problem = generators.skewed(racks=12, switches=6, skew=0.1, load=1.2, urgent_share=0.1, random_order=True)
     at_once = measure(problem, BY_NAME["expander"].decide(problem).plan, None)
     later = measure(problem, BY_NAME["two_hop"].decide(problem).plan, None)
     assert at_once["urgent_wait_us"] == pytest.approx(0.0)
