@@ -28,13 +28,13 @@ programs of what does not fit in a state. The check solves those programs again 
 Tables: `nodes(node, latitude?, longitude?, x?, y?)`, `links(tail, head, capacity_mbps, link?,
 installed_cost?, setup_cost?, setup_cost_per_km?, routing_cost?, length_km?)`, `candidates(tail, head,
 setup_cost, setup_cost_per_km?, routing_cost?, length_km?, link?)`, `modules(module, capacity_mbps, cost,
-cost_per_km?, max_count?, link?)`, `demands(source, target, rate_mbps, growth?, class?)`, `classes(class,
-priority, protected_share?)`, `tunnels(path, source?, target?, parallel?, name?)`, `failures(failure,
-member, probability?)`, `years(year, demand_factor, price_factor?)` and `network(direction?,
-modules_per_link?, budget?)`. A plan is `purchases(link, module, count, added_mbps, cost, setup_cost,
-year?)`, `flows(target, link, tail, rate_mbps, year?)` without failures, `tunnel_flows(tunnel, rate_mbps,
-year?)` of demands with tunnels and, where demand is left out, `unserved(source, target, class?,
-rate_mbps, year?)`.
+cost_per_km?, max_count?, link?)`, `demands(source, target, rate_mbps, growth?, class?, year?)`,
+`classes(class, priority, protected_share?)`, `tunnels(path, source?, target?, parallel?, name?)`,
+`failures(failure, member, probability?)`, `years(year, demand_factor, price_factor?)` and
+`network(direction?, modules_per_link?, budget?)`. A plan is `purchases(link, module, count, added_mbps,
+cost, setup_cost, year?)`, `flows(target, link, tail, rate_mbps, year?)` without failures,
+`tunnel_flows(tunnel, rate_mbps, year?)` of demands with tunnels and, where demand is left out,
+`unserved(source, target, class?, rate_mbps, year?)`.
 
 >>> import pandas as pd
 >>> from planner_models import capacity

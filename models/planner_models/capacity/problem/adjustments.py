@@ -66,7 +66,7 @@ def adjust(
 ) -> CapacityPlanning:
     """Return the problem with other demands, rules, failures to survive, budget or years.
 
-    raises  InputError for links that are none, and for growth without `years`
+    raises  InputError for links that are none, and for growth or a later beginning without `years`
     """
     changed = problem
     if scale != 1:
@@ -91,16 +91,23 @@ def adjust(
         changed = replace(changed, years=frame)
     elif growth or price_change or discount_rate:
         raise InputError("growth, price_change and discount_rate need years")
-    elif changed.years is None and changed.demands.get("growth", pd.Series(dtype=float)).fillna(0.0).any():
-        raise InputError(
-            f"{file_name(changed.demands, 'demands')}: column 'growth' needs several years: give "
-            "the table years, or problem.years"
-        )
+    elif changed.years is None:
+        _require_one_year(changed)
     if forbid_links:
         changed = forbid_purchases(changed, forbid_links)
     if fail_links:
         changed = remove_links(changed, fail_links)
     return changed
+
+
+def _require_one_year(problem: CapacityPlanning) -> None:
+    """Raise InputError where demands grow or begin in a later year, and there is only one."""
+    for name in ("growth", "year"):
+        if name in problem.demands and problem.demands[name].fillna(0.0).any():
+            raise InputError(
+                f"{file_name(problem.demands, 'demands')}: column '{name}' needs several years: give the "
+                "table years, or problem.years"
+            )
 
 
 def _find_links(problem: CapacityPlanning, names: Sequence[str], parameter: str) -> list[int]:

@@ -86,7 +86,7 @@ class CapacityPlanning:
                 routing_cost, length_km?
     candidates  links that can be built: as links, without capacity; None for none
     modules     module, capacity_mbps, cost, cost_per_km, max_count?, link?
-    demands     source, target, rate_mbps, growth?, class?
+    demands     source, target, rate_mbps, growth?, class?, year?
     classes     class, priority, protected_share; None: every demand must fit under every failure
     tunnels     path, source?, target?, parallel?, name?; None: demands may take any route
     failures    failure, member, probability?; None: no failure must be survived
@@ -118,6 +118,7 @@ class CapacityPlanning:
             faults += self._bad_names()
         if not faults:
             faults += [*self._bad_modules(), *self._bad_members(), *self._missing_lengths()]
+            faults += self._bad_beginnings()
             faults += find_class_faults(self.demands, self.classes)
             faults += [] if self.tunnels is None else read_tunnels(self)[1]
         if faults:
@@ -296,13 +297,17 @@ class CapacityPlanning:
 
     @cached_property
     def rate_mbps(self) -> Floats:
-        """(Y, D) rate of each demand in each year, Mbit/s."""
+        """(Y, D) rate of each demand in each year, Mbit/s; 0 before the year in which it begins."""
         rate = np.outer(self.demand_factor, self.demands["rate_mbps"].to_numpy(float))
-        if "growth" not in self.demands:
-            return rate
-        passed = np.array(self.year_numbers, dtype=float) - self.year_numbers[0]
-        grown: Floats = rate * (1 + self.demands["growth"].fillna(0.0).to_numpy(float)) ** passed[:, None]
-        return grown
+        begin = np.full(len(self.demands), float(self.year_numbers[0]))
+        if "year" in self.demands and self.years is not None:
+            begin = self.demands["year"].fillna(self.year_numbers[0]).to_numpy(float)
+        passed = np.array(self.year_numbers, dtype=float)[:, None] - begin
+        if "growth" in self.demands:
+            growth = self.demands["growth"].fillna(0.0).to_numpy(float)
+            rate = rate * (1 + growth) ** np.maximum(passed, 0.0)
+        begun: Floats = np.where(passed >= 0, rate, 0.0)
+        return begun
 
     @property
     def has_classes(self) -> bool:
@@ -502,6 +507,18 @@ class CapacityPlanning:
             if name and self.find_line(name) < 0
         ]
         yield from shorten_faults(faults, file_name(self.modules, "modules"), "with an unknown link")
+
+    def _bad_beginnings(self) -> Iterator[str]:
+        """Yield a fault for each demand that begins in a year that the plan does not have."""
+        if "year" not in self.demands or self.years is None:
+            return
+        year, known = self.demands["year"].to_numpy(float), self.year_numbers
+        faults = [
+            f"{row_name(self.demands, 'demands', row)}: year is {year[row]:g}, must be one of the years: "
+            f"{', '.join(map(str, known))}"
+            for row in np.flatnonzero(~np.isnan(year) & ~np.isin(year, known)).tolist()
+        ]
+        yield from shorten_faults(faults, file_name(self.demands, "demands"), "with an unknown year")
 
     def _bad_members(self) -> Iterator[str]:
         """Yield a fault for each member of a failure that is no element, and for differing probabilities."""

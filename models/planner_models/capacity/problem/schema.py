@@ -135,9 +135,9 @@ DEMANDS: Final = Table(
     columns={
         "source": label("node where it starts"),
         "target": label("node where it ends"),
-        "rate_mbps": _rate("rate, Mbit/s; in the first year, before `years.demand_factor`"),
+        "rate_mbps": _rate("rate, Mbit/s; in its first year, before `years.demand_factor`"),
         "growth": number(
-            "share by which it grows each year after the first, such as 0.15, beside `years.demand_factor`; "
+            "share by which it grows each year after its first, such as 0.15, beside `years.demand_factor`; "
             "blank: 0",
             more_than=-1,
             at_most=MOST_GROWTH,
@@ -146,6 +146,15 @@ DEMANDS: Final = Table(
             may_be_blank=True,
         ),
         "class": label("its traffic class; a pair may have a demand in each", optional=True),
+        "year": number(
+            "year in which it begins, with the rate `rate_mbps`, from which it then grows; blank: the first "
+            "year",
+            at_least=0,
+            at_most=MOST_YEAR,
+            whole=True,
+            optional=True,
+            may_be_blank=True,
+        ),
     },
     key=("source", "target", "class"),
 )

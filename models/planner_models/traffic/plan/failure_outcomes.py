@@ -308,7 +308,7 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
             sent = np.where(problem.class_of == of_class, flow.served_mbps, 0.0)
             by_demand = by_demand + split_ratios.apply_ratios(problem, ratios, sent)
     entries = sp.csr_array(by_demand)
-    demand, rate, start, link = _list_paths(
+    demand, rate, start, link = list_paths(
         entries.indptr.astype(np.int64),
         entries.indices.astype(np.int64),
         entries.data.astype(float),
@@ -328,7 +328,7 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
 
 
 @numba.njit(cache=True)
-def _list_paths(first, index, amount, tail, head, source, target, least, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
+def list_paths(first, index, amount, tail, head, source, target, least, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
     """Return demand, rate, start and links of paths, each along the links with most traffic left.
 
     Traffic that circles is left out.

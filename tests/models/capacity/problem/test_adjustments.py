@@ -49,6 +49,13 @@ def test_years_grow_and_are_discounted() -> None:
     assert problem.price_factor == pytest.approx([1.0, 0.9 / 1.05, (0.9 / 1.05) ** 2])
 
 
+def test_a_demand_that_begins_later_needs_years() -> None:
+    demands = ring().demands.assign(year=2.0)
+    with pytest.raises(InputError, match="column 'year' needs several years"):
+        adjust(ring(demands=demands))
+    assert adjust(ring(demands=demands), years=2).rate_mbps[:, 0].tolist() == [0.0, 15.0]
+
+
 @pytest.mark.parametrize(
     ("given", "line"),
     [

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError
-from planner_models.capacity import CapacityPlanning
+from planner_models.capacity import CapacityPlanning, check
+from planner_models.capacity.designs import optimum
 from planner_models.capacity.problem.generators import small
 from tests.models.capacity.networks import problem_of, ring
 
@@ -56,6 +57,22 @@ def test_candidates_have_no_capacity_until_it_is_bought() -> None:
     }  # fmt: skip
 
 
+def test_a_demand_begins_in_its_year_and_grows_from_then() -> None:
+    demands = pd.DataFrame(
+        [("a", "c", 15.0, 0.1, 2028.0), ("a", "b", 1.0, 0.1, np.nan)],
+        columns=["source", "target", "rate_mbps", "growth", "year"],
+    )
+    years = pd.DataFrame({"year": [2026, 2028, 2029], "demand_factor": [1.0, 2.0, 2.0]})
+    years["price_factor"] = [1.0, 0.9, 0.9]
+    problem = ring(demands=demands, years=years)
+    assert problem.rate_mbps[:, 0] == pytest.approx([0.0, 30.0, 33.0])
+    assert problem.rate_mbps[:, 1] == pytest.approx([1.0, 2 * 1.1**2, 2 * 1.1**3])
+    decision = optimum.plan(problem)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    assert decision.plan.purchases["year"].tolist() == [2028.0], "it is cheaper then"
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown link of a module": (
         {"modules": [{"module": "m", "capacity_mbps": 1, "cost": 1, "link": "a<->x"}]},
@@ -77,6 +94,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "years that descend": (
         {"years": [{"year": 2, "demand_factor": 1}, {"year": 1, "demand_factor": 2}]},
         "years row 2: year is 1, must be after 2",
+    ),
+    "a demand of an unknown year": (
+        {
+            "years": [{"year": 2026, "demand_factor": 1}, {"year": 2028, "demand_factor": 1}],
+            "demands": [{"source": "a", "target": "c", "rate_mbps": 1, "year": 2027}],
+        },
+        "demands row 1: year is 2027, must be one of the years: 2026, 2028",
     ),
     "a direction that is none": (
         {"network": [{"direction": "both"}]},

@@ -4,7 +4,8 @@ r"""Fixed shares of each demand over its paths with the least worst utilization 
                  sum_k d_k sum_{p uses e} x_kp <= c_e U  for each link e and each matrix d of the set
 
 Rows are added where a matrix of the set overloads a link (cutting planes), or stand for all matrices of the
-hose model at once (its dual form). Paths are added where they are shorter than those so far under the dual
+hose model at once (its dual form); over all routes, the hose model has a method of its own (`hose_search`).
+Paths are added where they are shorter than those so far under the dual
 prices y (column generation). Any prices y >= 0 of pairs (e, d) with sum y c_e = 1 prove that no shares have a
 worst utilization below the sum over demands of their shortest path, where link e is sum_d y_ed d_k long for
 demand k.
@@ -15,10 +16,9 @@ source  worst case over all traffic: Applegate and Cohen 2003; over the hose mod
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
@@ -27,8 +27,10 @@ from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.progress import report
 from planner.options import Options
-from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
+from planner_models.traffic.designs.oblivious import hose_search
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, HoseLimits
+from planner_models.traffic.designs.oblivious.shares import Shares, better_shares, shortest_paths
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, find_paths
 from planner_models.traffic.problem.problem import Traffic
 
@@ -36,23 +38,7 @@ DEFAULT_GAP: Final = 1e-5  # relative, where options give none
 FIRST_PATHS: Final = 3  # shortest paths of each demand that the search starts from
 MAX_ROUNDS: Final = 2_000
 CUT_TOLERANCE: Final = 1e-7  # relative; links overloaded by less get no row
-FULL_TOLERANCE: Final = 1e-6  # relative; links within it of the busiest one show their worst matrix
 PRICE_TOLERANCE: Final = 1e-7  # relative; new paths must be shorter by that much
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Shares:
-    """Shares (K, E) of each demand on each link, and what is proven.
-
-    utilization  of the busiest link under the worst matrix; bound: no shares have a smaller one
-    matrices     (R, K) matrices that load links the most, with their names
-    """
-
-    share: sp.csr_array
-    utilization: float
-    bound: float
-    matrices: Floats
-    names: list[str]
 
 
 def search(
@@ -66,6 +52,8 @@ def search(
     """
     until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     gap = DEFAULT_GAP if options.gap is None else options.gap
+    if isinstance(demands, HoseLimits) and found is None:
+        return hose_search.search(problem, demands, wanted, gap=gap, until=until)
     paths = _Paths(problem, wanted, found)
     master = _HoseMaster(problem, demands) if isinstance(demands, HoseLimits) else _MatrixMaster(problem)
     best: Shares | None = None
@@ -74,7 +62,7 @@ def search(
     for _ in range(MAX_ROUNDS):
         load, matrices, names = demands.find_worst(share)
         utilization = load / problem.capacity_mbps
-        best = _better(best, share, utilization, matrices, names)
+        best = better_shares(best, share, utilization, matrices, names)
         report("worst_utilization", best.utilization, bound)
         is_late = until is not None and time.perf_counter() >= until
         if is_late or best.utilization - bound <= gap * best.utilization:
@@ -94,23 +82,6 @@ def search(
     if best is None:
         return None
     return replace(best, bound=min(bound, best.utilization))
-
-
-def _better(
-    best: Shares | None, share: sp.csr_array, utilization: Floats, matrices: Floats, names: list[str]
-) -> Shares:
-    """Return the better one of the best shares so far and others with their worst matrices of each link."""
-    worst = float(utilization.max(initial=0.0))
-    if best is not None and worst >= best.utilization:
-        return best
-    is_full = utilization >= worst * (1 - FULL_TOLERANCE)
-    return Shares(
-        share=share,
-        utilization=worst,
-        bound=0.0,
-        matrices=matrices[is_full],
-        names=[name for name, full in zip(names, is_full.tolist(), strict=True) if full],
-    )
 
 
 class _MatrixMaster:
@@ -287,7 +258,7 @@ class _Paths:
         if self.is_fixed:
             return float(cheapest[self.wanted].sum()), 0
         problem = self.problem
-        least, start, link = _shortest_paths(
+        least, start, link = shortest_paths(
             self.graph,
             length,
             self.wanted,
@@ -306,22 +277,3 @@ class _Paths:
             self.uses = sp.csr_array(sp.vstack([self.uses, uses]))
             self.demand = np.r_[self.demand, self.wanted[new]]
         return value, len(new)
-
-
-@numba.njit(cache=True)
-def _shortest_paths(graph, length, wanted, source, target):  # type: ignore[no-untyped-def]
-    """Return the shortest path of each demand under lengths of its own: length, start, links."""
-    work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
-    value, start = np.empty(len(wanted)), np.zeros(len(wanted) + 1, np.int64)
-    link = np.empty(len(wanted) * graph.nodes, np.int64)
-    for i in range(len(wanted)):
-        k = wanted[i]
-        dijkstra(graph, length[k], target[k], work, parent)
-        value[i] = work.distance[source[k]]
-        at, v = start[i], source[k]
-        while v != target[k]:
-            link[at] = parent[v]
-            v = graph.head[parent[v]]
-            at += 1
-        start[i + 1] = at
-    return value, start, link[: start[len(wanted)]]

@@ -105,7 +105,7 @@ def route(
         status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
         objective=shares.utilization,
         bound=shares.bound,
-        backend="column generation" if over == "hose" else "column generation and cutting planes",
+        backend=_describe_method(over, paths),
     )
     served = np.where(wanted, problem.rate_mbps, 0.0)
     plan = routing.routing_by_demand(problem, sp.csr_array(sp.diags_array(served) @ shares.share))
@@ -121,6 +121,12 @@ def route(
         if left_out.any()
         else made
     )
+
+
+def _describe_method(over: str, paths: int | str) -> str:
+    if over == "matrices":
+        return "column generation and cutting planes"
+    return "primal-dual method" if paths == "any" else "linear program in dual form"
 
 
 def _read_set(problem: Traffic, over: str, matrices: Path | None, hose: Path | None) -> DemandSet:

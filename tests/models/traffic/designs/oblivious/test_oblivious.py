@@ -8,10 +8,12 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from planner import Options
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError, PlanRejected
@@ -118,6 +120,65 @@ def test_hose_is_the_optimum_and_its_worst_matrices_are_true(problem: Traffic) -
     assert made.proof.objective == pytest.approx(oracle(problem, None, limits), rel=2e-5)
     share = read_shares(problem, made.plan.shares).toarray()  # type: ignore[union-attr]
     assert worst_of_hose(problem, share, limits) == pytest.approx(made.proof.objective, rel=1e-6)
+
+
+def solve_over_links(problem: Traffic, limits: np.ndarray) -> float:
+    """Return the least worst utilization over the hose by the program in dual form over all links."""
+    demands, links, nodes = len(problem.demands), len(problem.links), len(problem.nodes)
+    shares, duals = demands * links, 2 * nodes * links
+    at = np.arange(shares)
+    demand, link = np.divmod(at, links)
+    cover = sp.csr_array(
+        (
+            np.r_[np.ones(shares), -np.ones(2 * shares)],
+            (
+                np.tile(at, 3),
+                np.r_[
+                    at,
+                    shares + problem.source[demand] * links + link,
+                    shares + (nodes + problem.target[demand]) * links + link,
+                ],
+            ),
+        ),
+        shape=(shares, shares + duals + 1),
+    )
+    column = shares + np.arange(duals)
+    limit = sp.csr_array(
+        (
+            np.r_[np.repeat(limits, links), -problem.capacity_mbps],
+            (np.r_[np.arange(duals) % links, np.arange(links)], np.r_[column, [shares + duals] * links]),
+        ),
+        shape=(links, shares + duals + 1),
+    )
+    flow = sp.kron(sp.eye_array(demands), problem.incidence, format="csr")
+    flow = sp.csr_array(sp.hstack([flow, sp.csr_array((demands * nodes, duals + 1))]))
+    supply = np.zeros((demands, nodes))
+    supply[np.arange(demands), problem.source] = 1.0
+    supply[np.arange(demands), problem.target] = -1.0
+    cost = np.zeros(shares + duals + 1)
+    cost[-1] = 1.0
+    upper = sp.vstack([cover, limit])
+    found = linprog(cost, upper, np.zeros(upper.shape[0]), sp.csr_array(flow), supply.ravel(), method="highs")
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hose_of_all_pairs_is_the_optimum(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    names = [f"n{i}" for i in range(7)]
+    ring = [(a, (a + 1) % 7) for a in range(7)]
+    chords = [tuple(sorted(random.choice(7, 2, replace=False).tolist())) for _ in range(4)]
+    lines = {tuple(sorted(pair)) for pair in [*ring, *chords]}
+    links = both_ways([(names[a], names[b], float(random.integers(5, 40))) for a, b in sorted(lines)])
+    demands = [(a, b, float(random.integers(1, 10))) for a in names for b in names if a != b]
+    problem = network(links, demands)
+    made = oblivious.route(problem, options=Options(gap=1e-4))
+    best = solve_over_links(problem, totals(problem, problem.rate_mbps))
+    assert made.proof.status is Status.OPTIMAL
+    assert made.proof.objective is not None
+    assert made.proof.bound is not None
+    assert best * (1 - 1e-6) <= made.proof.objective <= best * (1 + 2e-4)
+    assert best * (1 - 2e-4) <= made.proof.bound <= best * (1 + 1e-6)
 
 
 @settings(max_examples=6)
