@@ -5,9 +5,6 @@ sent over it. In each phase every root sends its demands over its shortest tree,
 the tightest link allows; the plan is the average of all flow sent. Once the lengths times capacities
 add up to 1, the plan is at least (1 - epsilon)^3 of the optimum, if the optimum is at least 1.
 
-Lengths start at delta = (A / (1 - epsilon))^(-1 / epsilon) over capacity, which underflows where
-epsilon is small; only their ratios matter, so their common scale is kept as a logarithm.
-
 source  Garg and Könemann, "Faster and simpler algorithms for multicommodity flow" (FOCS 1998),
         section 5; Fleischer, "Approximating fractional multicommodity flow independent of the
         number of commodities" (2000), section 4, for one tree for all demands of a root
@@ -15,18 +12,19 @@ source  Garg and Könemann, "Faster and simpler algorithms for multicommodity fl
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated
 
 import numba
 import numpy as np
 from pydantic import Field
 
-from planner.arrays import Ints32
+from planner.arrays import Floats, Ints32
 from planner.contract.design import Decision
 from planner.options import Options
+from planner_models.traffic.designs import concurrent_flow_over_routes
 from planner_models.traffic.designs.column_generation import shortest_path_trees
 from planner_models.traffic.designs.column_generation.column_generation import (
     Iteration,
@@ -45,11 +43,12 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedTrees,
 )
 from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
+from planner_models.traffic.designs.concurrent_flow_phases import Phases
+from planner_models.traffic.designs.optimum import Choice, HopLimit, PathCount
+from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
-
-MAX_LENGTH: Final = 1e100  # lengths are scaled down when one grows beyond it
 
 
 @shed_unreachable
@@ -60,6 +59,9 @@ def route(
     epsilon: Annotated[
         float, Field(gt=0, le=0.5, description="the plan is at least (1 - epsilon)^3 of the optimum")
     ] = 0.05,
+    paths: PathCount = "any",
+    path_choice: Choice = "shortest",
+    max_hops: HopLimit = None,
     options: Options = Options(),
 ) -> Decision[Routing]:
     """Solve for a routing within a guaranteed ratio of the optimum (Garg, Könemann; Fleischer).
@@ -67,9 +69,10 @@ def route(
     Stops as soon as the plan is proven to be within 1 - (1 - epsilon)^3 of the optimum, mostly long
     before the last phase of the theorem; with `options.gap`, at that gap or after that phase. At a
     time limit it returns the plan so far with its bound. Deterministic and with one thread, whatever
-    `options` say of seed and threads. All routes count: tunnels, latency limits and rules do not.
+    `options` say of seed and threads. Routes are tunnels, a number of paths, or all routes, and keep latency
+    limits and rules in each case.
 
-    returns  Decision with a Routing; the bound holds for all routings
+    returns  Decision with a Routing; the bound holds for all routings over such routes
     raises   InputError for a backend or an algorithm: it is its own solver
     source   Garg and Könemann 1998; Fleischer 2000
     """
@@ -78,6 +81,20 @@ def route(
         return decide_without_demand(problem, objective)
     until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     gap = 1 - (1 - epsilon) ** 3 if options.gap is None else options.gap
+    backend = f"Garg-Könemann-Fleischer, epsilon {epsilon:g}"
+    routes = RouteChoice.of(problem, paths, path_choice, max_hops)
+    if routes is not None:
+        search_routes = partial(
+            concurrent_flow_over_routes.route,
+            routes=routes,
+            objective=objective,
+            epsilon=epsilon,
+            gap=gap,
+            until=until,
+            options=options,
+            backend=backend,
+        )
+        return routes.route_rest(search_routes, options, max_hops)
     reduced = ReducedProblem.of(problem)
     result = search(reduced, epsilon=epsilon, gap=gap, until=until)
     return make_decision(
@@ -87,7 +104,7 @@ def route(
         bound=result.bound,
         # the ratio alone makes no plan optimal: that takes a gap in the options
         gap=options.gap or 0.0,
-        backend=f"Garg-Könemann-Fleischer, epsilon {epsilon:g}",
+        backend=backend,
     )
 
 
@@ -106,12 +123,12 @@ def search(
     )
 
 
-class _Scheme:
+class _Scheme(Phases):
     """The flow sent so far: trees of each root, the amount sent over each, and the lengths of arcs."""
 
     def __init__(self, reduced: ReducedProblem, epsilon: float, until: float | None) -> None:
-        self.reduced, self.epsilon, self.until = reduced, epsilon, until
-        self.started = time.perf_counter()
+        super().__init__(reduced.capacity_mbps, epsilon, until, bound=reduced.fixed_utilization)
+        self.reduced = reduced
         arcs = len(reduced.capacity_mbps)
         self.tree_number: dict[tuple[int, bytes], int] = {}
         self.parent: list[Ints32] = []
@@ -119,34 +136,20 @@ class _Scheme:
         self.amount: list[float] = []
         self.sent = np.zeros((len(reduced.roots), arcs))
         self.times = np.zeros(len(reduced.roots))  # multiple of its demands that each root has sent
-        self.bound, self.utilization = reduced.fixed_utilization, np.inf
-        self.length = 1.0 / reduced.capacity_mbps
-        self.log_scale = 0.0  # true lengths are length * exp(log_scale) * delta
 
     def iterate(self) -> Iterator[Iteration]:
-        reduced = self.reduced
-        if not len(reduced.roots):
-            self.utilization = reduced.fixed_utilization
+        if len(self.reduced.roots):
+            yield from super().iterate()
+        else:
+            self.utilization = self.reduced.fixed_utilization
             yield self._iteration()
-            return
-        amount, capacity = reduced.amount_mbps, reduced.capacity_mbps
-        parent, value = shortest_path_trees.shortest_trees(reduced.graph, self.length, reduced.roots, amount)
-        rows = np.arange(len(parent))
-        flow = shortest_path_trees.tree_flows(reduced.graph, parent, amount, rows)
-        load = shortest_path_trees.weighted_load(reduced.graph, parent, flow, np.ones(len(parent)))
-        self.bound = max(self.bound, float(value.sum()) / len(capacity))
-        # demands are scaled so that the optimum is at least 1, and doubled while it proves to be above 2
-        scale = 1.0 / float((load / capacity).max())
-        log_delta = -math.log(len(capacity) / (1 - self.epsilon)) / self.epsilon
-        phases_per_doubling = 2 * math.ceil(math.log(len(capacity) / (1 - self.epsilon)) / self.epsilon**2)
-        phases = 0
-        while self._log_volume() + log_delta < 0:
-            if not self._run_phase(scale):
-                return
-            phases += 1
-            yield self._iteration()
-            if phases % phases_per_doubling == 0:
-                scale *= 2
+
+    def _first_load(self) -> Floats:
+        graph, amount = self.reduced.graph, self.reduced.amount_mbps
+        parent, value = shortest_path_trees.shortest_trees(graph, self.length, self.reduced.roots, amount)
+        self.bound = max(self.bound, float(value.sum()) / len(self.capacity))
+        flow = shortest_path_trees.tree_flows(graph, parent, amount, np.arange(len(parent)))
+        return shortest_path_trees.weighted_load(graph, parent, flow, np.ones(len(parent)))
 
     def split(self) -> FlowSplit | None:
         """Return the trees, weighted by the flow sent over them; None before every root has sent once."""
@@ -161,9 +164,6 @@ class _Scheme:
             parent=np.stack(self.parent), owner=owner, weight=weight / np.bincount(owner, weight)[owner]
         )
 
-    def _log_volume(self) -> float:
-        return math.log(float(self.length @ self.reduced.capacity_mbps)) + self.log_scale
-
     def _run_phase(self, scale: float) -> bool:
         """Send `scale` times the demands of every root; return False where time ran out."""
         reduced = self.reduced
@@ -172,7 +172,7 @@ class _Scheme:
             remaining = 1.0
             is_first = True
             while remaining > 0:
-                if self.until is not None and time.perf_counter() >= self.until:
+                if self._is_late():
                     return False
                 parent, value, part = _send_over_shortest_tree(
                     reduced.graph,
@@ -191,12 +191,8 @@ class _Scheme:
                 self._record(r, parent, part * scale)
                 remaining = remaining - part if remaining - part > 1e-12 else 0.0
             self.times[r] += scale
-            if self.length.max() * reduced.capacity_mbps.max() > MAX_LENGTH:
-                self.length /= MAX_LENGTH
-                self.log_scale += math.log(MAX_LENGTH)
-                dual_value /= MAX_LENGTH
-        volume = float(self.length @ reduced.capacity_mbps)
-        self.bound = max(self.bound, dual_value / volume)
+            dual_value /= self._scale_lengths()
+        self.bound = max(self.bound, dual_value / self._volume())
         load = (self.sent / self.times[:, None]).sum(axis=0)
         self.utilization = max(float((load / reduced.capacity_mbps).max()), reduced.fixed_utilization)
         return True
@@ -210,15 +206,8 @@ class _Scheme:
             self.amount.append(0.0)
         self.amount[self.tree_number[key]] += amount
 
-    def _iteration(self) -> Iteration:
-        return Iteration(
-            seconds=time.perf_counter() - self.started,
-            phase="phase",
-            utilization=self.utilization,
-            bound=self.bound,
-            columns=len(self.owner),
-            rows=len(self.length),
-        )
+    def _columns(self) -> int:
+        return len(self.owner)
 
 
 @numba.njit(cache=True)

@@ -16,21 +16,13 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_search import PathChoice
-from planner_models.traffic.designs.restricted_routes.candidates import (
-    describe_lack,
-    describe_paths,
-    find_candidates,
-    require_paths,
-)
-from planner_models.traffic.designs.routable import refuse_demands, shed_demands
+from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
-from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_GAP: Final = 1e-6  # relative, of every level, where options give none
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
@@ -61,42 +53,30 @@ def share_fairly(
              `min_rate_share`, with value and bound of the lowest level. It is optimal where every level is
     raises   InputError for a backend or an algorithm: it is its own solver
     """
-    require_paths(paths, max_hops)
     refuse_solver_options("max-min", options)
     until = None
     if options.time_limit_s is not None:
         reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
         until = time.perf_counter() + options.time_limit_s - reserved
-    found, scope = None, None
-    if paths != "any":
-        limits = RouteLimits.of(problem)
-        scope = describe_paths(paths, path_choice, max_hops, limits)
-        found = find_candidates(problem, paths, path_choice, max_hops, limits)
-        if found.share is not None:
-            raise InputError(
-                "paths is 'tunnels', of which some are segments: max-min knows explicit ones only"
-            )
-        left_out = found.without_path(problem)
-        if left_out.any():
-            if options.service == "all":
-                return refuse_demands(problem, left_out, describe_lack(problem, found, max_hops))
-            rest = problem.with_rates(np.where(left_out, 0.0, problem.rate_mbps))
-            return shed_demands(problem, left_out, _search(rest, of, found, scope, until, options))
-    return _search(problem, of, found, scope, until, options)
+    routes = RouteChoice.of(problem, paths, path_choice, max_hops)
+    if routes is None:
+        return _search(problem, of, None, until, options)
+    if routes.given is not None and routes.given.share is not None:
+        raise InputError("paths is 'tunnels', of which some are segments: max-min knows explicit ones only")
+    return routes.route_rest(lambda rest: _search(rest, of, routes, until, options), options, max_hops)
 
 
 def _search(
     problem: Traffic,
     of: Measure,
-    found: path_flow_program.CandidatePaths | None,
-    scope: str | None,
+    routes: RouteChoice | None,
     until: float | None,
     options: Options,
 ) -> Decision[Routing]:
     if not (problem.rate_mbps > 0).any():
         empty = sp.csr_array((len(problem.targets), len(problem.links)))
         return Decision(plan=routing_by_target(problem, empty), proof=Proof(status=Status.OPTIMAL))
-    search = MaxMinFlow(problem, _weights(problem, of), found)
+    search = MaxMinFlow(problem, _weights(problem, of), routes)
     is_complete = search.run(until, report_as="min_rate_share" if of == "share" else None)
     flow = search.path_flow()
     hops = flow.end - flow.start
@@ -121,7 +101,7 @@ def _search(
         objective=objective,
         bound=bound,
         metric="min_rate_share" if of == "share" else None,
-        bound_scope=scope,
+        bound_scope=None if routes is None else routes.scope,
         backend="primal simplex over paths",
     )
     table = pd.DataFrame(

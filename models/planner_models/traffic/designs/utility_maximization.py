@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Final, Literal
+from functools import partial
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,20 +20,23 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.traffic.designs import link_flow_program
-from planner_models.traffic.designs.link_flow_program import LinkFlowModel
+from planner_models.traffic.designs import link_flow_program, path_flow_program
+from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
 from planner_models.traffic.designs.optimum import Choice, HopLimit, PathCount
+from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 Fairness = Literal["proportional", "max-min"]
 
 DEFAULT_GAP: Final = 1e-4  # relative, where options give none
-MAX_ROUNDS: Final = 60  # each round adds a tangent for every demand
+MAX_ROUNDS: Final = 300  # each round adds tangents, and routes where they are found as needed
+TANGENT_ERROR: Final = 0.1  # of the gap: a demand whose tangents are nearer to its utility gets no more
 INITIAL_TANGENTS: Final = (
     0.001,
     0.01,
@@ -68,12 +73,13 @@ def route(
     The rate of a demand is a cap, and utilities are of the served share of it. Proportional fairness
     replaces utilities by tangents above them (outer approximation): each linear program bounds the
     utility of all routings, and tangents at its rates are added. Max-min fairness (`max_min_fairness`) proves
-    every level of rates; other measures than the share, and numbers of paths, are for it alone.
+    every level of rates; other measures than the share are for it alone. Routes are tunnels, a number of
+    paths, or all routes, and keep latency limits and rules in each case.
 
     returns  Decision with rates that fit all capacities; its metric is `geometric_rate_share` or
              `min_rate_share`
-    raises   InputError for a measure or a number of paths under proportional fairness, and for a backend or
-             an algorithm under max-min fairness, which is its own solver
+    raises   InputError for a measure under proportional fairness; under max-min fairness, which is its own
+             solver, for a backend or an algorithm, and for tunnels by segments
     source   Sen et al. 2013, equation (1); Mo and Walrand 2000 (alpha-fairness)
     """
     start = time.perf_counter()
@@ -84,81 +90,156 @@ def route(
         return share_fairly(
             problem, of=of, paths=paths, path_choice=path_choice, max_hops=max_hops, options=options
         )
-    for name, value, default in (("of", of, "share"), ("paths", paths, "any"), ("max_hops", max_hops, None)):
-        if value != default:
-            raise InputError(f"{name} is {value!r}, but fairness is 'proportional': only 'max-min' knows it")
-    return _solve_proportional(problem, options, start)
+    if of != "share":
+        raise InputError(f"of is '{of}', but fairness is 'proportional': only 'max-min' knows it")
+    routes = RouteChoice.of(problem, paths, path_choice, max_hops)
+    if routes is None:
+        return _solve_proportional(problem, options, start)
+    if routes.limits is not None:
+        refuse_solver_options("utility over routes under limits", options)
+    return routes.route_rest(
+        lambda rest: _solve_proportional(rest, options, start, routes), options, max_hops
+    )
 
 
-def _solve_proportional(problem: Traffic, options: Options, start: float) -> Decision[Routing]:
-    model = link_flow_program.build(problem, "total")
+def _solve_proportional(
+    problem: Traffic, options: Options, start: float, routes: RouteChoice | None = None
+) -> Decision[Routing]:
     wanted = np.flatnonzero(problem.rate_mbps > 0)
-    rate = problem.rate_mbps[wanted]
-    count, flows = len(wanted), len(model.link)
+    if not len(wanted):
+        empty = sp.coo_array((len(problem.demands), len(problem.links)))
+        return Decision(plan=routing.routing_by_demand(problem, empty), proof=Proof(status=Status.OPTIMAL))
+    rate, count = problem.rate_mbps[wanted], len(wanted)
+    network: _Network | None = None
     share = np.tile(np.array(INITIAL_TANGENTS), (count, 1))
     demand = np.repeat(np.arange(count), len(INITIAL_TANGENTS))
     points = share.ravel()
-    best: tuple[float, Floats, Solution] | None = None
+    best: tuple[float, Floats, Callable[[Floats], Routing]] | None = None
     bound = np.inf
     last: Solution | None = None
     for _ in range(MAX_ROUNDS):
         left = _remaining_s(options, start)
         if left is not None and left <= 0:
             break
-        program = _tangent_program(model, rate, demand, points)
+        network = _make_network(problem, routes, network)
+        program = _tangent_program(network, rate, demand, points)
         last = backends.solve(program, _program_options(options, left))
-        if last.bound is not None:
-            bound = min(bound, float(np.exp(last.bound / count)))
+        limit, added = _bound_utility(problem, wanted, routes, last)
+        bound = min(bound, limit)
         if last.x is None:
             break
-        found = np.clip(last.x[flows : flows + count] / rate, 0.0, 1.0)
+        found = np.clip(last.x[network.flows : network.flows + count] / rate, 0.0, 1.0)
         with np.errstate(divide="ignore"):
-            value = float(np.exp(np.log(found).mean()))
+            utility = np.log(found)
+        value = float(np.exp(utility.mean()))
         if best is None or value > best[0]:
-            best = (value, found, last)
+            best = (value, found, partial(network.make_plan, last.x))
         if bound - best[0] <= _gap(options) * bound:
             break
+        new = np.flatnonzero(last.x[-count:] - utility > TANGENT_ERROR * _gap(options))
+        if not len(new) and not added:
+            break
         # there is no tangent at 0: approach it from above
-        demand = np.r_[demand, np.arange(count)]
-        points = np.r_[points, np.maximum(found, INITIAL_TANGENTS[0] * 0.1 * bound)]
+        demand = np.r_[demand, new]
+        points = np.r_[points, np.maximum(found[new], INITIAL_TANGENTS[0] * 0.1 * min(bound, 1.0))]
     finite = float(min(bound, 1.0)) if np.isfinite(bound) else None
     if best is None or best[0] <= 0:
-        status = last.status if last is not None and last.x is None else Status.UNDECIDED
-        if status is Status.OPTIMAL:
-            status = Status.UNDECIDED
-        proof = Proof(
-            status=status,
-            bound=finite,
-            metric="geometric_rate_share",
-            seconds=time.perf_counter() - start,
-            backend=None if last is None else last.backend,
-        )
-        return Decision(plan=None, proof=proof)
-    value, found, solution = best
+        proof = _without_plan(last, finite, None if routes is None else routes.scope)
+        return Decision(plan=None, proof=replace(proof, seconds=time.perf_counter() - start))
+    value, found, make_plan = best
     proven = finite is not None and finite - value <= _gap(options) * finite
-    return _decision(
-        problem,
-        model.flow_mbps(solution.x),  # type: ignore[arg-type] # best has one
-        wanted,
-        found,
-        Proof(
-            status=Status.OPTIMAL if proven else Status.FEASIBLE,
-            objective=value,
-            bound=finite,
-            metric="geometric_rate_share",
-            seconds=time.perf_counter() - start,
-            backend=solution.backend,
-        ),
+    proof = Proof(
+        status=Status.OPTIMAL if proven else Status.FEASIBLE,
+        objective=value,
+        bound=None if finite is None else max(finite, value),  # they may differ by rounding
+        metric="geometric_rate_share",
+        bound_scope=None if routes is None else routes.scope,
+        seconds=time.perf_counter() - start,
+        backend=None if last is None else last.backend,
+    )
+    served = np.zeros(len(problem.demands))
+    served[wanted] = found * rate
+    return Decision(plan=make_plan(served), proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def _without_plan(last: Solution | None, bound: float | None, scope: str | None) -> Proof:
+    """Return the proof of a search that found no rates; `last` is its last linear program's solution."""
+    status = last.status if last is not None and last.x is None else Status.UNDECIDED
+    return Proof(
+        status=Status.UNDECIDED if status is Status.OPTIMAL else status,
+        bound=bound,
+        metric="geometric_rate_share",
+        bound_scope=scope,
+        backend=None if last is None else last.backend,
     )
 
 
-def _tangent_program(model: LinkFlowModel, rate: Floats, demand: Ints, point: Floats) -> LinearProgram:
+def _bound_utility(
+    problem: Traffic, wanted: Ints, routes: RouteChoice | None, solution: Solution
+) -> tuple[float, int]:
+    """Return a bound on the geometric mean of shares, and how many routes were found besides the known ones.
+
+    Where routes are found as needed, that is the bound of the Lagrangian relaxation of the capacities.
+    """
+    count = len(wanted)
+    if routes is None or routes.limits is None:
+        return np.inf if solution.bound is None else float(np.exp(solution.bound / count)), 0
+    if solution.row_duals is None:
+        return np.inf, 0
+    price = np.maximum(solution.row_duals[count : count + len(problem.links)], 0.0)
+    distance, added = routes.find_cheapest(wanted, price)
+    most = float(price @ problem.capacity_mbps) + _largest_surplus(problem.rate_mbps[wanted] * distance)
+    return float(np.exp(most / count)), added
+
+
+def _largest_surplus(price: Floats) -> float:
+    """Return the most that utility log(share) less the price of traffic can be, summed over demands.
+
+    price  of a share of 1, (K,)
+    """
+    return float(np.where(price <= 1.0, -price, -np.log(np.maximum(price, 1.0)) - 1.0).sum())
+
+
+class _Network(NamedTuple):
+    """The linear program of the largest total flow: flows, then the rate served of each demand.
+
+    make_plan  the plan of a solution with the rates (K,) that demands are served
+    """
+
+    program: LinearProgram
+    flows: int
+    make_plan: Callable[[Floats, Floats], Routing]
+
+
+def _make_network(problem: Traffic, routes: RouteChoice | None, before: _Network | None) -> _Network:
+    """Return the program over all routes, or over those that are known now; that of before if it is it."""
+    if routes is None:
+        if before is not None:
+            return before
+        model = link_flow_program.build(problem, "total")
+        return _Network(
+            model.program,
+            len(model.link),
+            lambda x, served: _plan_over_links(problem, model.flow_mbps(x), served),
+        )
+    if before is not None and before.flows == len(routes.demand):
+        return before
+    paths, _ = routes.routes(np.zeros(len(routes.demand)))
+    count = len(paths.demand)
+    return _Network(
+        path_flow_program.build(problem, "total", paths),
+        count,
+        lambda x, served: _plan_over_paths(problem, paths, x[:count], served),
+    )
+
+
+def _tangent_program(network: _Network, rate: Floats, demand: Ints, point: Floats) -> LinearProgram:
     """Maximize the sum of u, u at most every tangent of log(share) at the points, shares at most 1.
 
     u_k <= log(p) + (x_k / r_k - p) / p, for point p of demand k.
     """
-    base, count = model.program, len(rate)
-    flows, size = len(model.link), base.cost.size
+    base, count = network.program, len(rate)
+    flows, size = network.flows, base.cost.size
     row = np.arange(len(point))
     tangent = sp.coo_array(
         (
@@ -183,19 +264,26 @@ def _tangent_program(model: LinkFlowModel, rate: Floats, demand: Ints, point: Fl
     )
 
 
-def _decision(
-    problem: Traffic, flow_mbps: sp.coo_array, wanted: Ints, share: Floats, proof: Proof
-) -> Decision[Routing]:
-    """Return the plan that serves exactly these shares with the split ratios of the solver's flow."""
-    served = np.zeros(len(problem.demands))
-    served[wanted] = share * problem.rate_mbps[wanted]
+def _plan_over_links(problem: Traffic, flow_mbps: sp.coo_array, served: Floats) -> Routing:
+    """Return the plan that serves exactly these rates with the split ratios of the solver's flow."""
     flow = flow_mbps.copy()
     flow.data[flow.data <= 1e-9 * problem.rate_mbps.max()] = 0.0
     ratios = split_ratios.complete_ratios(
         problem, split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
     )
-    plan = routing.routing_by_demand(problem, split_ratios.apply_ratios(problem, ratios, served))
-    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
+    return routing.routing_by_demand(problem, split_ratios.apply_ratios(problem, ratios, served))
+
+
+def _plan_over_paths(problem: Traffic, paths: CandidatePaths, x: Floats, served: Floats) -> Routing:
+    """Return the plan that serves exactly these rates with the shares of paths of the solver's flow."""
+    flow = np.where(x > 1e-9 * problem.rate_mbps[paths.demand], x, 0.0)
+    total = sum_by_index(paths.demand, flow, len(problem.demands))
+    rate = flow * (served / np.where(total > 0, total, 1.0))[paths.demand]
+    by_demand = sp.csr_array(
+        (rate, (paths.demand, np.arange(len(rate)))), shape=(len(problem.demands), len(rate))
+    )
+    table = path_flow_program.route_table(problem, paths, rate)
+    return routing.routing_by_demand(problem, by_demand @ paths.uses, table)
 
 
 def _gap(options: Options) -> float:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from planner import Options, Status
+from planner.backends.linear_program import LinearProgram
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, measure
@@ -24,9 +25,9 @@ def solve(problem: Traffic, **parameters: Any) -> Any:
     return evaluate(SYSTEM, problem, Entry(label="u", design=SYSTEM.design("utility"), parameters=parameters))
 
 
-def by_clarabel(problem: Traffic) -> float:
-    """Return the largest mean of log(share) over all routings, as exponential cones over links."""
-    model = link_flow_program.build(problem, "total").program
+def by_clarabel(problem: Traffic, model: LinearProgram | None = None) -> float:
+    """Return the largest mean of log(share) over all routings, or a program's, by exponential cones."""
+    model = link_flow_program.build(problem, "total").program if model is None else model
     wanted = problem.rate_mbps[problem.rate_mbps > 0]
     size, count = model.cost.size, len(wanted)
     rows, right, cones = [], [], []

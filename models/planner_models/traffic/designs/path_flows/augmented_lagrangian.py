@@ -161,7 +161,7 @@ class TotalFlow:
                     most = 0.5 * penalty
             penalty = max(min(penalty, most), MIN_PENALTY)
             if number % COMPACT_EVERY == 0:
-                self.pool.compact(MAX_IDLE_PASSES)
+                self.pool.compact(MAX_IDLE_PASSES, keep=None if self.best is None else self.best[0])
             is_late = until is not None and time.perf_counter() >= until
             if number % EVALUATE_EVERY and not is_late:
                 continue

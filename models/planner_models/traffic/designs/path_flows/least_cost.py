@@ -101,9 +101,13 @@ class LeastCostFlow:
     def deliver_most(self, until: float | None = None, start: PathFlow | None = None) -> bool:
         """Find the largest total flow; return False where the time comes first.
 
-        start  a flow near it, of the same demands in the same order: the search begins over its paths alone
+        start  a flow near it, of the same demands in the same order: the search begins over its paths alone,
+               with the main path of each demand in the basis where it fits
         """
-        state, simplex = self.simplex.state, self.simplex
+        simplex = self.simplex
+        if start is not None:
+            simplex.send(self._main_paths(start))
+        state = simplex.state
         state.cost[:] = 0.0
         state.cost[-1] = self.penalty = 1.0
         if start is not None:
@@ -111,6 +115,14 @@ class LeastCostFlow:
             self._run(until, None)
             simplex.given = allowed
         return self._run(until, "delivered_mbps")
+
+    def _main_paths(self, flow: PathFlow) -> FoundPaths:
+        """Return the path that takes most of each demand that a flow delivers at least half over one path."""
+        main = np.flatnonzero(flow.flow > 0.5 * self.simplex.demands.rate[flow.demand] * self.unit)
+        hops = (flow.end - flow.start)[main]
+        end = np.cumsum(hops)
+        at = np.arange(hops.sum()) + np.repeat(flow.start[main] - end + hops, hops)
+        return FoundPaths(demand=flow.demand[main], start=np.r_[0, end], link=flow.link[at])
 
     def without_links(self, down: Bools) -> LeastCostFlow:
         """Return a search for the largest total flow without some links, (A,), that starts from this optimum.

@@ -7,7 +7,8 @@ rate. Link prices p prove it: for the distances d of the demands under p,
 
 A demand with d > 0 cannot have more than its level while the others keep theirs: it is fixed at it, and the
 next level is that of the others. The basis of the simplex method (`simplex`) stays: to fix demands only takes
-t out of it.
+t out of it. Where routes have limits, the shortest ones under the prices of a level join the known ones
+before it is fixed.
 
 source  Bertsekas and Gallager, "Data Networks" (1992), 6.5.2; Nace and Pioro, "Max-min fairness and its
         applications to routing and load-balancing in communication networks" (2008)
@@ -23,13 +24,20 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.contract.progress import report
-from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_flows.simplex import PathSimplex, Stop, order_paths
+from planner_models.traffic.designs.path_flows.simplex import (
+    NOISE,
+    GivenPaths,
+    PathSimplex,
+    Stop,
+    order_paths,
+)
+from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.problem.problem import Traffic
 
 FIXED_GAP: Final = 1e-7  # relative: demands are fixed whose level is proven to that
+SHORTER: Final = 1e-9  # relative: a new route must be shorter than the known ones by that much
 ROUNDING: Final = 1e-13  # of the sum of capacity times price
 LEAST_DISTANCE: Final = 1e-9  # of the largest price; shorter distances count as 0
 
@@ -54,8 +62,10 @@ class MaxMinFlow:
     weight  (K',) in the same order
     """
 
-    def __init__(self, problem: Traffic, weight: Floats, paths: CandidatePaths | None = None) -> None:
+    def __init__(self, problem: Traffic, weight: Floats, routes: RouteChoice | None = None) -> None:
+        """Prepare the search over all routes, or over given ones of explicit paths: every demand has one."""
         self.graph, demands, self.order = order_demands(problem)
+        self.routes = routes
         self.unit = float(problem.capacity_mbps.max())
         self.demands = demands._replace(rate=demands.rate / self.unit)
         self.weight = weight[self.order] / self.unit
@@ -63,7 +73,7 @@ class MaxMinFlow:
             self.graph,
             self.demands,
             problem.capacity_mbps / self.unit,
-            None if paths is None else order_paths(paths, self.order),
+            None if routes is None else self._order_routes(routes),
         )
         self.rising: Bools = np.ones(len(self.order), dtype=bool)
         self.level = 0.0
@@ -90,11 +100,27 @@ class MaxMinFlow:
             self._take_level()
             if stop is Stop.UNBOUNDED:
                 raise ArithmeticError("no link limits the demands")
-            if stop is Stop.OPTIMAL:
+            if stop is Stop.OPTIMAL and not self._add_routes():
                 self._fix(*self._find_bound())
             if until is not None and time.perf_counter() >= until:
                 return not self.rising.any()
         return True
+
+    def _order_routes(self, routes: RouteChoice) -> GivenPaths:
+        return order_paths(routes.routes(np.zeros(len(routes.demand)))[0], self.order)
+
+    def _add_routes(self) -> bool:
+        """Add the shortest routes under the present prices; return whether any was shorter than all known."""
+        if self.routes is None:
+            return False
+        price = np.maximum(self.simplex.state.price, 0.0)
+        known = self.simplex.distances()
+        wanted = np.sort(self.order)
+        found, count = self.routes.find_cheapest(wanted, price)
+        if count:
+            self.simplex.given = self._order_routes(self.routes)
+        distance = found[np.searchsorted(wanted, self.order)]
+        return bool(count) and bool((distance < known * (1 - SHORTER) - NOISE * price.max(initial=0.0)).any())
 
     def _restart(self) -> None:
         """Let the demands that are not fixed rise; t has a unit in which its largest column entry is 1."""

@@ -20,6 +20,7 @@ from planner_models.traffic.designs.column_generation.shortest_path_trees import
 from planner_models.traffic.problem.problem import Traffic, index_distinct, sum_by_index
 
 GROWING: Final = ("after", "owner", "start", "end", "flow", "idle")  # arrays with an entry for each option
+GROWTH: Final = 3  # times the options of the first shortest paths are what arrays are allocated for
 MAX_OPTIONS: Final = 48  # of one demand
 MAX_SEARCH_STEPS: Final = 12  # of a line search
 TIE: Final = 1e-7  # relative; a new path must be cheaper than the known ones by that much
@@ -123,6 +124,8 @@ class PathPool:
     graph: Graph
     demands: Demands
     options: Options
+    spare: Options | None = None
+    """Arrays of the last `compact`, which the next one writes: new memory costs more time than to copy."""
 
     @classmethod
     def of(cls, graph: Graph, demands: Demands, kind: Ints) -> PathPool:
@@ -131,19 +134,13 @@ class PathPool:
         kind  (K,) which of the links for that each demand takes, from 0
         """
         count, links = len(demands.rate), len(graph.tail)
+        hops = _count_fewest_hops(graph, demands)
+        options = _allocate(count, GROWTH * count + graph.nodes, GROWTH * (count + hops) + graph.nodes**2)
         number = np.arange(count)
-        size = 2 * count + graph.nodes
-        options = Options(
-            first=number.copy(),
-            after=np.full(size, -1, dtype=np.int64),
-            owner=np.r_[number, np.zeros(size - count, dtype=np.int64)].astype(np.int32),
-            start=np.r_[number, np.zeros(size - count, dtype=np.int64)],
-            end=np.r_[number + 1, np.zeros(size - count, dtype=np.int64)],
-            flow=np.r_[demands.rate, np.zeros(size - count)],
-            idle=np.zeros(size, dtype=np.int32),
-            link=np.r_[links + kind, np.zeros(7 * count + graph.nodes**2)].astype(np.int32),
-            used=np.array([count, count], dtype=np.int64),
-        )
+        options.first[:], options.owner[:count], options.start[:count] = number, number, number
+        options.end[:count], options.after[:count], options.idle[:count] = number + 1, -1, 0
+        options.flow[:count], options.link[:count] = demands.rate, links + kind
+        options.used[:] = count
         return cls(graph, demands, options)
 
     def add(self, demand: Ints, share: Floats, start: Ints, link: Ints32) -> None:
@@ -154,10 +151,7 @@ class PathPool:
         options, (count, entries) = self.options, self.options.used.tolist()
         paths, demands = len(demand), len(self.demands.rate)
         size, most = count + paths, entries + int(start[-1])
-        options = options._replace(
-            **{name: np.resize(getattr(options, name), max(size, len(options.start))) for name in GROWING},
-            link=np.resize(options.link, max(most, len(options.link))),
-        )
+        options = _lengthen(options, size, most)
         options.owner[count:size] = demand
         options.start[count:size], options.end[count:size] = entries + start[:-1], entries + start[1:]
         options.link[entries:most] = link
@@ -189,33 +183,27 @@ class PathPool:
         """Allocate longer arrays for options and links."""
         options, (count, entries) = self.options, self.options.used.tolist()
         new, nodes = int(np.diff(self.demands.begin).max()), self.graph.nodes
-        if count + new > len(options.start):
-            size = max(3 * count // 2, count + new)
-            options = options._replace(**{name: np.resize(getattr(options, name), size) for name in GROWING})
-        if entries + new * nodes > len(options.link):
-            options = options._replace(
-                link=np.resize(options.link, max(3 * entries // 2, entries + new * nodes))
-            )
-        self.options = options
-
-    def compact(self, max_idle: int) -> None:
-        """Remove options that had no traffic for more than `max_idle` passes; order the others by demand."""
-        old = self.options
-        count, entries = _count_kept(old, max_idle)
-        new, nodes = int(np.diff(self.demands.begin).max()), self.graph.nodes
-        size = count + max(count // 4, new)
-        self.options = Options(
-            first=np.empty_like(old.first),
-            after=np.empty(size, dtype=np.int64),
-            owner=np.empty(size, dtype=np.int32),
-            start=np.empty(size, dtype=np.int64),
-            end=np.empty(size, dtype=np.int64),
-            flow=np.zeros(size),
-            idle=np.zeros(size, dtype=np.int32),
-            link=np.empty(entries + max(entries // 4, new * nodes), dtype=np.int32),
-            used=np.zeros(2, dtype=np.int64),
+        is_short = count + new > len(options.start), entries + new * nodes > len(options.link)
+        self.options = _lengthen(
+            options,
+            2 * count + new if is_short[0] else count,
+            2 * entries + new * nodes if is_short[1] else entries,
         )
-        _compact(old, self.options, max_idle)
+
+    def compact(self, max_idle: int, keep: Options | None = None) -> None:
+        """Remove options that had no traffic for more than `max_idle` passes; order the others by demand.
+
+        keep  options of an earlier state, whose arrays are not written again
+        """
+        old, new = self.options, self.spare
+        if new is not None and keep is not None and any(a is b for a, b in zip(new, keep, strict=True)):
+            new = None
+        count, entries = _count_kept(old, max_idle)
+        more, nodes = int(np.diff(self.demands.begin).max()), self.graph.nodes
+        if new is None or len(new.start) < count + more or len(new.link) < entries + more * nodes:
+            new = _allocate(len(old.first), len(old.start), len(old.link))
+        _compact(old, new, max_idle)
+        self.options, self.spare = new, old
 
     def load(self, flow: Floats, links: int) -> Floats:
         """Return the load of each link under a flow (P,) of the options, shape (links,)."""
@@ -239,12 +227,50 @@ class PathPool:
         return flow
 
 
+def _allocate(demands: int, options: int, entries: int) -> Options:
+    """Return arrays for so many options with so many links, not written yet: that takes no memory."""
+    return Options(
+        first=np.empty(demands, dtype=np.int64),
+        after=np.empty(options, dtype=np.int64),
+        owner=np.empty(options, dtype=np.int32),
+        start=np.empty(options, dtype=np.int64),
+        end=np.empty(options, dtype=np.int64),
+        flow=np.empty(options),
+        idle=np.empty(options, dtype=np.int32),
+        link=np.empty(entries, dtype=np.int32),
+        used=np.zeros(2, dtype=np.int64),
+    )
+
+
+def _lengthen(options: Options, size: int, entries: int) -> Options:
+    """Return the options in arrays of at least `size` options with `entries` links."""
+    longer = {}
+    for name, least, used in (*((name, size, 0) for name in GROWING), ("link", entries, 1)):
+        array = getattr(options, name)
+        if len(array) < least:
+            longer[name] = np.empty(least, dtype=array.dtype)
+            longer[name][: options.used[used]] = array[: options.used[used]]
+    return options._replace(**longer)
+
+
 def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: Floats) -> float:
     """Return the sum over demands of rate times what its shortest path costs less than its ceiling (K,)."""
     return float(_sum_reduced_cost(graph, demands, length, ceiling))
 
 
 # --- compiled -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _count_fewest_hops(graph, demands):  # type: ignore[no-untyped-def]
+    """Return the links of a path of the fewest links for each demand, summed over the demands."""
+    work, parent, length = allocate(graph.nodes), np.empty(graph.nodes, np.int32), np.ones(len(graph.tail))
+    total = 0
+    for r in range(len(demands.roots)):
+        dijkstra(graph, length, demands.roots[r], work, parent)
+        for k in range(demands.begin[r], demands.begin[r + 1]):
+            total += int(work.distance[demands.node[k]])
+    return total
 
 
 @numba.njit(cache=True)

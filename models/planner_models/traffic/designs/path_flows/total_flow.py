@@ -24,7 +24,7 @@ from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = 1e-6  # relative, where options give none
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
-PASSES_BEFORE_SIMPLEX: Final = 60
+PASSES_BEFORE_SIMPLEX: Final = 20
 """Passes of the augmented Lagrangian: most searches end before, and more hardly help the simplex method."""
 MAX_SIMPLEX_LINKS: Final = 800  # rows and columns of the dense inverse of its basis
 
