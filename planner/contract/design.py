@@ -66,6 +66,11 @@ def never(parameters: Mapping[str, Any]) -> bool:  # noqa: ARG001
     return False
 
 
+def nothing(problem: Any, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
+    """Return that a design considers all limits of a problem."""
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Design(Generic[ProblemT, PlanT]):
     """One way to decide: what it observes, its algorithm, and the mechanism of coordination.
@@ -80,6 +85,8 @@ class Design(Generic[ProblemT, PlanT]):
     is_bound    whether it only computes a bound and never returns a plan
     keeps_previous  (parameters) -> whether with these the decision depends on the plan before, such as where
                 few routes may change, so that a previous decision is no mere start of the search
+    ignores     (true problem, parameters) -> limits of the problem that the decision does not consider, in
+                words, such as "latency limits"; "" for none
     """
 
     name: str
@@ -92,6 +99,7 @@ class Design(Generic[ProblemT, PlanT]):
     model: Callable[..., LinearProgram] | None = None
     is_bound: bool = False
     keeps_previous: Callable[[Mapping[str, Any]], bool] = never
+    ignores: Callable[[ProblemT, Mapping[str, Any]], str] = nothing
 
     @property
     def about(self) -> str:

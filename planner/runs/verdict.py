@@ -22,6 +22,7 @@ SAME: Final = 1e-6  # relative difference of values that a sentence calls equal
 SMALL: Final = 1e-9  # amount of a loss that a sentence leaves out
 LEAST_PART: Final = 1e-6  # of a loss; groups with less lose nothing
 MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of their own
+MOST_NAMES: Final = 6  # designs that a sentence lists
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def comparison_sentences(comparison: Comparison) -> list[Sentence]:
     others = sorted((run for run in comparison.runs if run is not best and headline_values(run)), key=_rank)
     return [
         *_run_sentences(best, tightest_bounds(comparison.runs)),
-        *(Sentence(text) for text in _others(best, others)),
+        *(Sentence(text) for text in [*_others(best, others), *_ignored_limits(others)]),
     ]
 
 
@@ -73,6 +74,7 @@ def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
         Sentence(f"{run.label} {_headline(run, values, bounds)}."),
         *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),
+        *(Sentence(f"It does not consider {limits}.") for limits in [_ignored_by(run)] if limits),
     ]
 
 
@@ -252,6 +254,22 @@ def _others(best: Run, others: Sequence[Run]) -> list[str]:
     if violating:
         lines.append(f"Constraints are also violated by {few(violating, MOST_DESIGNS + 1)}.")
     return lines
+
+
+def _ignored_limits(runs: Sequence[Run]) -> list[str]:
+    """Return a sentence for the designs that do not consider the same limits of the problem."""
+    labels: dict[str, list[str]] = {}
+    for run in runs:
+        labels.setdefault(_ignored_by(run), []).append(run.label)
+    return [
+        f"{few(names, MOST_NAMES)} {'does' if len(names) == 1 else 'do'} not consider {limits}."
+        for limits, names in labels.items()
+        if limits
+    ]
+
+
+def _ignored_by(run: Run) -> str:
+    return run.entry.design.ignores(run.problem, run.entry.parameters)
 
 
 def _with_losses(run: Run) -> str:

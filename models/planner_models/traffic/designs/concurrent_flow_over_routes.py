@@ -20,9 +20,10 @@ from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.column_generation import MinMaxObjective
-from planner_models.traffic.designs.column_generation.decision import METRIC_OF, decide_without_demand
+from planner_models.traffic.designs.column_generation.decision import decide_without_demand
 from planner_models.traffic.designs.concurrent_flow_phases import Phases
 from planner_models.traffic.designs.flow_decision import SolvedFlows, decide_by_plan
+from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
+
+import numpy as np
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
@@ -27,16 +29,42 @@ from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling
 from planner_models.traffic.information.observe import observe_locally, observe_reports
+from planner_models.traffic.problem.problem import Traffic
+
+
+def _name_limits(problem: Traffic, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
+    """Return the limits of routes in a problem, of which designs with routes of their own keep none."""
+    has_latency = bool(np.isfinite(problem.max_latency_ms).any())
+    limits = [("latency limits", has_latency), ("rules", bool(problem.parsed_rules))]
+    return " and ".join(name for name, is_given in limits if is_given)
+
+
+def _name_limits_off_paths(problem: Traffic, parameters: Mapping[str, Any]) -> str:
+    """Return the limits of routes in a problem, unless the design takes given paths that keep them."""
+    return _name_limits(problem, parameters) if parameters.get("paths", "equal_cost") == "equal_cost" else ""
+
+
+def _name_limits_without_tunnel(problem: Traffic, parameters: Mapping[str, Any]) -> str:
+    """Return the limits of routes in a problem that demands without a tunnel do not keep."""
+    limits = _name_limits(problem, parameters)
+    if not limits or parameters.get("without_tunnel", "igp") != "igp":
+        return ""
+    return f"{limits} of demands without a tunnel"
+
 
 REPORTS: Final = "every node reports its links and the rates of its demands to a central "
 _oblivious = partial(
-    Design, signalling=no_signalling, messages="nodes flood link weights when the network changes"
+    Design,
+    signalling=no_signalling,
+    ignores=_name_limits,
+    messages="nodes flood link weights when the network changes",
 )
 _local = partial(
     Design,
     signalling=no_signalling,
     observe=observe_locally,
     mechanism=Mechanism.REACTION,
+    ignores=_name_limits,
     messages="each switch measures the flows it forwards itself; nodes flood link states when the network "
     "changes",
 )
@@ -50,6 +78,7 @@ _central: Callable[..., Design[Any, Any]] = partial(
 _hedera = partial(
     _central,
     signalling=signalling.signal_paths,
+    ignores=_name_limits_off_paths,
     messages="edge switches report flow counters to a central controller each period; the controller sends "
     "them the path of each flow that it moves",
 )
@@ -69,6 +98,7 @@ DESIGNS: Final = (
     Design(
         name="tunnels",
         decide=tunnels.route,
+        ignores=_name_limits_without_tunnel,
         signalling=no_signalling,
         messages="tunnels and their weights are configured; nodes flood link states when the network changes",
         source="RFC 3209, RFC 9256",
@@ -91,6 +121,7 @@ DESIGNS: Final = (
     Design(
         name="mptcp",
         decide=mptcp.route,
+        ignores=_name_limits_off_paths,
         signalling=no_signalling,
         mechanism=Mechanism.REACTION,
         messages="end hosts infer congestion from their own lost packets",
@@ -99,6 +130,7 @@ DESIGNS: Final = (
     _central(
         name="weights",
         decide=link_weights.route,
+        ignores=_name_limits,
         signalling=signalling.signal_weights,
         messages=REPORTS + "planner, which configures link weights, which nodes flood",
         source="Fortz and Thorup 2000",
@@ -106,6 +138,7 @@ DESIGNS: Final = (
     _central(
         name="segment_routing",
         decide=segment_routing.route,
+        ignores=_name_limits,
         signalling=signalling.signal_segments,
         messages=REPORTS + "controller, which sends the source of each demand off its shortest paths its "
         "segment lists",
@@ -149,6 +182,7 @@ DESIGNS: Final = (
     _central(
         name="drain",
         decide=drain.route,
+        ignores=_name_limits,
         keeps_previous=lambda parameters: True,  # noqa: ARG005 - the present routes
         messages=REPORTS + "controller, which sends every node the split ratios of the demands that move",
         source="linear program of its own",

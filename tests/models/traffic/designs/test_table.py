@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from hypothesis import given, settings
 from planner.contract.design import Design, Mechanism
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
-from planner_models.traffic import SYSTEM, Traffic, measure
+from planner_models.traffic import SYSTEM, Traffic, check, measure
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.plan import plan
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
+from tests.models.traffic.restricted_networks import draw_network
 
 FAST: dict[str, dict[str, Any]] = {
     "weights": {"evaluations": 100},
@@ -105,3 +107,19 @@ def test_rate_shares_of_a_plan_made_by_hand() -> None:
 def test_plans_without_demand_carry_no_traffic(design: Design) -> None:
     run = ran(network(both_ways([("a", "b", 4.0)]), [("a", "b", 0.0)]), design)
     assert run.plan.links["load_mbps"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("seed", [11, 27])
+def test_designs_keep_limits_of_routes_or_say_that_they_ignore_them(seed: int) -> None:
+    problem = draw_network(seed, tunnels=True)
+    latest = replace(problem, rules=None)
+    for design in SYSTEM.designs:
+        if design.name in ("fixed", "drain", "robust", "oblivious"):  # these refuse them, or need more tables
+            continue
+        routing = design.run(problem, parameters=FAST.get(design.name)).plan
+        broken = set() if routing is None else set(check(problem, routing).frame["limit"])
+        ignored = design.ignores(problem, {})
+        assert not broken & {"latency", "rules"} or ignored, design.name
+        if ignored:
+            assert ("rules" in ignored) == bool(problem.parsed_rules)
+            assert "rules" not in design.ignores(latest, {})
