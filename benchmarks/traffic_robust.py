@@ -3,7 +3,8 @@
     python -m benchmarks.traffic_robust [--quick] [--gap 1e-3] [--limit 300] [--only NAME]
 
 Networks and demands are those of Topohub, with capacities that shortest paths would load to 120%. `robust`
-admits what a controller can reroute in every failure, over all routes; `ffc` what sources can, over four
+admits what a controller can reroute in every failure, over all routes, and over those that are at most 1.5
+times as long as the shortest one, or 1 ms longer (limited); `ffc` what sources can, over four
 link-disjoint paths; `teavar` has every line fail for the same part of 1% of the time. Times are CPU
 seconds of one thread, after a first run that compiles; `check` is the check of the plan, which simulates
 every failure by code of its own.
@@ -17,6 +18,9 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, parser_of
@@ -59,11 +63,23 @@ def compile_all() -> None:
     problem = load(NETWORKS[0])
     for decide in (robust.route, ffc.route, teavar.route):
         decide(problem, failures="links")
+    robust.route(limit_latency(problem), failures="links")
 
 
 def load(name: str) -> Traffic:
     """Return a network of Topohub with its demands."""
     return Traffic.from_tables(topohub.read(name, peak_utilization=1.2, seed=1))
+
+
+def limit_latency(problem: Traffic) -> Traffic:
+    """Return the problem in which each demand limits its latency by that of the shortest path."""
+    tables = problem.to_tables()
+    latency = tables["links"]["latency_ms"].to_numpy(float)
+    count = len(problem.nodes)
+    graph = sp.csr_array((np.maximum(latency, 1e-6), (problem.tail, problem.head)), shape=(count, count))
+    least = dijkstra(graph)[problem.source, problem.target]
+    tables["demands"] = tables["demands"].assign(max_latency_ms=1.5 * least + 1.0)
+    return Traffic.from_tables(tables)
 
 
 def compare(name: str, options: Options) -> None:
@@ -79,6 +95,10 @@ def compare(name: str, options: Options) -> None:
     if best.plan is not None and best.proof.status.value == "optimal":
         assert best.proof.gap is not None
         assert best.proof.gap <= (options.gap or 1e-6)
+    limited = run("limited", limit_latency(problem), robust.route, options=options)
+    if limited.proof.status.value == "optimal":
+        assert limited.proof.gap is not None
+        assert limited.proof.gap <= (options.gap or 1e-6)
     admitted = []
     for k in (1, 2):
         one = run(f"ffc, k={k}", problem, ffc.route, k=k, paths=4, options=exact)
